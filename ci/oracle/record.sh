@@ -3,10 +3,10 @@
 #
 #     record.sh FOLDER     as root, with fio, blktrace and the module null_blk; uses CPU 0
 #
-# The head of a job file configures the recording, a line each: `; null_blk: ` parameters of the module,
-# `; queue: ` attributes of the queue in sysfs, `; scheduler: ` a scheduler to record under, `; keep: ` what to keep
-# of the events (see recording.py). The script writes
-# FOLDER/JOB.SCHEDULER if it is missing, and refuses a recording with dropped events.
+# The head of a job file configures the recording, a line each: `; null_blk: ` parameters of the
+# module, `; queue: ` attributes of the queue in sysfs, `; scheduler: ` a scheduler to record under,
+# `; keep: ` what to keep of the events (see recording.py). The script writes FOLDER/JOB.SCHEDULER
+# if it is missing, and refuses a recording with dropped events.
 set -euo pipefail
 cd "$1"
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

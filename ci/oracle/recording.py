@@ -3,8 +3,9 @@
 
     recording.py [--dispatches] PREFIX >RECORDING
 
-With --dispatches, it keeps the number of events of each letter and the dispatches. PREFIX names the files PREFIX.blktrace.0, .1, … A line has the action's letter, the kind of I/O in
-blktrace's abbreviation, and the object of the event:
+With --dispatches, it keeps the number of events of each letter and the dispatches. PREFIX names the
+files PREFIX.blktrace.0, .1, … A line has the action's letter, the kind of I/O in blktrace's
+abbreviation, and the object of the event:
 
     Q R 0+8         sector and sectors
     U N 3           requests on the plug
@@ -23,10 +24,8 @@ HEADER = struct.Struct("<IIQQIIIIIHH")
 MAGIC = 0x65617407
 
 # The low half of the action is the number of the step; the high half is the kind of I/O.
-LETTERS = {1: "Q", 2: "M", 3: "F", 4: "G", 5: "S", 6: "R", 7: "D", 8: "C", 9: "P", 10: "U",
-           11: "U", 12: "I", 13: "X"}
-READ, WRITE, FLUSH, SYNC, NOTIFY, META, DISCARD, FUA = (
-    1 << bit for bit in (16, 17, 18, 19, 26, 28, 29, 31))
+LETTERS = {1: "Q", 2: "M", 3: "F", 4: "G", 5: "S", 6: "R", 7: "D", 8: "C", 9: "P", 10: "U", 11: "U", 12: "I", 13: "X"}
+READ, WRITE, FLUSH, SYNC, NOTIFY, META, DISCARD, FUA = (1 << bit for bit in (16, 17, 18, 19, 26, 28, 29, 31))
 
 
 def kind_of(action, sectors):
@@ -55,7 +54,7 @@ def events_of(path):
         magic, sequence, time, sector, length, action, _, _, _, _, extra_len = header
         if magic != MAGIC:
             sys.exit(f"{path}: no event at byte {at}")
-        extra = stream[at + HEADER.size:at + HEADER.size + extra_len]
+        extra = stream[at + HEADER.size : at + HEADER.size + extra_len]
         at += HEADER.size + extra_len
         letter = LETTERS.get(action & 0xFFFF)
         if action & NOTIFY or letter is None:

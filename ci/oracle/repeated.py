@@ -3,9 +3,9 @@
 
     repeated.py FOLDER SECOND >>crates/blockyard-sim/tests/oracle/repeated
 
-Prints a line for each recording of FOLDER: its name, how many of its requests the recording in SECOND displaces,
-and how many are dispatched in the same order before the first difference. A request is displaced if it is not
-part of the longest sequence of requests that both have.
+Prints a line for each recording of FOLDER: its name, how many of its requests the recording in
+SECOND displaces, and how many are dispatched in the same order before the first difference. A
+request is displaced if it is not part of the longest sequence of requests that both have.
 """
 
 import bisect
@@ -29,7 +29,7 @@ def displaced(first, second):
         if places[request]:
             place = places[request].popleft()
             at = bisect.bisect_left(ends, place)
-            ends[at:at + 1] = [place]
+            ends[at : at + 1] = [place]
     return max(len(first), len(second)) - len(ends)
 
 
@@ -41,7 +41,7 @@ def main():
         if path.suffix == ".fio":
             continue
         first, second = dispatched(path), dispatched(other / path.name)
-        pairs = enumerate(zip(first, second))
+        pairs = enumerate(zip(first, second, strict=False))
         alike = next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))
         print(path.name, displaced(first, second), alike)
 

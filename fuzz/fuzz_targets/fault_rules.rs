@@ -6,7 +6,7 @@ use blockyard::device::null::NullDevice;
 use blockyard::layer::fault::Faulty;
 use blockyard::prng::Prng;
 use blockyard::tag::TagSetConfig;
-use blockyard_sim::profile::{FaultRules, ProfileError};
+use blockyard_devices::profile::{FaultRules, ProfileError};
 use libfuzzer_sys::fuzz_target;
 
 /// The file name in errors.

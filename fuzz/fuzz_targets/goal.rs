@@ -3,10 +3,10 @@
 
 use std::sync::OnceLock;
 
-use blockyard_sim::answer::goal::Goal;
-use blockyard_sim::answer::{Answer, whatif};
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_answer::goal::Goal;
+use blockyard_answer::{Answer, whatif};
+use blockyard_fio::job::{NoSource, parse_args};
+use blockyard_devices::profile::{Design, Device};
 use blockyard_sim::simulate::Conditions;
 use libfuzzer_sys::fuzz_target;
 

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use blockyard_sim::job::{JobFile, Source, parse_args, parse_bytes};
-use blockyard_sim::workload::Generator;
+use blockyard_fio::job::{JobFile, Source, parse_args, parse_bytes};
+use blockyard_fio::workload::Generator;
 use libfuzzer_sys::fuzz_target;
 
 /// Answers each include with the second half of the input and each variable with its third line, so that

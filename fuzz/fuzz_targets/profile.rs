@@ -2,7 +2,7 @@
 //! its bounds, or an error that names the file or the key. Nothing panics.
 #![no_main]
 
-use blockyard_sim::profile::{Design, Device, Override, ProfileError};
+use blockyard_devices::profile::{Design, Device, Override, ProfileError};
 use libfuzzer_sys::fuzz_target;
 
 /// The file name in errors.

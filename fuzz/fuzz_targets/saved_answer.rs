@@ -4,9 +4,9 @@
 
 use std::sync::OnceLock;
 
-use blockyard_sim::answer::whatif;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_answer::whatif;
+use blockyard_fio::job::{NoSource, parse_args};
+use blockyard_devices::profile::{Design, Device};
 use blockyard_sim::simulate::Conditions;
 use libfuzzer_sys::fuzz_target;
 

@@ -2,8 +2,9 @@
 //! error that names the file. Nothing panics. An accepted trace is replayed at every pace.
 #![no_main]
 
-use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::replay::{Map, Options, Pace, Replay, Source, Trace};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_sim::replay::{Map, Options, Pace, Replay};
+use blockyard_trace::{Source, Trace};
 use blockyard_sim::simulate::{Conditions, Simulation};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;

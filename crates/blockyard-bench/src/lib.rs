@@ -7,7 +7,7 @@
 //! - `cargo run --release -p blockyard-bench --bin core`: nanoseconds per I/O, beside fio's null engine.
 //! - `cargo run --release -p blockyard-bench --bin instructions`: instructions per I/O, counted by
 //!   valgrind's callgrind. The program's header describes the method.
-//! - `bench/peers`: a comparison of NBD servers; see [`nbd`].
+//! - `bench/peers.sh`: a comparison of NBD servers; see [`nbd`].
 //!
 //! `instructions` also counts the lane and the simulator. `simulator` measures the simulator's I/Os per second,
 //! and `tracing` the cost of a trace; all three run the jobs in [`simulated`]. `btt` compares a BTT with its

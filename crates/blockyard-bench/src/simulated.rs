@@ -1,7 +1,7 @@
 //! The published jobs and their designs, for `simulator`, `instructions` and `tracing`.
 
-use blockyard_sim::job::{JobFile, NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{JobFile, NoSource, parse_args};
 use blockyard_sim::simulate::{Report, Simulation};
 
 /// A published job and its device.

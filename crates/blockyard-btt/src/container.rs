@@ -140,19 +140,22 @@ mod tests {
     #[test]
     fn a_log_is_written_in_the_form_its_readers_require() {
         let lba = PremapAba(5);
-        let old =
-            |entry| [Dialect::Plain, Dialect::Flagged].map(|d| d.logged_old(MapEntry(entry), lba));
-        assert_eq!(old(0), [5, 0xc000_0005]);
-        assert_eq!(old(0xc000_0009), [9, 0xc000_0009]);
-        assert_eq!(old(0x8000_0009), [9, 0x8000_0009]);
-        assert_eq!(old(0x4000_0009), [0x4000_0009, 0x4000_0009]);
+        assert_eq!(logged_old(0, lba), [5, 0xc000_0005]);
+        assert_eq!(logged_old(0xc000_0009, lba), [9, 0xc000_0009]);
+        assert_eq!(logged_old(0x8000_0009, lba), [9, 0x8000_0009]);
+        assert_eq!(logged_old(0x4000_0009, lba), [0x4000_0009, 0x4000_0009]);
         assert_eq!(Dialect::Flagged.first_entry(3, PostmapAba(700)).old_map, 0x8000_02bc);
         assert_eq!(Dialect::Plain.first_entry(3, PostmapAba(700)).old_map, 700);
     }
 
+    fn logged_old(entry: u32, lba: PremapAba) -> [u32; 2] {
+        [Dialect::Plain, Dialect::Flagged].map(|d| d.logged_old(MapEntry(entry), lba))
+    }
+
     #[test]
     fn a_pool_accepts_only_its_own_btt() {
-        let (own, other) = (Uuid([1; 16]), Uuid([2; 16]));
+        let own = Uuid([1; 16]);
+        let other = Uuid([2; 16]);
         assert!(Container::Pool.accepts_parent(own, own));
         assert!(!Container::Pool.accepts_parent(Uuid::NIL, own));
         assert!(Container::Namespace.accepts_parent(Uuid::NIL, own));

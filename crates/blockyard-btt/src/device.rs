@@ -122,7 +122,9 @@ impl<M: Memory> Btt<M> {
         let dialect = options.container.dialect();
         let mut scanned = Vec::new();
         for Found { start, first_lba, info, .. } in &found {
-            let (start, first_lba, layout) = (*start, *first_lba, info.layout);
+            let start = *start;
+            let first_lba = *first_lba;
+            let layout = info.layout;
             let slots = SlotLayout::Standard;
             let arena = Arena { start, first_lba, layout, slots, dialect };
             let recovered = recover::scan(&memory, &arena)
@@ -209,10 +211,9 @@ impl<M: Memory> Btt<M> {
     #[inline]
     pub(super) fn spot(&self, lba: u64) -> Spot {
         debug_assert!(lba < self.sectors, "sector of this device");
-        let after = |a: &OpenArena| a.arena.first_lba <= lba;
         let arena = match self.arenas.len() {
             1 => 0,
-            _ => self.arenas.partition_point(after) - 1,
+            _ => self.arenas.partition_point(|a| a.arena.first_lba <= lba) - 1,
         };
         Spot { arena, lba: PremapAba((lba - self.arenas[arena].arena.first_lba) as u32) }
     }
@@ -271,8 +272,9 @@ impl<M: Memory> Btt<M> {
 
     /// The sectors of cut writes that may not be finished.
     pub(super) fn unfinished(&self) -> impl Iterator<Item = u64> {
-        let sector = |spot: &Spot| self.arena(*spot).first_lba + u64::from(spot.lba.0);
-        self.unfinished.iter().map(move |(spot, _)| sector(spot))
+        self.unfinished
+            .iter()
+            .map(move |(spot, _)| self.arena(*spot).first_lba + u64::from(spot.lba.0))
     }
 
     /// Whether readers publish the blocks they read.
@@ -300,8 +302,6 @@ fn finish<M: Memory>(
 ) -> Result<Vec<(Spot, MapEntry)>, OpenError> {
     let mut unfinished = Vec::new();
     for (n, (open, recovered)) in scanned.iter().enumerate() {
-        let failed =
-            |error: MediaError| OpenError::Arena { start: open.arena.start, error: error.into() };
         if open.read_only {
             let as_finished = recovered
                 .cut_writes
@@ -309,7 +309,12 @@ fn finish<M: Memory>(
                 .map(|cut| (Spot { arena: n, lba: cut.lba }, MapEntry::normal(cut.block)));
             unfinished.extend(as_finished);
         } else {
-            recover::finish(memory, &open.arena, &recovered.cut_writes).map_err(failed)?;
+            recover::finish(memory, &open.arena, &recovered.cut_writes).map_err(
+                |error: MediaError| OpenError::Arena {
+                    start: open.arena.start,
+                    error: error.into(),
+                },
+            )?;
         }
     }
     Ok(unfinished)

@@ -144,8 +144,11 @@ pub fn find<M: Memory>(
 
 /// Whether two arenas belong to one BTT ([one-btt-per-chain]).
 pub(super) fn same_btt(a: &InfoBlock, b: &InfoBlock) -> bool {
-    let sizes = |info: &InfoBlock| (info.layout.external_lbasize, info.layout.internal_lbasize);
-    a.uuid == b.uuid && a.parent_uuid == b.parent_uuid && sizes(a) == sizes(b)
+    a.uuid == b.uuid && a.parent_uuid == b.parent_uuid && sector_sizes(a) == sector_sizes(b)
+}
+
+fn sector_sizes(info: &InfoBlock) -> (u32, u32) {
+    (info.layout.external_lbasize, info.layout.internal_lbasize)
 }
 
 /// Reads the arena at `start`, from its copy if need be ([damaged-info-from-copy]).
@@ -154,9 +157,8 @@ fn find_arena<M: Memory>(memory: &M, start: u64, first_lba: u64) -> Result<Found
     if room < ARENA_BYTES_MIN {
         return Err(FindError::TooSmall);
     }
-    let found = |info, from_copy| Found { start, first_lba, info, from_copy };
     let first = match bad_as_missing(read_info(memory, start, room))? {
-        Ok(info) => return Ok(found(info, None)),
+        Ok(info) => return Ok(Found { start, first_lba, info, from_copy: None }),
         Err(error @ (InfoError::Version { .. } | InfoError::Field(_))) => {
             return Err(FindError::Info { start, error });
         }
@@ -164,7 +166,9 @@ fn find_arena<M: Memory>(memory: &M, start: u64, first_lba: u64) -> Result<Found
     };
     let infooff = copy_offset_by_size(room);
     match bad_as_missing(read_info(memory, start + infooff, room))? {
-        Ok(info) if info.layout.infooff == infooff => Ok(found(info, Some(first))),
+        Ok(info) if info.layout.infooff == infooff => {
+            Ok(Found { start, first_lba, info, from_copy: Some(first) })
+        }
         Ok(_) => Err(FindError::NoInfo { start, first, copy: InfoError::Field("infooff") }),
         Err(copy) => Err(FindError::NoInfo { start, first, copy }),
     }

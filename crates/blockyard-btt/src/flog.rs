@@ -114,12 +114,18 @@ impl FlogEntry {
     }
 
     fn parse(bytes: &[u8]) -> Self {
-        let word = |n: usize| {
-            let at = n * 4;
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
-        Self { lba: word(0), old_map: word(1), new_map: word(2), seq: word(3) }
+        Self {
+            lba: word(bytes, 0),
+            old_map: word(bytes, 1),
+            new_map: word(bytes, 2),
+            seq: word(bytes, 3),
+        }
     }
+}
+
+fn word(bytes: &[u8], n: usize) -> u32 {
+    let at = n * 4;
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 impl SlotLayout {
@@ -146,14 +152,17 @@ impl SlotLayout {
     ///
     /// The group has nonzero bytes where neither layout has any.
     pub fn shown_by(group: &GroupBytes) -> Result<Option<Self>, FlogError> {
-        let written = |at: usize| group[at..at + 16].iter().any(|&byte| byte != 0);
-        match (written(16), written(32), written(48)) {
+        match (is_written(group, 16), is_written(group, 32), is_written(group, 48)) {
             (false, false, false) => Ok(None),
             (true, false, false) => Ok(Some(Self::Standard)),
             (false, true, false) => Ok(Some(Self::OldLinux)),
             _ => Err(FlogError::Padding),
         }
     }
+}
+
+fn is_written(group: &GroupBytes, at: usize) -> bool {
+    group[at..at + 16].iter().any(|&byte| byte != 0)
 }
 
 /// Returns the sequence number after `seq` ([sequence-orders-entries]).
@@ -202,7 +211,8 @@ mod tests {
 
     #[test]
     fn the_newest_entry_is_known_after_every_write() {
-        let (mut slot, mut entries) = (0, pair(1, 0));
+        let mut slot = 0;
+        let mut entries = pair(1, 0);
         for _ in 0..10 {
             assert_eq!(newest(&entries), Ok(slot));
             let seq = successor(entries[slot].seq);

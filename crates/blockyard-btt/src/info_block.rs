@@ -129,24 +129,23 @@ impl InfoBlock {
         let layout = &self.layout;
         let (major, minor) = self.version.numbers();
         let mut bytes = [0; INFO_BYTES as usize];
-        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
-        put(0, SIGNATURE);
-        put(16, &self.uuid.0);
-        put(32, &self.parent_uuid.0);
-        put(FLAGS_AT, &(if self.error { FLAG_ERROR } else { 0 }).to_le_bytes());
-        put(52, &major.to_le_bytes());
-        put(54, &minor.to_le_bytes());
-        put(56, &layout.external_lbasize.to_le_bytes());
-        put(60, &layout.external_nlba.to_le_bytes());
-        put(64, &layout.internal_lbasize.to_le_bytes());
-        put(68, &layout.internal_nlba.to_le_bytes());
-        put(72, &layout.nfree.to_le_bytes());
-        put(76, &(INFO_BYTES as u32).to_le_bytes());
-        put(80, &self.nextoff.to_le_bytes());
-        put(88, &layout.dataoff.to_le_bytes());
-        put(96, &layout.mapoff.to_le_bytes());
-        put(104, &layout.flogoff.to_le_bytes());
-        put(112, &layout.infooff.to_le_bytes());
+        put(&mut bytes, 0, SIGNATURE);
+        put(&mut bytes, 16, &self.uuid.0);
+        put(&mut bytes, 32, &self.parent_uuid.0);
+        put(&mut bytes, FLAGS_AT, &(if self.error { FLAG_ERROR } else { 0 }).to_le_bytes());
+        put(&mut bytes, 52, &major.to_le_bytes());
+        put(&mut bytes, 54, &minor.to_le_bytes());
+        put(&mut bytes, 56, &layout.external_lbasize.to_le_bytes());
+        put(&mut bytes, 60, &layout.external_nlba.to_le_bytes());
+        put(&mut bytes, 64, &layout.internal_lbasize.to_le_bytes());
+        put(&mut bytes, 68, &layout.internal_nlba.to_le_bytes());
+        put(&mut bytes, 72, &layout.nfree.to_le_bytes());
+        put(&mut bytes, 76, &(INFO_BYTES as u32).to_le_bytes());
+        put(&mut bytes, 80, &self.nextoff.to_le_bytes());
+        put(&mut bytes, 88, &layout.dataoff.to_le_bytes());
+        put(&mut bytes, 96, &layout.mapoff.to_le_bytes());
+        put(&mut bytes, 104, &layout.flogoff.to_le_bytes());
+        put(&mut bytes, 112, &layout.infooff.to_le_bytes());
         let sum = checksum(&bytes);
         bytes[CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -164,10 +163,7 @@ impl InfoBlock {
         if u64::from_le_bytes(field(bytes, CHECKSUM_AT)) != checksum(bytes) {
             return Err(InfoError::Checksum);
         }
-        let word = |at| u32::from_le_bytes(field(bytes, at));
-        let long = |at| u64::from_le_bytes(field(bytes, at));
-        let short = |at| u16::from_le_bytes(field(bytes, at));
-        let version = match (short(52), short(54)) {
+        let version = match (short(bytes, 52), short(bytes, 54)) {
             (1, 1) => Version::V1,
             (2, 0) => Version::V2,
             (major, minor) => return Err(InfoError::Version { major, minor }),
@@ -175,20 +171,20 @@ impl InfoBlock {
         let info = Self {
             uuid: Uuid(field(bytes, 16)),
             parent_uuid: Uuid(field(bytes, 32)),
-            error: word(FLAGS_AT) & FLAG_ERROR != 0,
+            error: word(bytes, FLAGS_AT) & FLAG_ERROR != 0,
             version,
             layout: Layout {
-                external_lbasize: word(56),
-                external_nlba: word(60),
-                internal_lbasize: word(64),
-                internal_nlba: word(68),
-                nfree: word(72),
-                dataoff: long(88),
-                mapoff: long(96),
-                flogoff: long(104),
-                infooff: long(112),
+                external_lbasize: word(bytes, 56),
+                external_nlba: word(bytes, 60),
+                internal_lbasize: word(bytes, 64),
+                internal_nlba: word(bytes, 68),
+                nfree: word(bytes, 72),
+                dataoff: long(bytes, 88),
+                mapoff: long(bytes, 96),
+                flogoff: long(bytes, 104),
+                infooff: long(bytes, 112),
             },
-            nextoff: long(80),
+            nextoff: long(bytes, 80),
         };
         info.check(room).map_err(InfoError::Field)?;
         Ok(info)
@@ -198,30 +194,50 @@ impl InfoBlock {
     fn check(&self, room: u64) -> Result<(), &'static str> {
         let Layout { internal_nlba, external_nlba, nfree, .. } = self.layout;
         let Layout { dataoff, mapoff, flogoff, infooff, .. } = self.layout;
-        let (internal, external) = (self.layout.internal_lbasize, self.layout.external_lbasize);
-        let all = |is: bool, name| if is { Ok(()) } else { Err(name) };
-        all((1..=SECTOR_BYTES_MAX).contains(&external), "external_lbasize")?;
-        all(internal >= external, "internal_lbasize")?;
-        all((1..=NFREE_MAX).contains(&nfree), "nfree")?;
-        all(internal_nlba <= BLOCKS_MAX, "internal_nlba")?;
-        all(external_nlba.checked_add(nfree) == Some(internal_nlba), "external_nlba")?;
-        all(external_nlba > 0, "external_nlba")?;
+        let internal = self.layout.internal_lbasize;
+        let external = self.layout.external_lbasize;
+        require((1..=SECTOR_BYTES_MAX).contains(&external), "external_lbasize")?;
+        require(internal >= external, "internal_lbasize")?;
+        require((1..=NFREE_MAX).contains(&nfree), "nfree")?;
+        require(internal_nlba <= BLOCKS_MAX, "internal_nlba")?;
+        require(external_nlba.checked_add(nfree) == Some(internal_nlba), "external_nlba")?;
+        require(external_nlba > 0, "external_nlba")?;
         // Sums and products of what is limited to 2^40 and 2^32 do not overflow.
         let end = room.min(ARENA_BYTES_MAX);
-        all(infooff.is_multiple_of(8) && infooff <= end.saturating_sub(INFO_BYTES), "infooff")?;
+        require(infooff.is_multiple_of(8) && infooff <= end.saturating_sub(INFO_BYTES), "infooff")?;
         let log_bytes = u64::from(nfree) * FLOG_GROUP_BYTES;
         let is_log = infooff.saturating_sub(flogoff) >= log_bytes;
-        all(is_log && flogoff.is_multiple_of(FLOG_GROUP_BYTES), "flogoff")?;
+        require(is_log && flogoff.is_multiple_of(FLOG_GROUP_BYTES), "flogoff")?;
         let map_bytes = u64::from(external_nlba) * MAP_ENTRY_BYTES;
         let is_map = flogoff.saturating_sub(mapoff) >= map_bytes;
-        all(is_map && mapoff.is_multiple_of(FLOG_GROUP_BYTES), "mapoff")?;
-        all(dataoff >= INFO_BYTES && dataoff.is_multiple_of(8) && dataoff < mapoff, "dataoff")?;
+        require(is_map && mapoff.is_multiple_of(FLOG_GROUP_BYTES), "mapoff")?;
+        require(dataoff >= INFO_BYTES && dataoff.is_multiple_of(8) && dataoff < mapoff, "dataoff")?;
         let data_bytes = u64::from(internal_nlba).checked_mul(u64::from(internal));
-        all(data_bytes.is_some_and(|bytes| bytes <= mapoff - dataoff), "internal_nlba")?;
+        require(data_bytes.is_some_and(|bytes| bytes <= mapoff - dataoff), "internal_nlba")?;
         // [info-fields-consistent]: the next arena starts behind this one.
         let behind = self.nextoff >= infooff + INFO_BYTES && self.nextoff < room;
-        all(self.nextoff == 0 || behind && self.nextoff.is_multiple_of(INFO_BYTES), "nextoff")
+        require(self.nextoff == 0 || behind && self.nextoff.is_multiple_of(INFO_BYTES), "nextoff")
     }
+}
+
+fn put(bytes: &mut InfoBytes, at: usize, value: &[u8]) {
+    bytes[at..at + value.len()].copy_from_slice(value)
+}
+
+fn word(bytes: &InfoBytes, at: usize) -> u32 {
+    u32::from_le_bytes(field(bytes, at))
+}
+
+fn long(bytes: &InfoBytes, at: usize) -> u64 {
+    u64::from_le_bytes(field(bytes, at))
+}
+
+fn short(bytes: &InfoBytes, at: usize) -> u16 {
+    u16::from_le_bytes(field(bytes, at))
+}
+
+fn require(is: bool, name: &'static str) -> Result<(), &'static str> {
+    if is { Ok(()) } else { Err(name) }
 }
 
 fn field<const N: usize>(bytes: &InfoBytes, at: usize) -> [u8; N] {
@@ -240,7 +256,8 @@ pub(super) fn clear_error(bytes: &mut InfoBytes) {
 /// Returns the checksum of an info block.
 #[must_use]
 pub fn checksum(bytes: &InfoBytes) -> u64 {
-    let (mut low, mut high) = (0_u32, 0_u32);
+    let mut low = 0_u32;
+    let mut high = 0_u32;
     for (n, word) in bytes.chunks_exact(4).enumerate() {
         let word = if n * 4 >= CHECKSUM_AT { &[0; 4] } else { word };
         let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
@@ -309,6 +326,10 @@ mod tests {
         assert_eq!(text, "10111213-1415-1617-1819-1a1b1c1d1e1f");
     }
 
+    const GIB: u64 = 1 << 30;
+
+    type Change = fn(&mut InfoBlock);
+
     /// The smallest possible arena: blocks for a sector and a lane, a map of one entry, and a log of one group.
     const SMALL: Layout = Layout {
         external_lbasize: 512,
@@ -330,48 +351,68 @@ mod tests {
     /// [info-fields-consistent]: each row has a layout at a limit, and one that is a step beyond.
     #[test]
     fn a_field_may_have_its_limit_and_no_more() {
-        const GIB: u64 = 1 << 30;
-        let sized = |bytes| Layout { external_lbasize: bytes, internal_lbasize: bytes, ..SMALL };
-        let roomy =
-            |layout| Layout { mapoff: 4 * GIB, flogoff: 9 * GIB, infooff: 10 * GIB, ..layout };
-        let counts = |sectors, nfree, layout| {
-            let internal_nlba = sectors + nfree;
-            Layout { external_nlba: sectors, internal_nlba, nfree, ..layout }
-        };
-        let blocks = |bytes| Layout { external_lbasize: 1, internal_lbasize: bytes, ..SMALL };
-        let info_at = |infooff| Layout { infooff, ..SMALL };
-        let log_at = |flogoff| Layout { flogoff, infooff: 5400, ..SMALL };
-        let map_at = |mapoff| Layout { mapoff, flogoff: 5248, infooff: 5312, ..SMALL };
-        let data_at = |dataoff| Layout { dataoff, ..blocks(4) };
         let rows = [
-            (sized(1), sized(0), "external_lbasize"),
-            (roomy(sized(1 << 20)), roomy(sized((1 << 20) + 1)), "external_lbasize"),
+            (with_bytes(1), with_bytes(0), "external_lbasize"),
+            (roomy(with_bytes(1 << 20)), roomy(with_bytes((1 << 20) + 1)), "external_lbasize"),
             (SMALL, Layout { internal_lbasize: 511, ..SMALL }, "internal_lbasize"),
-            (SMALL, counts(2, 0, SMALL), "nfree"),
-            (counts(1, 4096, roomy(SMALL)), counts(1, 4097, roomy(SMALL)), "nfree"),
+            (SMALL, with_counts(2, 0, SMALL), "nfree"),
+            (with_counts(1, 4096, roomy(SMALL)), with_counts(1, 4097, roomy(SMALL)), "nfree"),
             // 2^30 blocks of one byte, and a map of 4 GiB.
             (
-                counts((1 << 30) - 1, 1, roomy(blocks(1))),
-                counts(1 << 30, 1, roomy(blocks(1))),
+                with_counts((1 << 30) - 1, 1, roomy(with_blocks(1))),
+                with_counts(1 << 30, 1, roomy(with_blocks(1))),
                 "internal_nlba",
             ),
-            (SMALL, counts(0, 1, SMALL), "external_nlba"),
+            (SMALL, with_counts(0, 1, SMALL), "external_nlba"),
             (info_at(512 * GIB - 4096), info_at(512 * GIB - 4088), "infooff"),
             (info_at(5256), info_at(5252), "infooff"),
             (SMALL, info_at(5240), "flogoff"),
             (log_at(5248), log_at(5256), "flogoff"),
             // 16 map entries fill the 64 bytes before the log.
-            (counts(16, 1, blocks(60)), counts(17, 1, blocks(56)), "mapoff"),
+            (with_counts(16, 1, with_blocks(60)), with_counts(17, 1, with_blocks(56)), "mapoff"),
             (map_at(5184), map_at(5192), "mapoff"),
             (data_at(4096), data_at(4088), "dataoff"),
             (data_at(4104), data_at(4100), "dataoff"),
             (data_at(5112), data_at(5120), "dataoff"),
-            (blocks(512), blocks(513), "internal_nlba"),
+            (with_blocks(512), with_blocks(513), "internal_nlba"),
         ];
         for (limit, beyond, field) in rows {
             assert_eq!(parsed(limit, 0, 1024 * GIB), Ok(()), "{field}");
             assert_eq!(parsed(beyond, 0, 1024 * GIB), Err(InfoError::Field(field)));
         }
+    }
+
+    fn with_bytes(bytes: u32) -> Layout {
+        Layout { external_lbasize: bytes, internal_lbasize: bytes, ..SMALL }
+    }
+
+    fn roomy(layout: Layout) -> Layout {
+        Layout { mapoff: 4 * GIB, flogoff: 9 * GIB, infooff: 10 * GIB, ..layout }
+    }
+
+    fn with_counts(sectors: u32, nfree: u32, layout: Layout) -> Layout {
+        let internal_nlba = sectors + nfree;
+        Layout { external_nlba: sectors, internal_nlba, nfree, ..layout }
+    }
+
+    fn with_blocks(bytes: u32) -> Layout {
+        Layout { external_lbasize: 1, internal_lbasize: bytes, ..SMALL }
+    }
+
+    fn info_at(infooff: u64) -> Layout {
+        Layout { infooff, ..SMALL }
+    }
+
+    fn log_at(flogoff: u64) -> Layout {
+        Layout { flogoff, infooff: 5400, ..SMALL }
+    }
+
+    fn map_at(mapoff: u64) -> Layout {
+        Layout { mapoff, flogoff: 5248, infooff: 5312, ..SMALL }
+    }
+
+    fn data_at(dataoff: u64) -> Layout {
+        Layout { dataoff, ..with_blocks(4) }
     }
 
     /// [info-fields-consistent]: the next arena starts at a whole page, behind this one and before the end.
@@ -387,12 +428,6 @@ mod tests {
 
     #[test]
     fn an_impossible_field_is_named() {
-        type Change = fn(&mut InfoBlock);
-        let refused = |change: Change| {
-            let mut info = info();
-            change(&mut info);
-            InfoBlock::parse(&info.to_bytes(), ROOM).expect_err("info block with a bad field")
-        };
         let cases: [(Change, &str); 16] = [
             (|i| i.layout.external_lbasize = 0, "external_lbasize"),
             (|i| i.layout.external_lbasize = 1 << 31, "external_lbasize"),
@@ -416,12 +451,18 @@ mod tests {
             (|i| i.nextoff = u64::MAX, "nextoff"),
         ];
         for (change, field) in cases {
-            assert_eq!(refused(change), InfoError::Field(field));
+            assert_eq!(refusal(change), InfoError::Field(field));
         }
         assert_eq!(
             InfoBlock::parse(&info().to_bytes(), ROOM - 4096),
             Err(InfoError::Field("infooff")),
             "a truncated arena"
         );
+    }
+
+    fn refusal(change: Change) -> InfoError {
+        let mut info = info();
+        change(&mut info);
+        InfoBlock::parse(&info.to_bytes(), ROOM).expect_err("info block with a bad field")
     }
 }

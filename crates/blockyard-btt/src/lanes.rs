@@ -243,45 +243,58 @@ mod tests {
     /// Each lane has its own state, and sets share no cache line, however small they are.
     #[test]
     fn sets_share_no_cache_line() {
-        let arena = |first: u32| {
-            let found = |lane| RecoveredLane {
-                free: PostmapAba(first + lane),
-                seq: 1,
-                slot: 0,
-                bad: false,
-            };
-            (0..256).map(found).collect::<Vec<_>>()
-        };
         for sets in [1, 2, 16, 32, 64, 128, 256] {
-            let lanes = Lanes::new(&[arena(0), arena(1000)], LaneChoice::Own { sets });
-            let line_of = |lane| core::ptr::from_ref(lanes.state(0, lane)).addr() / 64;
+            let lanes =
+                Lanes::new(&[recovered_lanes(0), recovered_lanes(1000)], LaneChoice::Own { sets });
             for lane in 0..256 {
                 let free = [0, 1].map(|arena| lanes.state(arena, lane).free());
                 assert_eq!(free, [PostmapAba(lane), PostmapAba(1000 + lane)], "{sets} sets");
             }
             for set in 1..sets {
-                let (before, here) = (lanes.lanes_of(SetId(set - 1)), lanes.lanes_of(SetId(set)));
-                assert!(line_of(before.end - 1) < line_of(here.start), "{sets} sets");
+                let before = lanes.lanes_of(SetId(set - 1));
+                let here = lanes.lanes_of(SetId(set));
+                assert!(
+                    line_of(&lanes, before.end - 1) < line_of(&lanes, here.start),
+                    "{sets} sets"
+                );
             }
         }
+    }
+
+    fn recovered_lanes(first: u32) -> Vec<RecoveredLane> {
+        (0..256)
+            .map(|lane| RecoveredLane {
+                free: PostmapAba(first + lane),
+                seq: 1,
+                slot: 0,
+                bad: false,
+            })
+            .collect()
+    }
+
+    fn line_of(lanes: &Lanes, lane: u32) -> usize {
+        core::ptr::from_ref(lanes.state(0, lane)).addr() / 64
     }
 
     #[test]
     fn what_is_known_of_a_free_block_is_kept_apart() {
         let found = RecoveredLane { free: PostmapAba(7), slot: 1, seq: 2, bad: false };
         let lane = LaneState::new(&found);
-        let known = || (lane.is_bad(), lane.is_unread(), lane.next_entry());
-        assert_eq!(known(), (false, false, (0, 3)));
+        assert_eq!(known_of(&lane), (false, false, (0, 3)));
         lane.set_unread(true);
-        assert_eq!(known(), (false, true, (0, 3)));
+        assert_eq!(known_of(&lane), (false, true, (0, 3)));
         lane.advance(PostmapAba(9), true);
-        assert_eq!((lane.free(), known()), (PostmapAba(9), (true, false, (1, 1))));
+        assert_eq!((lane.free(), known_of(&lane)), (PostmapAba(9), (true, false, (1, 1))));
         lane.set_unread(true);
-        assert_eq!(known(), (true, true, (1, 1)));
+        assert_eq!(known_of(&lane), (true, true, (1, 1)));
         lane.set_good();
-        assert_eq!(known(), (false, true, (1, 1)));
+        assert_eq!(known_of(&lane), (false, true, (1, 1)));
         lane.set_unread(false);
-        assert_eq!(known(), (false, false, (1, 1)));
+        assert_eq!(known_of(&lane), (false, false, (1, 1)));
         assert!(LaneState::new(&RecoveredLane { bad: true, ..found }).is_bad());
+    }
+
+    fn known_of(lane: &LaneState) -> (bool, bool, (usize, u32)) {
+        (lane.is_bad(), lane.is_unread(), lane.next_entry())
     }
 }

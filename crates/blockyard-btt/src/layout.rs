@@ -182,13 +182,16 @@ mod tests {
 
     #[test]
     fn a_container_is_divided_every_512_gib() {
-        let cut = |bytes| arenas(bytes).collect::<Vec<_>>();
         assert_eq!(cut(ARENA_BYTES_MIN - 1), []);
         assert_eq!(cut(ARENA_BYTES_MIN), [(0, ARENA_BYTES_MIN)]);
         assert_eq!(cut(ARENA_BYTES_MAX), [(0, ARENA_BYTES_MAX)]);
         assert_eq!(cut(ARENA_BYTES_MAX + ARENA_BYTES_MIN - 1), [(0, ARENA_BYTES_MAX)]);
         let two = [(0, ARENA_BYTES_MAX), (ARENA_BYTES_MAX, (64 << 20) - 4096)];
         assert_eq!(cut(ARENA_BYTES_MAX + (64 << 20) - 4096), two);
+    }
+
+    fn cut(bytes: u64) -> Vec<(u64, u64)> {
+        arenas(bytes).collect()
     }
 
     #[test]
@@ -203,29 +206,39 @@ mod tests {
     /// A block takes its bytes and those of a map entry. Two pages are for info blocks, and one for rounding up the map.
     #[test]
     fn an_arena_has_at_least_a_sector_and_at_most_2_to_the_30_blocks() {
-        let bytes = |blocks: u64, block: u64, log: u64| blocks * (block + 4) + 3 * 4096 + log;
-        let layout = |bytes, block, nfree| Layout::new(bytes, block, block, nfree);
-        let counts = |layout: Layout| (layout.internal_nlba, layout.external_nlba);
-        let most = bytes(1 << 30, 64, 4096);
-        assert_eq!(layout(most, 64, 64).map(counts), Ok((1 << 30, (1 << 30) - 64)));
+        let most = arena_bytes(1 << 30, 64, 4096);
+        assert_eq!(
+            layout_of(most, 64, 64).map(|layout| (layout.internal_nlba, layout.external_nlba)),
+            Ok((1 << 30, (1 << 30) - 64))
+        );
         for blocks in [(1 << 30) + 64, 1 << 31] {
-            let refused = layout(bytes(blocks, 64, 4096), 64, 64);
+            let refused = layout_of(arena_bytes(blocks, 64, 4096), 64, 64);
             assert_eq!(refused, Err(LayoutError::TooManyBlocks), "{blocks} blocks");
         }
         // 16 MiB without 7 pages are 256 times 65424 bytes: blocks for lanes alone. Then a log of 16 MiB.
-        assert_eq!(layout(ARENA_BYTES_MIN, 65_420, NFREE), Err(LayoutError::TooSmall));
-        assert_eq!(layout(ARENA_BYTES_MIN, 512, 1 << 18), Err(LayoutError::TooSmall));
+        assert_eq!(layout_of(ARENA_BYTES_MIN, 65_420, NFREE), Err(LayoutError::TooSmall));
+        assert_eq!(layout_of(ARENA_BYTES_MIN, 512, 1 << 18), Err(LayoutError::TooSmall));
+    }
+
+    fn arena_bytes(blocks: u64, block: u64, log: u64) -> u64 {
+        blocks * (block + 4) + 3 * 4096 + log
+    }
+
+    fn layout_of(bytes: u64, block: u32, nfree: u32) -> Result<Layout, LayoutError> {
+        Layout::new(bytes, block, block, nfree)
     }
 
     #[test]
     fn an_impossible_arena_is_refused() {
-        let refused =
-            |bytes, external, internal| Layout::new(bytes, external, internal, NFREE).err();
-        assert_eq!(refused(ARENA_BYTES_MIN - 1, 512, 512), Some(LayoutError::TooSmall));
-        assert_eq!(refused(ARENA_BYTES_MAX + 1, 512, 512), Some(LayoutError::TooLarge));
-        assert_eq!(refused(ARENA_BYTES_MIN, 0, 512), Some(LayoutError::SectorSize));
-        assert_eq!(refused(ARENA_BYTES_MIN, 520, 512), Some(LayoutError::SectorSize));
-        assert_eq!(refused(ARENA_BYTES_MAX, 64, 64), Some(LayoutError::TooManyBlocks));
-        assert_eq!(refused(ARENA_BYTES_MIN, 1 << 16, 1 << 16), Some(LayoutError::TooSmall));
+        assert_eq!(refusal(ARENA_BYTES_MIN - 1, 512, 512), Some(LayoutError::TooSmall));
+        assert_eq!(refusal(ARENA_BYTES_MAX + 1, 512, 512), Some(LayoutError::TooLarge));
+        assert_eq!(refusal(ARENA_BYTES_MIN, 0, 512), Some(LayoutError::SectorSize));
+        assert_eq!(refusal(ARENA_BYTES_MIN, 520, 512), Some(LayoutError::SectorSize));
+        assert_eq!(refusal(ARENA_BYTES_MAX, 64, 64), Some(LayoutError::TooManyBlocks));
+        assert_eq!(refusal(ARENA_BYTES_MIN, 1 << 16, 1 << 16), Some(LayoutError::TooSmall));
+    }
+
+    fn refusal(bytes: u64, external: u32, internal: u32) -> Option<LayoutError> {
+        Layout::new(bytes, external, internal, NFREE).err()
     }
 }

@@ -51,8 +51,8 @@ impl Ram {
             return word.store(new, Ordering::Relaxed);
         }
         let mask = ((1 << (count * 8)) - 1) << (first * 8);
-        let mixed = |old: u64| Some(old & !mask | new);
-        let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, mixed);
+        let _ = word
+            .fetch_update(Ordering::Release, Ordering::Relaxed, |old: u64| Some(old & !mask | new));
     }
 }
 

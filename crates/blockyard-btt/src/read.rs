@@ -47,7 +47,8 @@ impl<M: Memory> Btt<M> {
         sectors: &mut impl Iterator<Item = (u64, &'a mut [u8])>,
     ) -> Result<(), IoError> {
         // Arrays by kind: a value that was just stored is loaded with the same width.
-        let (mut lbas, mut to) = ([0; BATCH_MAX], <[&mut [u8]; BATCH_MAX]>::default());
+        let mut lbas = [0; BATCH_MAX];
+        let mut to = <[&mut [u8]; BATCH_MAX]>::default();
         let mut count = 0;
         for (lba, bytes) in sectors.take(BATCH_MAX) {
             let place = self.place(lba);
@@ -57,8 +58,8 @@ impl<M: Memory> Btt<M> {
         }
         debug_assert!(count > 0, "a batch has sectors");
         let mut failed = Ok(());
-        let (mut seen, mut entries) =
-            ([Observed::default(); BATCH_MAX], [MapEntry::default(); BATCH_MAX]);
+        let mut seen = [Observed::default(); BATCH_MAX];
+        let mut entries = [MapEntry::default(); BATCH_MAX];
         let mut known = 0;
         for n in 0..count {
             let place = self.place(lbas[n]);
@@ -103,7 +104,8 @@ impl<M: Memory> Btt<M> {
     /// copy ends.
     #[cold]
     fn copy_overtaken(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
-        let (place, at) = (self.place(lba), Versions::at(lba));
+        let place = self.place(lba);
+        let at = Versions::at(lba);
         for turn in 0.. {
             let seen = self.observe(at);
             let locked = turn >= OVERTAKEN_MAX && self.try_lock(at, seen);
@@ -129,7 +131,8 @@ impl<M: Memory> Btt<M> {
         to: &mut [u8],
     ) -> Result<(), IoError> {
         debug_assert!(self.readers_publish(), "a design with a read tracking table");
-        let (place, arena) = (self.place(lba), self.spot(lba).arena);
+        let place = self.place(lba);
+        let arena = self.spot(lba).arena;
         let mut entry = self.entry_to_read(lba, place)?;
         while let Some(block) = entry.normal_block() {
             self.publish(set, BlockId::new(arena, block));

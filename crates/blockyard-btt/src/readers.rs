@@ -86,13 +86,9 @@ impl Readers {
     #[inline]
     pub fn each(&self, mut read: impl FnMut(BlockId)) {
         fence(Ordering::SeqCst);
-        let mut look = |word: &AtomicU64| match word.load(Ordering::Acquire) {
-            0 => {}
-            block => read(BlockId(block)),
-        };
         match &self.words {
-            Words::Padded(words) => words.iter().for_each(|word| look(&word.0)),
-            Words::Dense(words) => words.iter().for_each(look),
+            Words::Padded(words) => words.iter().for_each(|word| report_block(&mut read, &word.0)),
+            Words::Dense(words) => words.iter().for_each(|word| report_block(&mut read, word)),
         }
     }
 
@@ -105,6 +101,13 @@ impl Readers {
     }
 }
 
+fn report_block(read: &mut impl FnMut(BlockId), word: &AtomicU64) {
+    match word.load(Ordering::Acquire) {
+        0 => {}
+        block => read(BlockId(block)),
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -114,17 +117,21 @@ mod tests {
     fn each_place_tells_the_block_that_its_user_reads() {
         for padded in [false, true] {
             let readers = Readers::new(3, padded);
-            let read = || {
-                let mut read = Vec::new();
-                readers.each(|block| read.push(block));
-                read
-            };
-            let block = |n| BlockId::new(2, PostmapAba(n));
             (0..3).for_each(|place| readers.publish(place, block(place)));
-            assert_eq!(read(), [block(0), block(1), block(2)]);
+            assert_eq!(blocks_read(&readers), [block(0), block(1), block(2)]);
             readers.clear(1);
-            assert_eq!(read(), [block(0), block(2)]);
+            assert_eq!(blocks_read(&readers), [block(0), block(2)]);
             assert!(readers.reads(block(2)) && !readers.reads(block(1)));
         }
+    }
+
+    fn blocks_read(readers: &Readers) -> Vec<BlockId> {
+        let mut read = Vec::new();
+        readers.each(|block| read.push(block));
+        read
+    }
+
+    fn block(n: u32) -> BlockId {
+        BlockId::new(2, PostmapAba(n))
     }
 }

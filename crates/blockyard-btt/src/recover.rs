@@ -142,14 +142,21 @@ pub fn finish<M: Memory>(memory: &M, arena: &Arena, cut: &[CutWrite]) -> Result<
 fn slots<M: Memory>(memory: &M, arena: &Arena) -> Result<SlotLayout, RecoverError> {
     let mut shown = None;
     for lane in 0..arena.layout.nfree {
-        let refused = |error| RecoverError::Flog { lane, error };
-        match (shown, SlotLayout::shown_by(&arena.read_group(memory, lane)?).map_err(refused)?) {
-            (Some(a), Some(b)) if a != b => return Err(refused(FlogError::Padding)),
+        match (
+            shown,
+            SlotLayout::shown_by(&arena.read_group(memory, lane)?)
+                .map_err(|error| refused(lane, error))?,
+        ) {
+            (Some(a), Some(b)) if a != b => return Err(refused(lane, FlogError::Padding)),
             (None, found) => shown = found,
             _ => {}
         }
     }
     Ok(shown.unwrap_or(SlotLayout::Standard))
+}
+
+fn refused(lane: u32, error: FlogError) -> RecoverError {
+    RecoverError::Flog { lane, error }
 }
 
 /// Checks [free-blocks-distinct].

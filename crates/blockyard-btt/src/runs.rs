@@ -39,7 +39,8 @@ impl<M: Memory> Btt<M> {
 impl<M: Memory> Runs<'_, M> {
     /// Looks at the next map entries of one arena: all those in a hole, or one piece.
     fn look(&mut self) {
-        let (first, btt) = (self.left.start, self.btt);
+        let first = self.left.start;
+        let btt = self.btt;
         let place = btt.place(first);
         let in_arena = u64::from(place.arena.layout.external_nlba - place.lba.0);
         let left = in_arena.min(self.left.end - first);

@@ -83,7 +83,8 @@ impl<M: Memory> Btt<M> {
     /// may be bad would be gone.
     #[cold]
     fn clear_bad_sector(&self, entry: MapEntry, spot: Spot) -> Result<(), IoError> {
-        let (arena, block) = (self.arena(spot), entry.block(spot.lba));
+        let arena = self.arena(spot);
+        let block = entry.block(spot.lba);
         // The mark must be durable first: until then, a power cut may bring back the sector's old state.
         self.memory.write_back(arena.map_at(spot.lba), MAP_ENTRY_BYTES);
         self.memory.fence()?;

@@ -226,7 +226,6 @@ impl<M: Memory> Btt<M> {
     #[inline]
     fn wait_for_readers(&self, set: SetId, arena: usize, lane: u32) {
         let state = self.lanes.state(arena, lane);
-        let id = |lane| BlockId::new(arena, self.lanes.state(arena, lane).free());
         match self.policy.tracking {
             ReadTracking::Versions if self.lanes.rotates() => {}
             // The block may have been freed just now ([same-version-same-block]).
@@ -237,16 +236,23 @@ impl<M: Memory> Btt<M> {
                         .lanes_of(set)
                         .for_each(|lane| self.lanes.state(arena, lane).set_unread(true));
                     self.each_reader(|read| {
-                        let lanes = self.lanes.lanes_of(set).filter(|&lane| id(lane) == read);
+                        let lanes = self
+                            .lanes
+                            .lanes_of(set)
+                            .filter(|&lane| self.free_block(arena, lane) == read);
                         lanes.for_each(|lane| self.lanes.state(arena, lane).set_unread(false));
                     });
                 }
                 state.is_unread()
             }),
             ReadTracking::Scan | ReadTracking::ScanPadded => {
-                self.wait_until_unread(id(lane));
+                self.wait_until_unread(self.free_block(arena, lane));
             }
         }
+    }
+
+    fn free_block(&self, arena: usize, lane: u32) -> BlockId {
+        BlockId::new(arena, self.lanes.state(arena, lane).free())
     }
 
     /// Returns once `is_over`, at which another thread is at work.

@@ -2,6 +2,7 @@
 
 mod intercepted_memory;
 
+use blockyard_btt::memory::Memory;
 use blockyard_btt::ram::Ram;
 use blockyard_btt::{
     Btt, Container, Format, IoError, LaneChoice, MediaError, OpenOptions, Policy, Uuid,
@@ -50,7 +51,8 @@ impl Medium {
 
 fn format() -> Format {
     let container = Container::LabelledNamespace;
-    let (uuid, parent_uuid) = (Uuid([1; 16]), Uuid::NIL);
+    let uuid = Uuid([1; 16]);
+    let parent_uuid = Uuid::NIL;
     Format { container, sector_bytes: 512, uuid, parent_uuid, blank: true }
 }
 
@@ -66,8 +68,10 @@ fn the_mark_of_a_lost_sector_is_durable_when_its_reader_learns_of_it() {
         assert_eq!(btt.read(0, &mut to), BAD, "{policy:?}");
         let calls = medium.calls.take();
         let entry = MAP..MAP + 4;
-        let marked = |call: &Call| matches!(call, Call::WriteBack(bytes) if *bytes == entry);
-        let marked = calls.iter().position(marked).expect("the mark is written back");
+        let marked = calls
+            .iter()
+            .position(|call| matches!(call, Call::WriteBack(bytes) if *bytes == entry))
+            .expect("the mark is written back");
         let fenced = calls.iter().rposition(|call| matches!(call, Call::Fence));
         assert!(fenced.is_some_and(|fenced| fenced > marked), "{policy:?}: a fence follows");
         medium.lost.set(None);
@@ -83,14 +87,16 @@ fn is_change(call: &Call) -> bool {
 #[test]
 fn a_sector_that_can_be_read_after_all_is_not_marked() {
     let medium = Medium::default();
-    let intercept = |call| match medium.call(call) {
-        Err(error) => {
-            medium.lost.set(None);
-            Err(error)
-        }
-        done => done,
+    let memory = Intercepted {
+        memory: Ram::new(BYTES),
+        intercept: |call| match medium.call(call) {
+            Err(error) => {
+                medium.lost.set(None);
+                Err(error)
+            }
+            done => done,
+        },
     };
-    let memory = Intercepted { memory: Ram::new(BYTES), intercept };
     let btt = Btt::create(memory, &format(), Policy::DEFAULT).expect("a new BTT");
     btt.write(0, &[5; 512]).expect("successful write");
     medium.lose();
@@ -103,17 +109,21 @@ fn a_sector_that_can_be_read_after_all_is_not_marked() {
 
 #[test]
 fn a_lost_sector_of_a_btt_that_is_not_written_gets_no_mark() {
-    let (medium, ram) = (Medium::default(), Ram::new(BYTES));
-    let memory = || Intercepted { memory: &ram, intercept: |call| medium.call(call) };
-    let btt = Btt::create(memory(), &format(), Policy::DEFAULT).expect("a new BTT");
+    let medium = Medium::default();
+    let ram = Ram::new(BYTES);
+    let btt = Btt::create(watched(&ram, &medium), &format(), Policy::DEFAULT).expect("a new BTT");
     btt.write(0, &[5; 512]).expect("successful write");
     medium.lose();
     let options = OpenOptions { read_only: true, ..OpenOptions::new(format().container) };
-    let btt = Btt::open(memory(), &options).expect("the same BTT");
+    let btt = Btt::open(watched(&ram, &medium), &options).expect("the same BTT");
     for _ in 0..2 {
         assert_eq!(btt.read(0, &mut [0; 512]), BAD);
         assert!(!medium.calls.take().iter().any(is_change), "nothing is written");
     }
+}
+
+fn watched(ram: &Ram, medium: &Medium) -> impl Memory {
+    Intercepted { memory: ram, intercept: |call| medium.call(call) }
 }
 
 /// A mark is durable before the block is zeroed, and the zeroes are before the mark is replaced.
@@ -127,25 +137,33 @@ fn zeroing_a_lost_sector_repairs_its_block_between_fences() {
     medium.lost.set(None);
     btt.set_error(1).expect("marking in ram");
     let entry = MAP + 4..MAP + 8;
-    let changes = || {
-        let mut calls = medium.calls.take();
-        calls.retain(is_change);
-        calls.into_iter().map(|call| match call {
-            Call::WriteBack(bytes) => format!("{bytes:?}"),
-            Call::Zero(at) => format!("zero {at}"),
-            Call::Fence => "fence".to_owned(),
-            _ => "write".to_owned(),
-        })
-    };
     let written_back = format!("{entry:?}");
-    assert!(changes().eq([&written_back, "fence"]));
+    assert!(take_changes(&medium).eq([&written_back, "fence"]));
     btt.set_zero(1, 1).expect("zeroing in ram");
     let zeroed = format!("zero {block}");
-    assert!(changes().eq([&written_back, "fence", &zeroed, "fence", &written_back, "fence"]));
+    assert!(take_changes(&medium).eq([
+        &written_back,
+        "fence",
+        &zeroed,
+        "fence",
+        &written_back,
+        "fence"
+    ]));
     // Many map entries are written back 256 at a time.
     btt.set_zero(0, 300).expect("zeroing in ram");
     let ranges = [MAP..MAP + 1024, MAP + 1024..MAP + 1200].map(|bytes| format!("{bytes:?}"));
-    assert!(changes().eq([&ranges[0], &ranges[1], "fence"]));
+    assert!(take_changes(&medium).eq([&ranges[0], &ranges[1], "fence"]));
+}
+
+fn take_changes(medium: &Medium) -> impl Iterator<Item = String> {
+    let mut calls = medium.calls.take();
+    calls.retain(is_change);
+    calls.into_iter().map(|call| match call {
+        Call::WriteBack(bytes) => format!("{bytes:?}"),
+        Call::Zero(at) => format!("zero {at}"),
+        Call::Fence => "fence".to_owned(),
+        _ => "write".to_owned(),
+    })
 }
 
 /// The block of a lost sector becomes free when the sector is written again. It is zeroed before it has data
@@ -153,11 +171,11 @@ fn zeroing_a_lost_sector_repairs_its_block_between_fences() {
 #[test]
 fn a_lost_block_is_repaired_before_it_is_used_again() {
     for opened_again in [false, true] {
-        let (medium, ram) = (Medium::default(), Ram::new(BYTES));
-        let memory = || Intercepted { memory: &ram, intercept: |call| medium.call(call) };
+        let medium = Medium::default();
+        let ram = Ram::new(BYTES);
         // The only set has all 256 lanes, and takes them in turn.
         let policy = Policy { lanes: LaneChoice::Own { sets: 1 }, ..Policy::DEFAULT };
-        let mut btt = Btt::create(memory(), &format(), policy).expect("a new BTT");
+        let mut btt = Btt::create(watched(&ram, &medium), &format(), policy).expect("a new BTT");
         btt.write(0, &[5; 512]).expect("successful write");
         let block = medium.lose();
         let mut to = [0; 512];
@@ -165,7 +183,8 @@ fn a_lost_block_is_repaired_before_it_is_used_again() {
         btt.write(0, &[6; 512]).expect("write of a lost sector");
         if opened_again {
             let options = OpenOptions::new(Container::LabelledNamespace);
-            btt = Btt::open(memory(), &OpenOptions { policy, ..options }).expect("the same BTT");
+            btt = Btt::open(watched(&ram, &medium), &OpenOptions { policy, ..options })
+                .expect("the same BTT");
         }
         let mut worker = btt.worker();
         for lba in 1..=600 {
@@ -185,13 +204,15 @@ fn a_sector_can_be_read_after_a_fence_of_its_write_failed() {
     let mut failures = 0;
     for nth in 1.. {
         let fences_left = Cell::new(u32::MAX);
-        let intercept = |call| {
-            let Call::Fence = call else { return Ok(()) };
-            let left = fences_left.get().wrapping_sub(1);
-            fences_left.set(left);
-            if left == 0 { Err(MediaError::Bad) } else { Ok(()) }
+        let memory = Intercepted {
+            memory: Ram::new(BYTES),
+            intercept: |call| {
+                let Call::Fence = call else { return Ok(()) };
+                let left = fences_left.get().wrapping_sub(1);
+                fences_left.set(left);
+                if left == 0 { Err(MediaError::Bad) } else { Ok(()) }
+            },
         };
-        let memory = Intercepted { memory: Ram::new(BYTES), intercept };
         let btt = Btt::create(memory, &format(), Policy::DEFAULT).expect("a new BTT");
         btt.write(0, &[5; 512]).expect("successful write");
         fences_left.set(nth);
@@ -217,16 +238,18 @@ fn a_writer_learns_that_the_fence_of_another_failed() {
         let fences_left = Arc::new(AtomicU32::new(0));
         let (start, started) = mpsc::channel();
         let left = Arc::clone(&fences_left);
-        let intercept = move |call| match call {
-            Call::Fence if left.fetch_sub(1, Ordering::Relaxed) == 1 => {
-                start.send(()).expect("another writer");
-                // The other writer comes to the sector, which is locked.
-                std::thread::sleep(Duration::from_millis(50));
-                Err(MediaError::Bad)
-            }
-            _ => Ok(()),
+        let memory = Intercepted {
+            memory: Ram::new(BYTES),
+            intercept: move |call| match call {
+                Call::Fence if left.fetch_sub(1, Ordering::Relaxed) == 1 => {
+                    start.send(()).expect("another writer");
+                    // The other writer comes to the sector, which is locked.
+                    std::thread::sleep(Duration::from_millis(50));
+                    Err(MediaError::Bad)
+                }
+                _ => Ok(()),
+            },
         };
-        let memory = Intercepted { memory: Ram::new(BYTES), intercept };
         let btt = Arc::new(Btt::create(memory, &format(), Policy::DEFAULT).expect("a new BTT"));
         btt.write(0, &[5; 512]).expect("successful write");
         fences_left.store(nth, Ordering::Relaxed);

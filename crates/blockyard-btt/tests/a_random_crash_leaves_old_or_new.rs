@@ -106,20 +106,22 @@ fn a_random_crash_leaves_old_or_new() {
         return;
     }
     let wanted = number("BLOCKYARD_BTT_CRASHES").unwrap_or(CRASHES);
-    let half = |first: u64| {
-        let (mut crashes, mut seed) = (0, first);
-        while crashes < wanted / 2 {
-            crashes += sound(seed);
-            seed += 2;
-        }
-        println!("{crashes} crashes from every other seed of {first}..={}", seed - 2);
-        crashes
-    };
     std::thread::scope(|scope| {
-        let odd = scope.spawn(|| half(1));
-        let crashes = half(0) + odd.join().expect("success of all odd seeds");
+        let odd = scope.spawn(|| play_every_other(wanted, 1));
+        let crashes = play_every_other(wanted, 0) + odd.join().expect("success of all odd seeds");
         assert!(crashes >= wanted / 2 * 2);
     });
+}
+
+fn play_every_other(wanted: u64, first: u64) -> u64 {
+    let mut crashes = 0;
+    let mut seed = first;
+    while crashes < wanted / 2 {
+        crashes += sound(seed);
+        seed += 2;
+    }
+    println!("{crashes} crashes from every other seed of {first}..={}", seed - 2);
+    crashes
 }
 
 /// A few seeds detect each omission.

@@ -56,6 +56,16 @@ enum Expected {
     Lost,
 }
 
+impl Expected {
+    /// Returns the result of a read of a sector of `len` bytes.
+    fn bytes(self, len: usize) -> Result<Vec<u8>, IoError> {
+        match self {
+            Self::Lost => Err(IoError::Lost),
+            Self::Mark(mark) => Ok(sector(mark, len)),
+        }
+    }
+}
+
 fn read<B, M>(worker: &mut Worker<B, M>, lba: u64, bytes: usize) -> Result<Vec<u8>, IoError>
 where
     B: core::ops::Deref<Target = Btt<M>>,
@@ -78,79 +88,15 @@ fn one_thread_reads_its_own_writes() {
             let format = format(container, bytes);
             let mut btt = Btt::create(&ram, &format, policy).expect("a new BTT");
             let bytes = bytes as usize;
-            let sectors = btt.sectors();
             let mut expected: BTreeMap<u64, Expected> = BTreeMap::new();
             for round in 0..6 {
-                let mut worker = btt.worker();
-                for step in 0..60_u64 {
-                    let mark = round << 32 | step << 8 | 1;
-                    // Few different sectors, so that blocks are freed and used again.
-                    let lba = prng.below(40) + if prng.below(2) == 0 { 0 } else { sectors - 40 };
-                    let count = (1 + prng.below(20)).min(sectors - lba);
-                    let all = lba..lba + count;
-                    match prng.below(6) {
-                        0 | 1 => {
-                            let data: Vec<u8> = all
-                                .clone()
-                                .flat_map(|lba| sector(mark << 16 | lba, bytes))
-                                .collect();
-                            worker.write(lba, &data).expect("successful write");
-                            expected.extend(all.map(|lba| (lba, Expected::Mark(mark << 16 | lba))));
-                        }
-                        2 => {
-                            // Some sectors twice, and some that share a word.
-                            let count = 1 + prng.below(150);
-                            let places: Vec<_> = (0..count)
-                                .map(|nth| (prng.below(8) * 256 + prng.below(20), mark << 16 | nth))
-                                .collect();
-                            let data: Vec<_> = places
-                                .iter()
-                                .map(|&(lba, mark)| (lba, sector(mark, bytes)))
-                                .collect();
-                            let many: Vec<_> = data.iter().map(|(lba, s)| (*lba, &**s)).collect();
-                            worker.write_many(&many).expect("successful write");
-                            let marks = |(lba, mark)| (lba, Expected::Mark(mark));
-                            expected.extend(places.into_iter().map(marks));
-                        }
-                        3 => {
-                            worker.set_zero(lba, count).expect("successful zeroing");
-                            expected.extend(all.map(|lba| (lba, Expected::Mark(0))));
-                        }
-                        4 => {
-                            btt.set_error(lba).expect("successful marking as lost");
-                            expected.insert(lba, Expected::Lost);
-                        }
-                        _ => {
-                            for lba in all {
-                                match expected.get(&lba).unwrap_or(&Expected::Mark(0)) {
-                                    Expected::Lost => assert_eq!(
-                                        read(&mut worker, lba, bytes),
-                                        Err(IoError::Lost)
-                                    ),
-                                    Expected::Mark(mark) => assert_eq!(
-                                        read(&mut worker, lba, bytes),
-                                        Ok(sector(*mark, bytes)),
-                                        "{policy:?} {container:?} sector {lba}"
-                                    ),
-                                }
-                            }
-                        }
-                    }
-                }
-                drop(worker);
+                operate(&btt, bytes, round, &mut prng, &mut expected);
                 drop(btt);
                 let read_only = round == 4;
-                btt = Btt::open(
-                    &ram,
-                    &OpenOptions { policy, read_only, ..OpenOptions::new(container) },
-                )
-                .expect("an undamaged BTT");
+                let options = OpenOptions { policy, read_only, ..OpenOptions::new(container) };
+                btt = Btt::open(&ram, &options).expect("an undamaged BTT");
                 for (&lba, &expected) in &expected {
-                    let expected = match expected {
-                        Expected::Lost => Err(IoError::Lost),
-                        Expected::Mark(mark) => Ok(sector(mark, bytes)),
-                    };
-                    assert_eq!(read(&mut btt.worker(), lba, bytes), expected);
+                    assert_eq!(read(&mut btt.worker(), lba, bytes), expected.bytes(bytes));
                 }
                 if read_only {
                     assert_eq!(btt.write(0, &sector(0, bytes)), Err(IoError::ReadOnly));
@@ -159,6 +105,62 @@ fn one_thread_reads_its_own_writes() {
                     drop(btt);
                     btt = Btt::open(&ram, &OpenOptions { policy, ..OpenOptions::new(container) })
                         .expect("an undamaged BTT");
+                }
+            }
+        }
+    }
+}
+
+/// Writes, zeroes, marks and reads 60 ranges, of few different sectors, so that blocks are freed and used again.
+fn operate(
+    btt: &Btt<&Ram>,
+    bytes: usize,
+    round: u64,
+    prng: &mut Prng,
+    expected: &mut BTreeMap<u64, Expected>,
+) {
+    let sectors = btt.sectors();
+    let mut worker = btt.worker();
+    for step in 0..60_u64 {
+        let mark = round << 32 | step << 8 | 1;
+        let lba = prng.below(40) + if prng.below(2) == 0 { 0 } else { sectors - 40 };
+        let count = (1 + prng.below(20)).min(sectors - lba);
+        let all = lba..lba + count;
+        match prng.below(6) {
+            0 | 1 => {
+                let data: Vec<u8> =
+                    all.clone().flat_map(|lba| sector(mark << 16 | lba, bytes)).collect();
+                worker.write(lba, &data).expect("successful write");
+                expected.extend(all.map(|lba| (lba, Expected::Mark(mark << 16 | lba))));
+            }
+            2 => {
+                // Some sectors twice, and some that share a word.
+                let count = 1 + prng.below(150);
+                let places: Vec<_> = (0..count)
+                    .map(|nth| (prng.below(8) * 256 + prng.below(20), mark << 16 | nth))
+                    .collect();
+                let data: Vec<_> =
+                    places.iter().map(|&(lba, mark)| (lba, sector(mark, bytes))).collect();
+                let many: Vec<_> = data.iter().map(|(lba, s)| (*lba, &**s)).collect();
+                worker.write_many(&many).expect("successful write");
+                expected.extend(places.into_iter().map(|(lba, mark)| (lba, Expected::Mark(mark))));
+            }
+            3 => {
+                worker.set_zero(lba, count).expect("successful zeroing");
+                expected.extend(all.map(|lba| (lba, Expected::Mark(0))));
+            }
+            4 => {
+                btt.set_error(lba).expect("successful marking as lost");
+                expected.insert(lba, Expected::Lost);
+            }
+            _ => {
+                for lba in all {
+                    let right = expected.get(&lba).unwrap_or(&Expected::Mark(0)).bytes(bytes);
+                    assert_eq!(
+                        read(&mut worker, lba, bytes),
+                        right,
+                        "sector {lba} of {bytes} bytes"
+                    );
                 }
             }
         }
@@ -188,8 +190,10 @@ fn threads_never_read_a_mix_of_two_writes() {
                         if prng.below(4) == 0 {
                             worker.write(lba, &sector(mark, 512)).expect("successful write");
                         } else if prng.below(3) == 0 {
-                            let marks = |nth| (nth, sector(nth << 48 | thread << 32 | step, 512));
-                            let all: Vec<_> = (0..SECTORS).chain(0..SECTORS).map(marks).collect();
+                            let all: Vec<_> = (0..SECTORS)
+                                .chain(0..SECTORS)
+                                .map(|nth| (nth, sector(nth << 48 | thread << 32 | step, 512)))
+                                .collect();
                             let many: Vec<_> = all.iter().map(|(lba, s)| (*lba, &**s)).collect();
                             worker.write_many(&many).expect("successful write");
                         } else {
@@ -212,19 +216,23 @@ fn threads_never_read_a_mix_of_two_writes() {
 fn few_lanes(lanes: u32) -> Ram {
     let ram = Ram::new(BYTES);
     let layout = Layout::new(BYTES, 512, 512, lanes).expect("layout of a small arena");
-    let (uuid, parent_uuid) = (Uuid([1; 16]), Uuid::NIL);
+    let uuid = Uuid([1; 16]);
+    let parent_uuid = Uuid::NIL;
     let version = Container::LabelledNamespace.version();
     let info = InfoBlock { uuid, parent_uuid, error: false, version, layout, nextoff: 0 };
-    let put = |at, bytes: &[u8]| ram.write(at, bytes).expect("write to ram");
-    put(0, &info.to_bytes());
-    put(layout.infooff, &info.to_bytes());
+    put(&ram, 0, &info.to_bytes());
+    put(&ram, layout.infooff, &info.to_bytes());
     for lane in 0..lanes {
         let [first, second] = FlogEntry::first(lane, layout.external_nlba + lane).words();
         let at = layout.flogoff + u64::from(lane) * 64;
-        put(at, &first.to_le_bytes());
-        put(at + 8, &second.to_le_bytes());
+        put(&ram, at, &first.to_le_bytes());
+        put(&ram, at + 8, &second.to_le_bytes());
     }
     ram
+}
+
+fn put(ram: &Ram, at: u64, bytes: &[u8]) {
+    ram.write(at, bytes).expect("write to ram")
 }
 
 /// More threads than lanes, through every design. Each thread writes sectors of its own and one common sector, zeroes
@@ -273,7 +281,8 @@ fn more_threads_than_lanes_write_correctly() {
             let last = read(&mut worker, 0, 512).expect("successful read");
             assert!((0..threads).any(|thread| last == sector(thread << 32 | TURNS, 512)));
             for thread in 0..threads {
-                let (own, mark) = (1 + thread * 4, thread << 32 | TURNS);
+                let own = 1 + thread * 4;
+                let mark = thread << 32 | TURNS;
                 assert_eq!(read(&mut worker, own, 512), Ok(sector(mark, 512)));
                 assert_eq!(read(&mut worker, own + 1, 512), Ok(sector(mark | 1 << 16, 512)));
                 assert_eq!(read(&mut worker, own + 2, 512), Ok(sector(0, 512)));
@@ -293,7 +302,8 @@ fn three_hundred_threads_write_correctly() {
         let ready = std::sync::Barrier::new(THREADS.into());
         std::thread::scope(|scope| {
             for thread in (0..THREADS).map(u64::from) {
-                let (btt, ready) = (&btt, &ready);
+                let btt = &btt;
+                let ready = &ready;
                 scope.spawn(move || {
                     let mut worker = btt.worker();
                     ready.wait();
@@ -319,11 +329,13 @@ fn a_batch_that_meets_bad_blocks_uses_no_lane_twice() {
     // The first free block of a 16 MiB arena, that of lane 0, from the format's table of images.
     const FIRST_FREE: u64 = 4096 + 32_202 * 512;
     let worn = FIRST_FREE + 512..FIRST_FREE + 4 * 512;
-    let intercept = |call| match call {
-        Call::Write(at) | Call::Zero(at) if worn.contains(&at) => Err(MediaError::Bad),
-        _ => Ok(()),
+    let memory = Intercepted {
+        memory: Ram::new(BYTES),
+        intercept: |call| match call {
+            Call::Write(at) | Call::Zero(at) if worn.contains(&at) => Err(MediaError::Bad),
+            _ => Ok(()),
+        },
     };
-    let memory = Intercepted { memory: Ram::new(BYTES), intercept };
     let lanes = LaneChoice::Own { sets: 64 };
     let policy = Policy { lanes, ..Policy::DEFAULT };
     let format = format(Container::LabelledNamespace, 512);
@@ -345,7 +357,8 @@ fn sectors_beyond_the_end_are_refused() {
         let ram = Ram::new(BYTES);
         let format = format(Container::LabelledNamespace, 512);
         let btt = Btt::create(&ram, &format, policy).expect("a new BTT");
-        let (mut worker, mut to) = (btt.worker(), [0; 1024]);
+        let mut worker = btt.worker();
+        let mut to = [0; 1024];
         // The number of sectors of a 16 MiB arena, from the format's table of images.
         for (lba, bytes, expected) in [
             (32_201, 512, Ok(())),

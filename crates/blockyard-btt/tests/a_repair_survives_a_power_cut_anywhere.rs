@@ -76,7 +76,8 @@ impl Words<'_> {
             Damage::Map(sector, entry) => self.put(sector, entry),
             Damage::Cut(lane) => {
                 let newest = self.newest(lane);
-                let (lba, old) = (self.get(newest), self.get(newest + 1));
+                let lba = self.get(newest);
+                let old = self.get(newest + 1);
                 self.put(lba as usize, 0xc000_0000 | old);
             }
         }
@@ -113,15 +114,18 @@ fn contents(shape: Shape, state: &State) -> Option<Vec<Value>> {
     let memory = memory(shape, state, None);
     let options = OpenOptions { read_only: true, ..OpenOptions::new(shape.container) };
     let btt = Btt::open(&memory, &options).ok()?;
-    let read = |lba| {
-        let mut bytes = [0; 16];
-        match btt.read(lba, &mut bytes) {
-            Ok(()) => Value::read(&bytes),
-            Err(IoError::Lost | IoError::Map) => Value::Lost,
-            Err(error) => panic!("sector {lba}: {error}"),
-        }
-    };
-    Some((0..btt.sectors()).map(read).collect())
+    Some(
+        (0..btt.sectors())
+            .map(|lba| {
+                let mut bytes = [0; 16];
+                match btt.read(lba, &mut bytes) {
+                    Ok(()) => Value::read(&bytes),
+                    Err(IoError::Lost | IoError::Map) => Value::Lost,
+                    Err(error) => panic!("sector {lba}: {error}"),
+                }
+            })
+            .collect(),
+    )
 }
 
 /// Repairs a damaged state, and again after each possible power cut. Returns the number of states.
@@ -143,29 +147,37 @@ fn repaired(shape: Shape, damaged: &State, omission: Option<Omission>) -> Result
     if last != 1 {
         return Err(format!("{last} states after the repair"));
     }
-    let (read, right) = (contents(shape, damaged), contents(shape, &whole));
+    let read = contents(shape, damaged);
+    let right = contents(shape, &whole);
     let mut states = 0;
     for moment in &moments {
         for n in 0..moment.count() {
             states += 1;
             let cut = moment.state(n);
-            let failed = |what: &str| format!("{what}: {:x?}, {:?}", cut.metadata, plan.steps());
             let now = contents(shape, &cut);
             if read.is_some() && now.is_none() || now.is_some() && now != right {
-                return Err(failed(&format!("reads {now:x?} instead of {right:x?}")));
+                return Err(describe(
+                    &cut,
+                    &plan,
+                    &format!("reads {now:x?} instead of {right:x?}"),
+                ));
             }
             let again = memory(shape, &cut, None);
             let (report, plan) = checked(&again, shape);
             if report.worst() > before.worst() {
-                return Err(failed(&format!("worse, {:?}", report.findings())));
+                return Err(describe(&cut, &plan, &format!("worse, {:?}", report.findings())));
             }
             plan.apply(&again, &mut || {}).expect("repair of the recorder");
             if shape.state(&again.recorder()).metadata != whole.metadata {
-                return Err(failed("repaired again to something else"));
+                return Err(describe(&cut, &plan, "repaired again to something else"));
             }
         }
     }
     Ok(states)
+}
+
+fn describe(cut: &State, plan: &Plan, what: &str) -> String {
+    format!("{what}: {:x?}, {:?}", cut.metadata, plan.steps())
 }
 
 /// Returns damages to one lane.
@@ -211,7 +223,8 @@ fn each(mut visit: impl FnMut(Shape, &State, [Damage; 3]) -> bool) {
 
 #[test]
 fn a_repair_survives_a_power_cut_anywhere() {
-    let (mut repairs, mut states) = (0, 0);
+    let mut repairs = 0;
+    let mut states = 0;
     each(|shape, damaged, damages| {
         match repaired(shape, damaged, None) {
             Ok(visited) => {

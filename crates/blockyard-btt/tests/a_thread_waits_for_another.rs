@@ -222,29 +222,33 @@ fn a_reader_that_is_overtaken_again_and_again_keeps_writers_out() {
         static LOCKED: Cell<Option<u8>> = const { Cell::new(None) };
         static LOOKS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     }
-    let intercept = |call| {
-        match call {
-            Call::Read(_) if READS.get() => {
-                COPIES.set(COPIES.get() + 1);
-                if COPIES.get() <= 9 {
-                    READS.set(false);
-                    write(DISK.get().expect("the disk that is read"), 1, COPIES.get());
-                    READS.set(true);
-                }
-            }
-            Call::Touched(Touch::Locked(Word::Entries(1))) if READS.get() => {
-                LOCKED.set(Some(COPIES.get()));
-            }
-            Call::Relax(turn) => {
-                assert!(turn < 1 << 20, "an endless wait");
-                LOOKS.with_borrow_mut(|looks| looks.push(turn));
-            }
-            _ => {}
-        }
-        Ok(())
-    };
     let policy = policy(ReadTracking::Versions, TWO_SETS);
-    let disk = DISK.get_or_init(|| disk(policy, Box::new(intercept)));
+    let disk = DISK.get_or_init(|| {
+        disk(
+            policy,
+            Box::new(|call| {
+                match call {
+                    Call::Read(_) if READS.get() => {
+                        COPIES.set(COPIES.get() + 1);
+                        if COPIES.get() <= 9 {
+                            READS.set(false);
+                            write(DISK.get().expect("the disk that is read"), 1, COPIES.get());
+                            READS.set(true);
+                        }
+                    }
+                    Call::Touched(Touch::Locked(Word::Entries(1))) if READS.get() => {
+                        LOCKED.set(Some(COPIES.get()));
+                    }
+                    Call::Relax(turn) => {
+                        assert!(turn < 1 << 20, "an endless wait");
+                        LOOKS.with_borrow_mut(|looks| looks.push(turn));
+                    }
+                    _ => {}
+                }
+                Ok(())
+            }),
+        )
+    });
     write(disk, 1, 100);
     READS.set(true);
     assert!(sector(disk, 1) == [9; SECTOR], "the last of the writes that overtook it");

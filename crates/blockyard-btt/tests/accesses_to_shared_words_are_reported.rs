@@ -20,13 +20,18 @@ const TRACKING: [ReadTracking; 4] =
 /// Returns the reports of a read, a write and a settling by a thread that is alone, in this order.
 fn reports(policy: Policy) -> [Vec<Touch>; 3] {
     let reports = RefCell::new(Vec::new());
-    let intercept = |call| {
-        if let Call::Touched(touch) = call {
-            reports.borrow_mut().push(touch);
-        }
-        Ok(())
-    };
-    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, policy);
+    let btt = create(
+        Intercepted {
+            memory: Ram::new(16 << 20),
+            intercept: |call| {
+                if let Call::Touched(touch) = call {
+                    reports.borrow_mut().push(touch);
+                }
+                Ok(())
+            },
+        },
+        policy,
+    );
     let mut seat = btt.seat();
     seat.write(&btt, 3, &[7; 512]).expect("write to ram");
     seat.settle(&btt).expect("settling in ram");
@@ -98,25 +103,32 @@ fn a_read_reports_versions_or_its_published_block() {
 /// Returns the sets of lanes that `calls` writes take as locks, each by a thread without its own set.
 fn locked(lanes: LaneChoice, calls: u64) -> Vec<u32> {
     let reports = RefCell::new(Vec::new());
-    let intercept = |call| {
-        if let Call::Touched(Touch::Locked(Word::Lanes(lane))) = call {
-            reports.borrow_mut().push(lane);
-        }
-        Ok(())
-    };
     let policy = Policy { tracking: ReadTracking::Versions, lanes };
-    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, policy);
+    let btt = create(
+        Intercepted {
+            memory: Ram::new(16 << 20),
+            intercept: |call| {
+                if let Call::Touched(Touch::Locked(Word::Lanes(lane))) = call {
+                    reports.borrow_mut().push(lane);
+                }
+                Ok(())
+            },
+        },
+        policy,
+    );
     (0..calls).for_each(|lba| btt.write(lba, &[7; 512]).expect("write to ram"));
     reports.take()
 }
 
 #[test]
 fn a_thread_gets_the_lanes_of_one_that_ended() {
-    let intercept = |call| match call {
-        Call::Touched(Touch::Locked(Word::Lanes(set))) => panic!("set {set} is shared"),
-        _ => Ok(()),
+    let memory = Intercepted {
+        memory: Ram::new(16 << 20),
+        intercept: |call| match call {
+            Call::Touched(Touch::Locked(Word::Lanes(set))) => panic!("set {set} is shared"),
+            _ => Ok(()),
+        },
     };
-    let memory = Intercepted { memory: Ram::new(16 << 20), intercept };
     let btt = create(memory, Policy::DEFAULT);
     (0..100).for_each(|lba| btt.worker().write(lba, &[7; 512]).expect("write to ram"));
 }
@@ -124,13 +136,15 @@ fn a_thread_gets_the_lanes_of_one_that_ended() {
 #[test]
 fn zeroing_reports_its_words() {
     let reports = RefCell::new(Vec::new());
-    let intercept = |call| {
-        if let Call::Touched(touch) = call {
-            reports.borrow_mut().push(touch);
-        }
-        Ok(())
+    let memory = Intercepted {
+        memory: Ram::new(16 << 20),
+        intercept: |call| {
+            if let Call::Touched(touch) = call {
+                reports.borrow_mut().push(touch);
+            }
+            Ok(())
+        },
     };
-    let memory = Intercepted { memory: Ram::new(16 << 20), intercept };
     let btt = create(memory, Policy::DEFAULT);
     btt.set_zero(3, 1).expect("zeroing in ram");
     let word = Word::Entries(3);
@@ -146,22 +160,24 @@ fn zeroing_reports_its_words() {
 #[test]
 fn a_reference_to_a_memory_passes_every_call_on() {
     let calls = RefCell::new(String::new());
-    let intercept = |call| {
-        calls.borrow_mut().push(match call {
-            Call::Read(8) => 'r',
-            Call::Write(8) => 'w',
-            Call::Zero(8) => 'z',
-            Call::Load(8) => 'l',
-            Call::WriteBack(Range { start: 8, end: 11 }) => 'b',
-            Call::Prefetch(Range { start: 8, end: 11 }) => 'p',
-            Call::Fence => 'f',
-            Call::Touched(Touch::Stored(Word::Counter)) => 't',
-            Call::Relax(7) => 'x',
-            _ => '?',
-        });
-        Ok(())
+    let memory = &Intercepted {
+        memory: Ram::new(64),
+        intercept: |call| {
+            calls.borrow_mut().push(match call {
+                Call::Read(8) => 'r',
+                Call::Write(8) => 'w',
+                Call::Zero(8) => 'z',
+                Call::Load(8) => 'l',
+                Call::WriteBack(Range { start: 8, end: 11 }) => 'b',
+                Call::Prefetch(Range { start: 8, end: 11 }) => 'p',
+                Call::Fence => 'f',
+                Call::Touched(Touch::Stored(Word::Counter)) => 't',
+                Call::Relax(7) => 'x',
+                _ => '?',
+            });
+            Ok(())
+        },
     };
-    let memory = &Intercepted { memory: Ram::new(64), intercept };
     fn call(memory: impl Memory) -> Result<u32, MediaError> {
         memory.write(8, &[1])?;
         memory.read(8, &mut [0])?;

@@ -9,6 +9,7 @@ mod crash_rig;
 
 use blockyard::prng::Prng;
 use blockyard_btt::arena::read_info;
+use blockyard_btt::info_block::InfoBlock;
 use blockyard_btt::layout::{INFO_BYTES, Layout};
 use blockyard_btt::ram::Ram;
 use blockyard_btt::{
@@ -106,7 +107,7 @@ impl Formatted {
         // Info block, copy, map and log: each old or new.
         for parts in 0..16 + DRAWN {
             let layout = layout();
-            let mut pick = |at: u64, values: &[u64]| match at {
+            let left = Self::plain(recorder.crashed(&mut |at: u64, values: &[u64]| match at {
                 _ if parts >= 16 => prng.pick(values),
                 at => {
                     let part = match at {
@@ -118,17 +119,21 @@ impl Formatted {
                     let new = parts >> part & 1 == 1;
                     if new { values[values.len() - 1] } else { values[0] }
                 }
-            };
-            let left = Self::plain(recorder.crashed(&mut pick));
+            }));
             if let Err(broken) = self.judge(&left, done) {
                 self.broken.borrow_mut().get_or_insert(broken);
             }
         }
     }
 
+    /// Returns the info block at `at`, if it is whole.
+    fn info(&self, at: u64) -> Option<InfoBlock> {
+        read_info(self, at, BYTES).expect("read of the recorder").ok()
+    }
+
     fn judge(&self, left: &Self, done: bool) -> Result<(), String> {
-        let info = |at| read_info(left, at, BYTES).expect("read of the recorder").ok();
-        let (first, copy) = (info(0), info(layout().infooff));
+        let first = left.info(0);
+        let copy = left.info(layout().infooff);
         // Other readers look only at the first info block, and may rely on its copy.
         let has_copy = first == copy || first.is_some_and(|info| Some(info.uuid) == self.former);
         if first.is_some() && !has_copy || first.is_none() && done {

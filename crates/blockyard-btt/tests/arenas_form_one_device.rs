@@ -13,6 +13,7 @@ use blockyard_btt::{
     PostmapAba, PremapAba, Uuid, Version,
 };
 use core::cell::RefCell;
+use core::ops::Range;
 use images::{BYTES, Sparse, change_info, content, empty, found, put_entry, put_map};
 use intercepted_memory::{Call, Intercepted};
 
@@ -25,7 +26,8 @@ fn two_arenas() -> (Sparse, [Arena; 2]) {
     image.tells_holes = true;
     let arenas =
         found(&image, CONTAINER).into_iter().map(|Found { start, first_lba, info, .. }| {
-            let (slots, dialect) = (SlotLayout::Standard, CONTAINER.dialect());
+            let slots = SlotLayout::Standard;
+            let dialect = CONTAINER.dialect();
             Arena { start, first_lba, layout: info.layout, slots, dialect }
         });
     let arenas: Vec<_> = arenas.collect();
@@ -81,13 +83,16 @@ fn a_range_of_sectors_may_cross_the_border_of_arenas() {
     let (image, [first, second]) = two_arenas();
     let border = second.first_lba;
     let calls = RefCell::new(Vec::new());
-    let intercept = |call| {
-        if let Call::WriteBack(bytes) = call {
-            calls.borrow_mut().push(bytes);
-        }
-        Ok(())
-    };
-    let btt = open(Intercepted { memory: &image, intercept }).expect("an undamaged BTT");
+    let btt = open(Intercepted {
+        memory: &image,
+        intercept: |call| {
+            if let Call::WriteBack(bytes) = call {
+                calls.borrow_mut().push(bytes);
+            }
+            Ok(())
+        },
+    })
+    .expect("an undamaged BTT");
     btt.write(border - 1, &[7; 2 * SECTOR as usize]).expect("successful write");
     let runs: Vec<u64> = btt.runs(border - 3..border + 3).flatten().collect();
     assert_eq!(runs, [border - 1, border]);
@@ -118,7 +123,8 @@ fn arenas_of_one_btt_have_the_same_uuids_and_sizes() {
         },
     ];
     for change in changes {
-        let (image, mut other) = (whole.clone(), info);
+        let image = whole.clone();
+        let mut other = info;
         change(&mut other);
         image.put(second.start, &other.to_bytes());
         let refused = OpenError::Find(FindError::Foreign { start: second.start });
@@ -136,13 +142,14 @@ fn a_btt_of_another_container_is_refused() {
     let version = FindError::Version { found: Version::V1, wanted: Version::V2 };
     assert_eq!(open(&other).err(), Some(OpenError::Find(version)));
     change_info(&image, CONTAINER, |info| info.parent_uuid = Uuid([3; 16]));
-    let opened = |own| {
-        let own_uuid = Some(Uuid([own; 16]));
-        Btt::open(&image, &OpenOptions { own_uuid, ..OpenOptions::new(CONTAINER) }).err()
-    };
-    assert_eq!(opened(3), None);
+    assert_eq!(refusal(&image, 3), None);
     let parent = FindError::Parent { found: Uuid([3; 16]), wanted: Uuid([4; 16]) };
-    assert_eq!(opened(4), Some(OpenError::Find(parent)));
+    assert_eq!(refusal(&image, 4), Some(OpenError::Find(parent)));
+}
+
+fn refusal(image: &Sparse, own: u8) -> Option<OpenError> {
+    let own_uuid = Some(Uuid([own; 16]));
+    Btt::open(image, &OpenOptions { own_uuid, ..OpenOptions::new(CONTAINER) }).err()
 }
 
 /// [cut-write-finished]: the map entry is durable before anything else is written.
@@ -150,25 +157,29 @@ fn a_btt_of_another_container_is_refused() {
 fn a_finished_write_is_durable_when_the_btt_is_open() {
     let image = empty(CONTAINER, SECTOR, BYTES);
     let arena = images::arena(&image, CONTAINER);
-    let changes = |image: &Sparse| {
-        let calls = RefCell::new(Vec::new());
-        let intercept = |call| {
+    assert_eq!(durable_changes(&image), [], "nothing is to be finished");
+    let block = arena.layout.external_nlba + 5;
+    let cut = FlogEntry { lba: 9, old_map: 9, new_map: block, seq: 2 };
+    put_entry(&image, arena.entry_at(5, 1), cut);
+    let at = arena.map_at(PremapAba(9));
+    assert_eq!(durable_changes(&image), [Some(at..at + 4), None]);
+}
+
+fn durable_changes(image: &Sparse) -> Vec<Option<Range<u64>>> {
+    let calls = RefCell::new(Vec::new());
+    open(Intercepted {
+        memory: image,
+        intercept: |call| {
             match call {
                 Call::WriteBack(bytes) => calls.borrow_mut().push(Some(bytes)),
                 Call::Fence => calls.borrow_mut().push(None),
                 _ => {}
             }
             Ok(())
-        };
-        open(Intercepted { memory: image, intercept }).expect("an undamaged BTT");
-        calls.into_inner()
-    };
-    assert_eq!(changes(&image), [], "nothing is to be finished");
-    let block = arena.layout.external_nlba + 5;
-    let cut = FlogEntry { lba: 9, old_map: 9, new_map: block, seq: 2 };
-    put_entry(&image, arena.entry_at(5, 1), cut);
-    let at = arena.map_at(PremapAba(9));
-    assert_eq!(changes(&image), [Some(at..at + 4), None]);
+        },
+    })
+    .expect("an undamaged BTT");
+    calls.into_inner()
 }
 
 /// A sector that cannot be read, or perhaps cannot, counts as data.
@@ -183,10 +194,13 @@ fn sectors_that_cannot_be_read_are_in_runs() {
     assert_eq!(btt.read(30, &mut [0; SECTOR as usize]), Err(IoError::Map));
     assert!(btt.runs(0..100).flatten().eq([30]));
     let map = arena.layout.mapoff..arena.layout.flogoff;
-    let intercept = |call| match call {
-        Call::Read(at) if map.contains(&at) => Err(MediaError::Bad),
-        _ => Ok(()),
-    };
-    let btt = open(Intercepted { memory: &image, intercept }).expect("an undamaged BTT");
+    let btt = open(Intercepted {
+        memory: &image,
+        intercept: |call| match call {
+            Call::Read(at) if map.contains(&at) => Err(MediaError::Bad),
+            _ => Ok(()),
+        },
+    })
+    .expect("an undamaged BTT");
     assert!(btt.runs(10..40).flatten().eq(10..40), "a map that the medium lost");
 }

@@ -15,6 +15,7 @@ use blockyard_btt::{
     Uuid, Version,
 };
 use core::cell::{Cell, RefCell};
+use core::ops::Range;
 use images::{
     BYTES, PAGE, Sparse, arena, change_info, empty, entries, found, put_entry, put_map, used,
 };
@@ -72,10 +73,6 @@ const DAMAGE: [(&str, Damage); 5] = [
 
 #[test]
 fn all_damage_is_counted_however_little_is_kept() {
-    let counts = |report: &Report| {
-        let severities = [Severity::Note, Severity::Repairable, Severity::Broken];
-        (severities.map(|severity| report.count(severity)), report.at_risk())
-    };
     for (name, damage) in DAMAGE {
         let image = used(NAMESPACE, SECTOR);
         damage(&image, &arena(&image, NAMESPACE));
@@ -90,6 +87,11 @@ fn all_damage_is_counted_however_little_is_kept() {
             assert_eq!(some.findings().len() as u64, kept, "{name}");
         }
     }
+}
+
+fn counts(report: &Report) -> ([u64; 3], u64) {
+    let severities = [Severity::Note, Severity::Repairable, Severity::Broken];
+    (severities.map(|severity| report.count(severity)), report.at_risk())
 }
 
 /// [owners-add-up], as far as the memory of a check is bounded.
@@ -115,42 +117,47 @@ fn up_to_4096_sectors_of_an_arena_get_new_blocks() {
 #[test]
 fn a_report_says_what_puts_data_at_risk() {
     let own = Uuid([5; 16]);
-    let report = |image: &Sparse| {
-        let options = Options { own_uuid: Some(own), ..Options::new(NAMESPACE) };
-        check(image, &options, &mut |_| {}).expect("check of a readable image").0
-    };
-    let assert_rated = |image: &Sparse, problem, at_risk| {
-        let report = report(image);
-        assert_eq!(problems(&report), [problem]);
-        assert_eq!(report.at_risk(), at_risk, "{problem:?}");
-    };
-    let changed = |change: fn(&mut InfoBlock)| {
-        let image = empty(NAMESPACE, SECTOR, 2 * BYTES);
-        change_info(&image, NAMESPACE, change);
-        image
-    };
     let whole = changed(|_| ());
     let copy_at = arena(&whole, NAMESPACE).layout.infooff;
     let bytes = BYTES;
-    assert_rated(&whole.resized(3 * BYTES), Problem::UnusedSpace { bytes }, 0);
-    assert_rated(&whole.resized(BYTES - 1), Problem::TooSmall, 0);
-    let (version, wanted) = (Version::V1, Version::V2);
+    assert_rated(own, &whole.resized(3 * BYTES), Problem::UnusedSpace { bytes }, 0);
+    assert_rated(own, &whole.resized(BYTES - 1), Problem::TooSmall, 0);
+    let version = Version::V1;
+    let wanted = Version::V2;
     let other = changed(|info| info.version = Version::V1);
-    assert_rated(&other, Problem::Version { found: version, wanted }, 0);
-    assert_rated(&changed(|info| info.error = true), Problem::ErrorFlag, 0);
+    assert_rated(own, &other, Problem::Version { found: version, wanted }, 0);
+    assert_rated(own, &changed(|info| info.error = true), Problem::ErrorFlag, 0);
     let copy = whole.clone();
     copy.put(copy_at + 20, &[9]);
-    assert_rated(&copy, Problem::CopyInfo(InfoError::Checksum), 0);
+    assert_rated(own, &copy, Problem::CopyInfo(InfoError::Checksum), 0);
 
     let other = changed(|info| info.parent_uuid = Uuid([4; 16]));
-    assert_rated(&other, Problem::Parent { found: Uuid([4; 16]), wanted: own }, 1);
-    assert_rated(&whole.resized(2 * BYTES - PAGE), Problem::Truncated { needs: 2 * BYTES }, 1);
+    assert_rated(own, &other, Problem::Parent { found: Uuid([4; 16]), wanted: own }, 1);
+    assert_rated(own, &whole.resized(2 * BYTES - PAGE), Problem::Truncated { needs: 2 * BYTES }, 1);
     let first = whole.clone();
     first.put(20, &[9]);
-    assert_rated(&first, Problem::FirstInfo(InfoError::Checksum), 1);
+    assert_rated(own, &first, Problem::FirstInfo(InfoError::Checksum), 1);
     first.put(copy_at, &[9]);
-    let (first_error, copy) = (InfoError::Checksum, InfoError::Signature);
-    assert_rated(&first, Problem::NoInfo { first: first_error, copy }, 1);
+    let first_error = InfoError::Checksum;
+    let copy = InfoError::Signature;
+    assert_rated(own, &first, Problem::NoInfo { first: first_error, copy }, 1);
+}
+
+fn report_of(own: Uuid, image: &Sparse) -> Report {
+    let options = Options { own_uuid: Some(own), ..Options::new(NAMESPACE) };
+    check(image, &options, &mut |_| {}).expect("check of a readable image").0
+}
+
+fn assert_rated(own: Uuid, image: &Sparse, problem: Problem, at_risk: u64) {
+    let report = report_of(own, image);
+    assert_eq!(problems(&report), [problem]);
+    assert_eq!(report.at_risk(), at_risk, "{problem:?}");
+}
+
+fn changed(change: fn(&mut InfoBlock)) -> Sparse {
+    let image = empty(NAMESPACE, SECTOR, 2 * BYTES);
+    change_info(&image, NAMESPACE, change);
+    image
 }
 
 /// libpmemblk takes a cut write with plain block numbers for finished. Linux and ndctl refuse the other form.
@@ -165,18 +172,35 @@ fn a_cut_write_in_the_form_of_linux_is_at_risk_in_a_pool() {
             let block = state | (arena.layout.external_nlba + lane);
             put_entry(&image, arena.entry_at(lane, 0), FlogEntry::first(lane, block));
         }
-        let report = || {
-            let checked = check(&image, &Options::new(container), &mut |_| {});
-            checked.expect("check of a readable image").0
-        };
         let other = Problem::Dialect { lanes: 256, wanted };
-        assert_eq!((problems(&report()), report().at_risk()), (vec![other], 0));
-        assert_eq!(report().findings()[0].at, arena.group_at(0), "the log");
+        assert_eq!(
+            (
+                problems(&checked_report(&image, container)),
+                checked_report(&image, container).at_risk()
+            ),
+            (vec![other], 0)
+        );
+        assert_eq!(
+            checked_report(&image, container).findings()[0].at,
+            arena.group_at(0),
+            "the log"
+        );
         let block = cut(&image, &arena, 7, 3);
         let cut = Problem::CutWrite { lane: 7, sector: 3, block };
         let at_risk = u64::from(container == Container::Pool);
-        assert_eq!((problems(&report()), report().at_risk()), (vec![cut, other], at_risk));
+        assert_eq!(
+            (
+                problems(&checked_report(&image, container)),
+                checked_report(&image, container).at_risk()
+            ),
+            (vec![cut, other], at_risk)
+        );
     }
+}
+
+fn checked_report(image: &Sparse, container: Container) -> Report {
+    let checked = check(image, &Options::new(container), &mut |_| {});
+    checked.expect("check of a readable image").0
 }
 
 #[test]
@@ -184,16 +208,20 @@ fn sectors_are_counted_through_all_arenas() {
     let mut image = empty(NAMESPACE, SECTOR, ARENA + BYTES);
     image.tells_holes = true;
     let [first, second] = found(&image, NAMESPACE)[..] else { panic!("two arenas") };
-    let (start, first_lba) = (second.start, u64::from(first.info.layout.external_nlba));
+    let start = second.start;
+    let first_lba = u64::from(first.info.layout.external_nlba);
     let arena = Arena { start, first_lba, layout: second.info.layout, ..arena(&image, NAMESPACE) };
     put_map(&image, &arena, 7, NO_BLOCK);
     let (report, plan) = checked(&image, 1000);
     let sector = first_lba + 7;
-    let (bad, unowned) = (report.findings()[0], report.findings()[1]);
+    let bad = report.findings()[0];
+    let unowned = report.findings()[1];
     assert_eq!((bad.arena, bad.at), (1, arena.map_at(PremapAba(7))));
     assert_eq!(bad.problem, Problem::BadMapEntry { sector, entry: NO_BLOCK });
     assert_eq!(unowned.at, arena.block_at(PostmapAba(7)));
-    let (block, at, entry) = (PostmapAba(7), bad.at, MapEntry(0x4000_0007));
+    let block = PostmapAba(7);
+    let at = bad.at;
+    let entry = MapEntry(0x4000_0007);
     assert_eq!(plan.steps(), [Step::MarkLost { arena: 1, sector, block, at, entry }]);
     assert_eq!(report.sectors, first_lba + u64::from(arena.layout.external_nlba));
 }
@@ -232,10 +260,12 @@ fn a_cut_write_into_an_unwritten_map_is_seen() {
             let mut image = empty(NAMESPACE, 512, BYTES);
             image.tells_holes = tells_holes;
             let arena = arena(&image, NAMESPACE);
-            let (block, sector) = (cut(&image, &arena, 5, lba), u64::from(lba));
+            let block = cut(&image, &arena, 5, lba);
+            let sector = u64::from(lba);
             let (report, plan) = checked(&image, 1000);
             assert_eq!(problems(&report), [Problem::CutWrite { lane: 5, sector, block }]);
-            let (at, entry) = (arena.map_at(PremapAba(lba)), MapEntry::normal(block));
+            let at = arena.map_at(PremapAba(lba));
+            let entry = MapEntry::normal(block);
             assert_eq!(plan.steps(), [Step::FinishWrite { arena: 0, sector, at, entry }]);
         }
     }
@@ -267,7 +297,8 @@ fn an_older_entry_is_added_at_the_usual_place() {
     put_entry(&image, arena.entry_at(5, 0), written);
     let (report, plan) = checked(&image, 1000);
     assert_eq!(problems(&report), [Problem::Misread { lane: 5, numbers: [2, 0] }]);
-    let (at, entry) = (arena.group_at(5) + 16, FlogEntry { old_map: free, seq: 1, ..written });
+    let at = arena.group_at(5) + 16;
+    let entry = FlogEntry { old_map: free, seq: 1, ..written };
     assert_eq!(plan.steps(), [Step::OlderEntry { arena: 0, lane: 5, at, entry }]);
 }
 
@@ -294,15 +325,21 @@ fn a_lost_info_block_is_zeroed_before_it_is_written() {
     image.put(0, &[0; 4096]);
     let (_, plan) = checked(&image, 1000);
     let is_lost = Cell::new(true);
-    let intercept = |call| match call {
-        Call::Zero(0) => {
-            is_lost.set(false);
-            Ok(())
-        }
-        Call::Write(0) if is_lost.get() => Err(MediaError::Bad),
-        _ => Ok(()),
-    };
-    plan.apply(&Intercepted { memory: &image, intercept }, &mut || {}).expect("a repaired block");
+    plan.apply(
+        &Intercepted {
+            memory: &image,
+            intercept: |call| match call {
+                Call::Zero(0) => {
+                    is_lost.set(false);
+                    Ok(())
+                }
+                Call::Write(0) if is_lost.get() => Err(MediaError::Bad),
+                _ => Ok(()),
+            },
+        },
+        &mut || {},
+    )
+    .expect("a repaired block");
     assert!(image.same(&whole));
 }
 
@@ -347,22 +384,6 @@ fn a_repair_tells_each_step() {
 fn a_repair_writes_back_the_words_that_it_stores() {
     let image = empty(NAMESPACE, SECTOR, BYTES);
     let arena = arena(&image, NAMESPACE);
-    let written_back = |image: &Sparse| {
-        let calls = RefCell::new(Vec::new());
-        let intercept = |call| {
-            match call {
-                Call::WriteBack(bytes) => calls.borrow_mut().push(Some(bytes)),
-                Call::Fence => calls.borrow_mut().push(None),
-                _ => {}
-            }
-            Ok(())
-        };
-        let (_, plan) = checked(image, 1000);
-        let memory = Intercepted { memory: image, intercept };
-        plan.apply(&memory, &mut || {}).expect("successful write");
-        calls.into_inner()
-    };
-    let words = |at: u64| [at, at + 8].map(|at| Some(at..at + 8));
 
     let lost = image.clone();
     put_map(&lost, &arena, 9, NO_BLOCK);
@@ -374,7 +395,7 @@ fn a_repair_writes_back_the_words_that_it_stores() {
     let first = entries(&invalid, &arena, 3)[0];
     put_entry(&invalid, arena.entry_at(3, 1), first);
     let at = arena.group_at(3);
-    let [first, second] = words(at);
+    let [first, second] = two_words(at);
     let all = Some(at..at + 64);
     let expected = [second.clone(), None, first, None, all, None, second, None, None];
     assert_eq!(written_back(&invalid), expected, "[rewritten-log-unreadable]");
@@ -382,18 +403,55 @@ fn a_repair_writes_back_the_words_that_it_stores() {
     let misread = image.clone();
     let first = entries(&misread, &arena, 3)[0];
     put_entry(&misread, arena.entry_at(3, 0), FlogEntry { seq: 3, ..first });
-    let [first, second] = words(at);
+    let [first, second] = two_words(at);
     assert_eq!(written_back(&misread), [first, None, second, None, None]);
+}
+
+fn written_back(image: &Sparse) -> Vec<Option<Range<u64>>> {
+    let calls = RefCell::new(Vec::new());
+    let (_, plan) = checked(image, 1000);
+    let memory = Intercepted {
+        memory: image,
+        intercept: |call| {
+            match call {
+                Call::WriteBack(bytes) => calls.borrow_mut().push(Some(bytes)),
+                Call::Fence => calls.borrow_mut().push(None),
+                _ => {}
+            }
+            Ok(())
+        },
+    };
+    plan.apply(&memory, &mut || {}).expect("successful write");
+    calls.into_inner()
+}
+
+fn two_words(at: u64) -> [Option<Range<u64>>; 2] {
+    [at, at + 8].map(|at| Some(at..at + 8))
 }
 
 /// Each 16384 map entries are read together, unless they are in a hole. Single ones are loaded only for the newest writes of
 /// lanes.
 #[test]
 fn a_check_reads_a_map_once_and_no_holes() {
-    let reads = |image: &Sparse| {
-        let layout = arena(image, NAMESPACE).layout;
-        let (of_map, loads) = (RefCell::new(Vec::new()), Cell::new(0));
-        let intercept = |call| {
+    let mut image = empty(NAMESPACE, 512, BYTES);
+    let arena = arena(&image, NAMESPACE);
+    assert_eq!(map_reads(&image), (vec![0, 16_384], 0));
+    image.tells_holes = true;
+    assert_eq!(map_reads(&image), (vec![], 0));
+    let far = image.clone();
+    cut(&far, &arena, 5, 16_384);
+    assert_eq!(map_reads(&far), (vec![16_384], 1), "the piece with the sector of a cut write");
+    put_map(&image, &arena, 16_384, MapEntry::normal(PostmapAba(16_384)));
+    assert_eq!(map_reads(&image), (vec![16_384], 0), "the hole is as long as a piece");
+}
+
+fn map_reads(image: &Sparse) -> (Vec<u64>, u32) {
+    let layout = arena(image, NAMESPACE).layout;
+    let of_map = RefCell::new(Vec::new());
+    let loads = Cell::new(0);
+    let memory = Intercepted {
+        memory: image,
+        intercept: |call| {
             match call {
                 Call::Read(at) if (layout.mapoff..layout.flogoff).contains(&at) => {
                     of_map.borrow_mut().push((at - layout.mapoff) / 4);
@@ -402,21 +460,10 @@ fn a_check_reads_a_map_once_and_no_holes() {
                 _ => {}
             }
             Ok(())
-        };
-        let memory = Intercepted { memory: image, intercept };
-        let (report, _) =
-            check(&memory, &Options::new(NAMESPACE), &mut |_| {}).expect("check of a good image");
-        assert!(report.is_clean(), "{:?}", report.findings());
-        (of_map.take(), loads.get())
+        },
     };
-    let mut image = empty(NAMESPACE, 512, BYTES);
-    let arena = arena(&image, NAMESPACE);
-    assert_eq!(reads(&image), (vec![0, 16_384], 0));
-    image.tells_holes = true;
-    assert_eq!(reads(&image), (vec![], 0));
-    let far = image.clone();
-    cut(&far, &arena, 5, 16_384);
-    assert_eq!(reads(&far), (vec![16_384], 1), "the piece with the sector of a cut write");
-    put_map(&image, &arena, 16_384, MapEntry::normal(PostmapAba(16_384)));
-    assert_eq!(reads(&image), (vec![16_384], 0), "the hole is as long as a piece");
+    let (report, _) =
+        check(&memory, &Options::new(NAMESPACE), &mut |_| {}).expect("check of a good image");
+    assert!(report.is_clean(), "{:?}", report.findings());
+    (of_map.take(), loads.get())
 }

@@ -163,15 +163,21 @@ fn each_step_of_a_repair_waits_until_the_one_before_is_durable() {
     plan.clear_error_marks();
     assert!(!plan.steps().is_empty());
     let calls = RefCell::new(Vec::new());
-    let intercept = |call| {
-        match call {
-            Call::Write(_) => calls.borrow_mut().push('w'),
-            Call::Fence => calls.borrow_mut().push('f'),
-            _ => {}
-        }
-        Ok(())
-    };
-    plan.apply(&Intercepted { memory: &marked, intercept }, &mut || {}).expect("success");
+    plan.apply(
+        &Intercepted {
+            memory: &marked,
+            intercept: |call| {
+                match call {
+                    Call::Write(_) => calls.borrow_mut().push('w'),
+                    Call::Fence => calls.borrow_mut().push('f'),
+                    _ => {}
+                }
+                Ok(())
+            },
+        },
+        &mut || {},
+    )
+    .expect("success");
     let calls: String = calls.into_inner().into_iter().collect();
     assert!(calls.starts_with("wfwf") && !calls.contains("ww"), "{calls}");
 }
@@ -253,7 +259,8 @@ fn of_two_intact_info_blocks_the_first_counts_if_everything_else_fits() {
 /// Returns an info block with changed bytes and a matching checksum.
 fn with_checksum(mut bytes: [u8; 4096], at: usize, to: &[u8]) -> [u8; 4096] {
     bytes[at..at + to.len()].copy_from_slice(to);
-    let (mut low, mut high) = (0_u32, 0_u32);
+    let mut low = 0_u32;
+    let mut high = 0_u32;
     for (n, word) in bytes.chunks_exact(4).enumerate() {
         let word = u32::from_le_bytes(word.try_into().expect("four bytes"));
         low = low.wrapping_add(if n < 1022 { word } else { 0 });
@@ -290,7 +297,8 @@ fn without_any_info_block_there_is_no_btt() {
     image.put(arena.start + arena.layout.infooff + 70, &[0xee]);
     assert!(matches!(open(&image).err(), Some(OpenError::Find(_))));
     let report = assert_left_alone(&image);
-    let (first, copy) = (InfoError::Signature, InfoError::Checksum);
+    let first = InfoError::Signature;
+    let copy = InfoError::Checksum;
     assert_eq!(problems(&report), [Problem::NoInfo { first, copy }]);
 }
 
@@ -351,12 +359,7 @@ fn a_broken_mark_is_removed_if_nothing_else_is_wrong() {
     let (image, arena, good) = good();
     let before = image.clone();
     change_info(&image, NAMESPACE, |info| info.error = true);
-    let planned = |image: &Sparse| {
-        let (_, mut plan) = checked(image, NAMESPACE);
-        plan.clear_error_marks();
-        plan
-    };
-    let plan = planned(&image);
+    let plan = plan_without_marks(&image);
     assert!(matches!(plan.steps(), [Step::ClearError { arena: 0, .. }]));
     for power in (0..=1024).step_by(37) {
         let cut = image.clone();
@@ -367,13 +370,13 @@ fn a_broken_mark_is_removed_if_nothing_else_is_wrong() {
         let btt = open(&cut).expect("BTT with one intact info block at every moment");
         assert_eq!(read(&btt, 5), good[5]);
         drop(btt);
-        planned(&cut).apply(&cut, &mut || {}).expect("successful write");
+        plan_without_marks(&cut).apply(&cut, &mut || {}).expect("successful write");
         assert!(cut.same(&before), "cut after {power} words");
     }
     // Other damage is repaired first. If it cannot be, it stays, and so does the mark.
     let torn = image.clone();
     torn.write(arena.start + 20, &[0xff]).expect("successful write");
-    let plan = planned(&torn);
+    let plan = plan_without_marks(&torn);
     assert!(
         matches!(plan.steps(), [Step::CopyInfo { .. }, Step::ClearError { .. }]),
         "{:?}",
@@ -384,7 +387,13 @@ fn a_broken_mark_is_removed_if_nothing_else_is_wrong() {
     let twice = image.clone();
     let entry = arena.load_map_entry(&twice, PremapAba(5)).expect("successful read");
     twice.store(arena.map_at(PremapAba(6)), entry.0).expect("successful store");
-    assert_eq!(planned(&twice).steps(), [], "two sectors with one block");
+    assert_eq!(plan_without_marks(&twice).steps(), [], "two sectors with one block");
+}
+
+fn plan_without_marks(image: &Sparse) -> Plan {
+    let (_, mut plan) = checked(image, NAMESPACE);
+    plan.clear_error_marks();
+    plan
 }
 
 /// A copy that is sound by itself, but says that the copy is elsewhere, belongs to another arena.
@@ -399,7 +408,8 @@ fn a_copy_that_names_another_place_is_not_used() {
     other.layout.infooff -= 8;
     image.put(copy_at, &other.to_bytes());
     image.put(arena.start, &[0; 4096]);
-    let (first, copy) = (InfoError::Signature, InfoError::Field("infooff"));
+    let first = InfoError::Signature;
+    let copy = InfoError::Field("infooff");
     assert_eq!(problems(&assert_left_alone(&image)), [Problem::NoInfo { first, copy }]);
 }
 
@@ -511,7 +521,8 @@ fn a_block_of_two_sectors_is_found_far_away() {
             let arena = arena(&image, Container::Namespace);
             put_map(&image, &arena, near, MapEntry::normal(PostmapAba(far)));
             let (report, _) = checked(&image, Container::Namespace);
-            let (sector, other) = (u64::from(near.min(far)), u64::from(near.max(far)));
+            let sector = u64::from(near.min(far));
+            let other = u64::from(near.max(far));
             let twice = Problem::TwoSectors { block: PostmapAba(far), sector, other };
             assert_eq!(problems(&report), [twice, Problem::Unowned { block: PostmapAba(near) }]);
         }
@@ -542,8 +553,11 @@ fn a_block_of_a_sector_and_a_lane_is_left_alone() {
     let options = Options { keep: 0, ..Options::new(NAMESPACE) };
     let (none, _) = check(&image, &options, &mut |_| {}).expect("check of a readable image");
     assert_eq!(none.findings(), []);
-    let counts = |report: &Report| (report.count(Severity::Broken), report.at_risk());
     assert_eq!(counts(&none), counts(&report), "all are counted");
+}
+
+fn counts(report: &Report) -> (u64, u64) {
+    (report.count(Severity::Broken), report.at_risk())
 }
 
 /// [sequence-orders-entries].

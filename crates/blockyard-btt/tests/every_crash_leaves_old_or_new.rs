@@ -240,10 +240,9 @@ fn writers_that_meet_bad_blocks_leave_old_or_new() {
     ] {
         let shape = Shape { media, container, ..TWO };
         // If the medium does not report the loss, only a read makes it known.
-        let known = |&&(_, scripts): &&(&str, &[&[Op]])| {
+        for &(name, scripts) in scripts.iter().filter(|&&(_, scripts): &&(&str, &[&[Op]])| {
             media == Media::Refuses || matches!(scripts[0][0], Read(_))
-        };
-        for &(name, scripts) in scripts.iter().filter(known) {
+        }) {
             for policy in [own(2), own(1), Policy::LINUX] {
                 all(shape, 2, &[(&format!("{name}, {container:?}, {media:?}"), policy, scripts)]);
             }

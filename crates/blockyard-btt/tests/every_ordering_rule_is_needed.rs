@@ -154,19 +154,20 @@ fn other_shapes_need_the_same_rules() {
 #[test]
 fn bad_blocks_are_repaired() {
     let mending = running(Omission::Mending);
-    let is_detected = |media, scripts: &[&[Op]]| {
-        let lanes = LaneChoice::Own { sets: 2 };
-        let policy = Policy { tracking: ReadTracking::Versions, lanes };
-        let mix = Mix { shape: Shape { media, ..TWO }, policy, scripts, preemptions: 2 };
-        assert_eq!(explore(&mix, Omissions::default()).broken, None, "without omissions");
-        let broken = explore(&mix, mending).broken.expect("detection of the omission");
-        println!("{media:?}, {scripts:?}: {}", broken.lines().next().unwrap_or(""));
-    };
-    is_detected(Media::Refuses, &[&[Write(1)]]);
-    is_detected(Media::Keeps, &[&[Read(0), Write(0), Write(1)]]);
-    is_detected(Media::Keeps, &[&[Read(0), Zero(0, 1), Write(0), Write(1)]]);
+    assert_detected(mending, Media::Refuses, &[&[Write(1)]]);
+    assert_detected(mending, Media::Keeps, &[&[Read(0), Write(0), Write(1)]]);
+    assert_detected(mending, Media::Keeps, &[&[Read(0), Zero(0, 1), Write(0), Write(1)]]);
     let keeps = Shape { media: Media::Keeps, ..TWO };
     is_found_in(keeps, opening(Omission::Mending), &[&[Read(0), Write(0)]]);
+}
+
+fn assert_detected(mending: Omissions, media: Media, scripts: &[&[Op]]) {
+    let lanes = LaneChoice::Own { sets: 2 };
+    let policy = Policy { tracking: ReadTracking::Versions, lanes };
+    let mix = Mix { shape: Shape { media, ..TWO }, policy, scripts, preemptions: 2 };
+    assert_eq!(explore(&mix, Omissions::default()).broken, None, "without omissions");
+    let broken = explore(&mix, mending).broken.expect("detection of the omission");
+    println!("{media:?}, {scripts:?}: {}", broken.lines().next().unwrap_or(""));
 }
 
 /// Knowing which blocks are torn is equivalent to visiting all states of their words.

@@ -43,7 +43,8 @@ fn old_bytes_are_replaced_within_the_parts_and_kept_between_them() {
         let len = before + ARENA_BYTES_MIN + 2 * PAGE + 1000;
         let ram = Ram::new(len);
         ram.write(0, &vec![OLD; usize::try_from(len).expect("a small memory")]).expect("a write");
-        let (uuid, parent_uuid) = (Uuid([1; 16]), Uuid([9; 16]));
+        let uuid = Uuid([1; 16]);
+        let parent_uuid = Uuid([9; 16]);
         let format = Format { container, sector_bytes, uuid, parent_uuid, blank: false };
         let plan = format.plan(len).expect("plan of a possible BTT");
         let [(start, info)] = plan[..] else { panic!("one arena") };
@@ -51,18 +52,14 @@ fn old_bytes_are_replaced_within_the_parts_and_kept_between_them() {
         let layout = info.layout;
         format.write(&ram).expect("an empty BTT");
         let found = bytes(&ram);
-        let of = |range: &Range<u64>| {
-            let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap());
-            &found[start..end]
-        };
         let [first, map, log, copy] = own(start, &layout);
-        assert_eq!(of(&first), info.to_bytes(), "the info block");
-        assert_eq!(of(&copy), info.to_bytes(), "its copy");
+        assert_eq!(bytes_of(&found, &first), info.to_bytes(), "the info block");
+        assert_eq!(bytes_of(&found, &copy), info.to_bytes(), "its copy");
         // An entry with only bit 31 is a sector that reads as zeroes, in its own block.
-        for (lba, entry) in (0_u32..).zip(of(&map).chunks_exact(4)) {
+        for (lba, entry) in (0_u32..).zip(bytes_of(&found, &map).chunks_exact(4)) {
             assert_eq!(entry, (0x8000_0000 | lba).to_le_bytes(), "sector {lba}");
         }
-        for (lane, group) in (0_u32..).zip(of(&log).chunks_exact(64)) {
+        for (lane, group) in (0_u32..).zip(bytes_of(&found, &log).chunks_exact(64)) {
             let block = layout.external_nlba + lane;
             let block = if container == Container::Pool { 0x8000_0000 | block } else { block };
             let entry = [lane, block, block, 1].map(u32::to_le_bytes).concat();
@@ -70,11 +67,14 @@ fn old_bytes_are_replaced_within_the_parts_and_kept_between_them() {
         }
         let mut kept = 0;
         for part in own(start, &layout) {
-            let is_old = of(&(kept..part.start)).iter().all(|byte| *byte == OLD);
+            let is_old = bytes_of(&found, &(kept..part.start)).iter().all(|byte| *byte == OLD);
             assert!(is_old, "bytes {kept} to {} belong to no part: {container:?}", part.start);
             kept = part.end;
         }
-        assert!(of(&(kept..len)).iter().all(|byte| *byte == OLD), "bytes behind the arena");
+        assert!(
+            bytes_of(&found, &(kept..len)).iter().all(|byte| *byte == OLD),
+            "bytes behind the arena"
+        );
         let btt = Btt::open(&ram, &OpenOptions::new(container)).expect("an empty BTT");
         let mut sector = vec![1; sector_bytes as usize];
         for lba in [0, btt.sectors() - 1] {
@@ -82,4 +82,9 @@ fn old_bytes_are_replaced_within_the_parts_and_kept_between_them() {
             assert!(sector.iter().all(|byte| *byte == 0), "old data in sector {lba}");
         }
     }
+}
+
+fn bytes_of<'a>(found: &'a [u8], range: &Range<u64>) -> &'a [u8] {
+    let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap());
+    &found[start..end]
 }

@@ -66,7 +66,9 @@ fn model(table: impl Table) {
     let map = Arc::new(AtomicU32::new(0));
     let busy = Arc::new(AtomicBool::new(false));
     let reader = {
-        let (table, map, busy) = (table.clone(), map.clone(), busy.clone());
+        let table = table.clone();
+        let map = map.clone();
+        let busy = busy.clone();
         thread::spawn(move || {
             let entry = map.load(Ordering::Acquire);
             table.publish(entry);

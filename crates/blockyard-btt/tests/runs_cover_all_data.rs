@@ -44,8 +44,10 @@ impl Memory for Pages<'_> {
         loop {
             let next = (end / 4096 + 1) * 4096;
             let page = &mut page[..usize::try_from(next.min(self.len()) - end).expect("a page")];
-            let is_zero = |page: &[u8]| page.iter().all(|&byte| byte == 0);
-            if page.is_empty() || self.read(end, page).is_err() || !is_zero(page) {
+            if page.is_empty()
+                || self.read(end, page).is_err()
+                || !page.iter().all(|&byte| byte == 0)
+            {
                 return end - at;
             }
             end = next.min(self.len());

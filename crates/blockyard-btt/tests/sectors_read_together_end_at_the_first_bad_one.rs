@@ -19,16 +19,21 @@ fn the_sectors_before_are_read_and_those_after_are_left_alone() {
         for bad in [0, 1, 2, 63, 64, 65, 149] {
             // The load of this many map entries is still to succeed.
             let left = Cell::new(usize::MAX);
-            let intercept = |call| match call {
-                Call::Load(_) if left.get() == 0 => Err(MediaError::Failed),
-                Call::Load(_) => {
-                    left.set(left.get() - 1);
-                    Ok(())
-                }
-                _ => Ok(()),
-            };
             let policy = Policy { tracking, lanes: LaneChoice::Own { sets: 16 } };
-            let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, policy);
+            let btt = create(
+                Intercepted {
+                    memory: Ram::new(16 << 20),
+                    intercept: |call| match call {
+                        Call::Load(_) if left.get() == 0 => Err(MediaError::Failed),
+                        Call::Load(_) => {
+                            left.set(left.get() - 1);
+                            Ok(())
+                        }
+                        _ => Ok(()),
+                    },
+                },
+                policy,
+            );
             let mut worker = btt.worker();
             for lba in 0..COUNT {
                 worker.write(lba as u64, &[mark(lba); 512]).expect("write to ram");
@@ -52,13 +57,15 @@ fn the_sectors_before_are_read_and_those_after_are_left_alone() {
 fn map_entries_and_blocks_are_prefetched() {
     const SECTOR: usize = 4096;
     let fetched = RefCell::new(Vec::new());
-    let intercept = |call| {
-        if let Call::Prefetch(bytes) = call {
-            fetched.borrow_mut().push(bytes);
-        }
-        Ok(())
+    let memory = Intercepted {
+        memory: Ram::new(16 << 20),
+        intercept: |call| {
+            if let Call::Prefetch(bytes) = call {
+                fetched.borrow_mut().push(bytes);
+            }
+            Ok(())
+        },
     };
-    let memory = Intercepted { memory: Ram::new(16 << 20), intercept };
     let btt = create_sized(memory, 4096, Policy::for_threads(1));
     let layout =
         find(btt.memory(), Container::LabelledNamespace, None).expect("a BTT")[0].info.layout;

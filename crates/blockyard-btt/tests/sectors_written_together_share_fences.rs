@@ -8,6 +8,7 @@ use blockyard_btt::{
     Btt, IoError, LaneChoice, MediaError, Memory, Policy, ReadTracking, Touch, Word,
 };
 use core::cell::RefCell;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use intercepted_memory::{Call, Intercepted};
 use std::sync::{Mutex, mpsc};
@@ -23,13 +24,18 @@ fn create<M: Memory>(memory: M, sets: u32) -> Btt<M> {
 /// Counts the fences for sectors that are written together by a thread with one of `sets` sets to itself.
 fn fences(sets: u32, lbas: impl IntoIterator<Item = u64>) -> u32 {
     let fences = AtomicU32::new(0);
-    let intercept = |call| {
-        if let Call::Fence = call {
-            fences.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(())
-    };
-    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, sets);
+    let btt = create(
+        Intercepted {
+            memory: Ram::new(16 << 20),
+            intercept: |call| {
+                if let Call::Fence = call {
+                    fences.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            },
+        },
+        sets,
+    );
     let mut worker = btt.worker();
     let all: Vec<_> = (1..).zip(lbas).map(|(nth, lba)| (lba, [nth; SECTOR])).collect();
     let many: Vec<_> = all.iter().map(|(lba, sector)| (*lba, &sector[..])).collect();
@@ -54,91 +60,119 @@ fn a_batch_is_half_of_a_set() {
     assert_eq!(fences(16, 0..64), 2 * 64 / 8);
 }
 
+const MAP: u64 = 16_625_664;
+const LOG: u64 = 16_756_736;
+
 /// The words of a log entry and the map entry are written back, and nothing else ([data-before-log], [log-before-map]).
 /// Before them comes a map entry that another thread changed, of this sector or of one with the same word
 /// ([map-before-next-log]). The positions are from the format's table of images.
 #[test]
 fn a_write_writes_back_the_words_that_it_stores() {
-    const LOG: u64 = 16_756_736;
-    const MAP: u64 = 16_625_664;
     let calls = Mutex::new(Vec::new());
-    let intercept = |call| {
-        let mut calls = calls.lock().expect("no panic");
-        match call {
-            Call::WriteBack(bytes) => calls.push(Some(bytes)),
-            Call::Fence => calls.push(None),
-            _ => {}
-        }
-        Ok(())
-    };
     // The set of the first thread has the lanes from 0 on, and that of the second one from 16 on.
-    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, 16);
-    let taken = || core::mem::take(&mut *calls.lock().expect("no panic"));
-    let entry = |lba: u64| Some(MAP + lba * 4..MAP + lba * 4 + 4);
-    // The second entry of a lane.
-    let words = |lane: u64| [16, 24].map(|at| LOG + lane * 64 + at).map(|at| Some(at..at + 8));
+    let btt = create(
+        Intercepted {
+            memory: Ram::new(16 << 20),
+            intercept: |call| {
+                let mut calls = calls.lock().expect("no panic");
+                match call {
+                    Call::WriteBack(bytes) => calls.push(Some(bytes)),
+                    Call::Fence => calls.push(None),
+                    _ => {}
+                }
+                Ok(())
+            },
+        },
+        16,
+    );
     let mut workers = [btt.worker(), btt.worker()];
-    taken();
+    take_calls(&calls);
     workers[0].write(9, &[7; SECTOR]).expect("write to ram");
-    let [first, second] = words(0);
-    assert_eq!(taken(), [first, None, second, None, entry(9)]);
+    let [first, second] = log_words(0);
+    assert_eq!(take_calls(&calls), [first, None, second, None, map_entry(9)]);
     workers[1].write(9 + 256, &[7; SECTOR]).expect("write to ram");
-    let [first, second] = words(16);
-    assert_eq!(taken(), [entry(9), first, None, second, None, entry(9 + 256)]);
+    let [first, second] = log_words(16);
+    assert_eq!(take_calls(&calls), [map_entry(9), first, None, second, None, map_entry(9 + 256)]);
     workers[1].set_zero(20, 1).expect("zeroing in ram");
-    assert_eq!(taken(), [entry(20), None]);
+    assert_eq!(take_calls(&calls), [map_entry(20), None]);
     workers[0].write(20, &[7; SECTOR]).expect("write to ram");
-    let [first, second] = words(1);
-    assert_eq!(taken(), [entry(20), first, None, second, None, entry(20)]);
+    let [first, second] = log_words(1);
+    assert_eq!(take_calls(&calls), [map_entry(20), first, None, second, None, map_entry(20)]);
     drop(workers);
-    assert_eq!(taken(), [None, None], "[handed-over-set-durable]");
+    assert_eq!(take_calls(&calls), [None, None], "[handed-over-set-durable]");
+}
+
+fn take_calls(calls: &Mutex<Vec<Option<Range<u64>>>>) -> Vec<Option<Range<u64>>> {
+    core::mem::take(&mut *calls.lock().expect("no panic"))
+}
+
+fn map_entry(lba: u64) -> Option<Range<u64>> {
+    Some(MAP + lba * 4..MAP + lba * 4 + 4)
+}
+
+/// The second entry of a lane.
+fn log_words(lane: u64) -> [Option<Range<u64>>; 2] {
+    [16, 24].map(|at| LOG + lane * 64 + at).map(|at| Some(at..at + 8))
 }
 
 /// [zero-found-is-durable]: a sector that is zeroed already needs no fence, but for one whose own fence is still to come. That of
 /// a call that failed never comes.
 #[test]
 fn a_sector_is_zeroed_once_unless_its_fence_is_still_to_come() {
-    let (fences, fails) = (AtomicU32::new(0), AtomicBool::new(false));
+    let fences = AtomicU32::new(0);
+    let fails = AtomicBool::new(false);
     // The first call that takes it tells that it has come to its fence, and waits there.
     let stop: Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>> = Mutex::new(None);
-    let intercept = |call| {
-        if let Call::Fence = call {
-            fences.fetch_add(1, Ordering::Relaxed);
-            if fails.load(Ordering::Relaxed) {
-                return Err(MediaError::Failed);
-            }
-            if let Some((here, go)) = { stop.lock().expect("no panic").take() } {
-                here.send(()).expect("somebody waits");
-                go.recv().expect("somebody lets it go");
-            }
-        }
-        Ok(())
-    };
-    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, 16);
-    let zero = |lba, count| {
-        fences.store(0, Ordering::Relaxed);
-        let done = btt.set_zero(lba, count);
-        (done, fences.load(Ordering::Relaxed))
-    };
-    assert_eq!(zero(7, 3), (Ok(()), 1));
-    assert_eq!(zero(7, 3), (Ok(()), 0), "all are zeroed");
-    assert_eq!(zero(7, 4), (Ok(()), 1), "one is not");
+    let btt = create(
+        Intercepted {
+            memory: Ram::new(16 << 20),
+            intercept: |call| {
+                if let Call::Fence = call {
+                    fences.fetch_add(1, Ordering::Relaxed);
+                    if fails.load(Ordering::Relaxed) {
+                        return Err(MediaError::Failed);
+                    }
+                    if let Some((here, go)) = { stop.lock().expect("no panic").take() } {
+                        here.send(()).expect("somebody waits");
+                        go.recv().expect("somebody lets it go");
+                    }
+                }
+                Ok(())
+            },
+        },
+        16,
+    );
+    assert_eq!(zero_and_count(&btt, &fences, 7, 3), (Ok(()), 1));
+    assert_eq!(zero_and_count(&btt, &fences, 7, 3), (Ok(()), 0), "all are zeroed");
+    assert_eq!(zero_and_count(&btt, &fences, 7, 4), (Ok(()), 1), "one is not");
     btt.write(8, &[7; SECTOR]).expect("write to ram");
-    assert_eq!(zero(7, 3), (Ok(()), 1), "one was written");
-    let ((here, came), (go, wait)) = (mpsc::channel(), mpsc::channel());
+    assert_eq!(zero_and_count(&btt, &fences, 7, 3), (Ok(()), 1), "one was written");
+    let (here, came) = mpsc::channel();
+    let (go, wait) = mpsc::channel();
     *stop.lock().expect("no panic") = Some((here, wait));
     thread::scope(|scope| {
         scope.spawn(|| btt.set_zero(15, 1).expect("zeroing in ram"));
         came.recv().expect("it comes to its fence");
-        let meanwhile = zero(15, 1);
+        let meanwhile = zero_and_count(&btt, &fences, 15, 1);
         go.send(()).expect("it waits");
         assert_eq!(meanwhile, (Ok(()), 1), "the entry is stored, and perhaps not durable");
     });
-    assert_eq!(zero(15, 1), (Ok(()), 0));
+    assert_eq!(zero_and_count(&btt, &fences, 15, 1), (Ok(()), 0));
     fails.store(true, Ordering::Relaxed);
-    assert_eq!(zero(20, 1), (Err(IoError::Media(MediaError::Failed)), 1));
+    assert_eq!(zero_and_count(&btt, &fences, 20, 1), (Err(IoError::Media(MediaError::Failed)), 1));
     fails.store(false, Ordering::Relaxed);
-    assert_eq!(zero(20, 1), (Ok(()), 1), "its fence failed");
+    assert_eq!(zero_and_count(&btt, &fences, 20, 1), (Ok(()), 1), "its fence failed");
+}
+
+fn zero_and_count(
+    btt: &Btt<impl Memory>,
+    fences: &AtomicU32,
+    lba: u64,
+    count: u64,
+) -> (Result<(), IoError>, u32) {
+    fences.store(0, Ordering::Relaxed);
+    let done = btt.set_zero(lba, count);
+    (done, fences.load(Ordering::Relaxed))
 }
 
 /// Sectors 256 apart share a word. The sectors in between do not wait for them.
@@ -155,16 +189,21 @@ fn sectors_that_share_a_word_take_turns() {
 #[test]
 fn a_batch_writes_its_log_back_before_it_locks_a_word() {
     let calls = RefCell::new(String::new());
-    let intercept = |call| {
-        match call {
-            Call::WriteBack(_) => calls.borrow_mut().push('b'),
-            Call::Touched(Touch::Locked(Word::Entries(_))) => calls.borrow_mut().push('l'),
-            Call::Fence => calls.borrow_mut().push('f'),
-            _ => {}
-        }
-        Ok(())
-    };
-    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, 2);
+    let btt = create(
+        Intercepted {
+            memory: Ram::new(16 << 20),
+            intercept: |call| {
+                match call {
+                    Call::WriteBack(_) => calls.borrow_mut().push('b'),
+                    Call::Touched(Touch::Locked(Word::Entries(_))) => calls.borrow_mut().push('l'),
+                    Call::Fence => calls.borrow_mut().push('f'),
+                    _ => {}
+                }
+                Ok(())
+            },
+        },
+        2,
+    );
     calls.borrow_mut().clear();
     let many: Vec<_> = (0..3).map(|lba| (lba, &[7; SECTOR][..])).collect();
     btt.worker().write_many(&many).expect("write to ram");
@@ -176,16 +215,21 @@ fn a_batch_writes_its_log_back_before_it_locks_a_word() {
 #[test]
 fn a_sector_without_a_map_entry_leaves_no_other_one_locked() {
     let loads_left = AtomicU32::new(u32::MAX);
-    let intercept = |call| match call {
-        Call::Load(_) if loads_left.load(Ordering::Relaxed) == 0 => Err(MediaError::Failed),
-        Call::Load(_) => {
-            loads_left.fetch_sub(1, Ordering::Relaxed);
-            Ok(())
-        }
-        Call::Relax(_) => panic!("no other thread is at work"),
-        _ => Ok(()),
-    };
-    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, 2);
+    let btt = create(
+        Intercepted {
+            memory: Ram::new(16 << 20),
+            intercept: |call| match call {
+                Call::Load(_) if loads_left.load(Ordering::Relaxed) == 0 => Err(MediaError::Failed),
+                Call::Load(_) => {
+                    loads_left.fetch_sub(1, Ordering::Relaxed);
+                    Ok(())
+                }
+                Call::Relax(_) => panic!("no other thread is at work"),
+                _ => Ok(()),
+            },
+        },
+        2,
+    );
     let mut worker = btt.worker();
     loads_left.store(2, Ordering::Relaxed);
     let many: Vec<_> = (0..3).map(|lba| (lba, &[7; SECTOR][..])).collect();
@@ -197,29 +241,40 @@ fn a_sector_without_a_map_entry_leaves_no_other_one_locked() {
 /// While a batch locks its second word, a write of another thread fails, so that the BTT is broken.
 #[test]
 fn a_batch_that_finds_the_btt_broken_unlocks_all_its_words() {
-    let ((go, may_fail), (ended, has_failed)) = (mpsc::channel(), mpsc::channel());
+    let (go, may_fail) = mpsc::channel();
+    let (ended, has_failed) = mpsc::channel();
     let has_failed = Mutex::new(has_failed);
-    let (batch, held) = (thread::current().id(), Mutex::new(Vec::new()));
-    let intercept = move |call| {
-        if thread::current().id() != batch {
-            return if let Call::Fence = call { Err(MediaError::Failed) } else { Ok(()) };
-        }
-        let mut held = held.lock().expect("no panic");
-        match call {
-            Call::Touched(Touch::Locked(Word::Entries(word))) => {
-                held.push(word);
-                if held.len() == 2 {
-                    go.send(()).expect("a writer that fails");
-                    has_failed.lock().expect("no panic").recv().expect("a failed write");
+    let batch = thread::current().id();
+    let held = Mutex::new(Vec::new());
+    let btt = create(
+        Intercepted {
+            memory: Ram::new(16 << 20),
+            intercept: move |call| {
+                if thread::current().id() != batch {
+                    return if let Call::Fence = call { Err(MediaError::Failed) } else { Ok(()) };
                 }
-            }
-            Call::Touched(Touch::Unlocked(Word::Entries(word))) => held.retain(|one| *one != word),
-            Call::Fence => assert!(held.is_empty(), "words {held:?} are locked after the batch"),
-            _ => {}
-        }
-        Ok(())
-    };
-    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, 2);
+                let mut held = held.lock().expect("no panic");
+                match call {
+                    Call::Touched(Touch::Locked(Word::Entries(word))) => {
+                        held.push(word);
+                        if held.len() == 2 {
+                            go.send(()).expect("a writer that fails");
+                            has_failed.lock().expect("no panic").recv().expect("a failed write");
+                        }
+                    }
+                    Call::Touched(Touch::Unlocked(Word::Entries(word))) => {
+                        held.retain(|one| *one != word)
+                    }
+                    Call::Fence => {
+                        assert!(held.is_empty(), "words {held:?} are locked after the batch")
+                    }
+                    _ => {}
+                }
+                Ok(())
+            },
+        },
+        2,
+    );
     let btt = &btt;
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -244,7 +299,8 @@ fn each_sector_has_the_length_of_a_sector() {
     let btt = create(Ram::new(16 << 20), 2);
     let mut worker = btt.worker();
     for bytes in [0, SECTOR - 1, SECTOR + 1, 2 * SECTOR] {
-        let (from, mut to) = (vec![1; bytes], vec![1; bytes]);
+        let from = vec![1; bytes];
+        let mut to = vec![1; bytes];
         assert_eq!(worker.write_many(&[(0, &from)]), Err(IoError::Length), "{bytes} bytes");
         assert_eq!(worker.read_many(&mut [(0, &mut to)]), Err(IoError::Length), "{bytes} bytes");
     }
@@ -254,51 +310,64 @@ fn each_sector_has_the_length_of_a_sector() {
 /// no longer when the second one is: the second write must not come first ([lock-holder-never-waits]).
 #[test]
 fn the_later_of_two_writes_wins_despite_a_locked_word() {
-    let ((in_fence, is_in_fence), (go, may_go)) = (mpsc::channel(), mpsc::channel::<()>());
-    let ((ended, has_ended), may_go) = (mpsc::channel::<()>(), Mutex::new(may_go));
+    let (in_fence, is_in_fence) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    let (ended, has_ended) = mpsc::channel::<()>();
+    let may_go = Mutex::new(may_go);
     let has_ended = Mutex::new(has_ended);
     let map_entry_2 = AtomicU32::new(0);
-    let listen = |call| match (call, std::thread::current().name()) {
-        (Call::Fence, Some("in the way")) => {
-            // The receiver is gone after the first fence.
-            let _ = in_fence.send(());
-            let _ = may_go.lock().expect("no panic").recv();
-        }
-        (Call::Load(at), Some("batch")) if at == u64::from(map_entry_2.load(Ordering::Relaxed)) => {
-            // Two fences of the write, and one at its end.
-            for _ in 0..3 {
-                let _ = go.send(());
-            }
-            let _ = has_ended.lock().expect("no panic").recv();
-        }
-        _ => {}
-    };
-    let intercept = |call| {
-        listen(call);
-        Ok(())
-    };
-    let btt = &create(Intercepted { memory: Ram::new(16 << 20), intercept }, 2);
+    let btt = &create(
+        Intercepted {
+            memory: Ram::new(16 << 20),
+            intercept: |call| {
+                match (call, std::thread::current().name()) {
+                    (Call::Fence, Some("in the way")) => {
+                        // The receiver is gone after the first fence.
+                        let _ = in_fence.send(());
+                        let _ = may_go.lock().expect("no panic").recv();
+                    }
+                    (Call::Load(at), Some("batch"))
+                        if at == u64::from(map_entry_2.load(Ordering::Relaxed)) =>
+                    {
+                        // Two fences of the write, and one at its end.
+                        for _ in 0..3 {
+                            let _ = go.send(());
+                        }
+                        let _ = has_ended.lock().expect("no panic").recv();
+                    }
+                    _ => {}
+                };
+                Ok(())
+            },
+        },
+        2,
+    );
     let arena =
         blockyard_btt::find::find(btt.memory(), blockyard_btt::Container::LabelledNamespace, None)
             .expect("BTT that was just created")[0];
     let at = arena.start + arena.info.layout.mapoff + 2 * 4;
     map_entry_2.store(u32::try_from(at).expect("position within 16 MiB"), Ordering::Relaxed);
     std::thread::scope(|scope| {
-        let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
-        let in_the_way = move || {
-            btt.worker().write(7, &[1; SECTOR]).expect("write to ram");
-            ended.send(()).expect("receiver that waits for the end");
-        };
-        named("in the way").spawn_scoped(scope, in_the_way).expect("a new thread");
+        named_thread("in the way")
+            .spawn_scoped(scope, move || {
+                btt.worker().write(7, &[1; SECTOR]).expect("write to ram");
+                ended.send(()).expect("receiver that waits for the end");
+            })
+            .expect("a new thread");
         is_in_fence.recv().expect("message from the thread in the way");
-        let batch = move || {
-            let sector = [2, 3, 4, 5].map(|byte| [byte; SECTOR]);
-            let many = [(1, &sector[0][..]), (7, &sector[1]), (2, &sector[2]), (7, &sector[3])];
-            btt.worker().write_many(&many).expect("write to ram");
-        };
-        named("batch").spawn_scoped(scope, batch).expect("a new thread");
+        named_thread("batch")
+            .spawn_scoped(scope, move || {
+                let sector = [2, 3, 4, 5].map(|byte| [byte; SECTOR]);
+                let many = [(1, &sector[0][..]), (7, &sector[1]), (2, &sector[2]), (7, &sector[3])];
+                btt.worker().write_many(&many).expect("write to ram");
+            })
+            .expect("a new thread");
     });
     let mut found = [0; SECTOR];
     btt.read(7, &mut found).expect("read from ram");
     assert_eq!(found, [5; SECTOR]);
+}
+
+fn named_thread(name: &str) -> std::thread::Builder {
+    std::thread::Builder::new().name(name.to_owned())
 }

@@ -302,22 +302,23 @@ fn a_map_may_exceed_4_gib() {
 #[test]
 fn a_btt_is_found_only_where_its_container_puts_it() {
     let image = empty(Container::Namespace, 512, 32 * MIB);
-    let opened = |image: &Sparse, container| {
-        Btt::open(image, &OpenOptions { policy: Policy::DEFAULT, ..OpenOptions::new(container) })
-            .is_ok()
-    };
-    assert!(opened(&image, Container::Namespace));
-    assert!(!opened(&image, Container::LabelledNamespace) && !opened(&image, Container::Pool));
+    assert!(opens(&image, Container::Namespace));
+    assert!(!opens(&image, Container::LabelledNamespace) && !opens(&image, Container::Pool));
     for bytes in [0, 1, 4096, 8191, 8192, 16 * MIB, 32 * MIB - 4096, 32 * MIB - 1] {
-        assert!(!opened(&image.resized(bytes), Container::Namespace), "{bytes}");
+        assert!(!opens(&image.resized(bytes), Container::Namespace), "{bytes}");
     }
     assert!(
-        opened(&image.resized(64 * MIB), Container::Namespace),
+        opens(&image.resized(64 * MIB), Container::Namespace),
         "the space after the BTT is not read"
     );
     // The parent UUID counts if the container's UUID is known.
     let foreign =
         OpenOptions { own_uuid: Some(Uuid([5; 16])), ..OpenOptions::new(Container::Pool) };
     let pool = empty(Container::Pool, 512, 32 * MIB);
-    assert!(opened(&pool, Container::Pool) && Btt::open(&pool, &foreign).is_err());
+    assert!(opens(&pool, Container::Pool) && Btt::open(&pool, &foreign).is_err());
+}
+
+fn opens(image: &Sparse, container: Container) -> bool {
+    Btt::open(image, &OpenOptions { policy: Policy::DEFAULT, ..OpenOptions::new(container) })
+        .is_ok()
 }

@@ -46,15 +46,22 @@ fn sets(lanes: LaneChoice) -> u32 {
 /// Counts the fences, and the sets taken as locks, for one write by each of `threads` workers.
 fn writes(ram: &Ram, policy: Policy, threads: u32) -> (u32, u32) {
     let [fences, locked] = [const { AtomicU32::new(0) }; 2];
-    let intercept = |call| {
-        match call {
-            Call::Fence => fences.fetch_add(1, Ordering::Relaxed),
-            Call::Touched(Touch::Locked(Word::Lanes(_))) => locked.fetch_add(1, Ordering::Relaxed),
-            _ => 0,
-        };
-        Ok(())
-    };
-    let btt = open(Intercepted { memory: ram, intercept }, policy);
+    let btt = open(
+        Intercepted {
+            memory: ram,
+            intercept: |call| {
+                match call {
+                    Call::Fence => fences.fetch_add(1, Ordering::Relaxed),
+                    Call::Touched(Touch::Locked(Word::Lanes(_))) => {
+                        locked.fetch_add(1, Ordering::Relaxed)
+                    }
+                    _ => 0,
+                };
+                Ok(())
+            },
+        },
+        policy,
+    );
     let mut workers: Vec<_> = (0..threads).map(|_| btt.worker()).collect();
     let before = fences.load(Ordering::Relaxed);
     for (lba, worker) in (0..).zip(&mut workers) {
@@ -118,7 +125,6 @@ fn more_threads_than_processors_write_correctly() {
     for (cpus, threads) in [(1, 40), (4, 12), (32, 96)] {
         let ram = formatted();
         let btt = open(&ram, Policy::for_threads(cpus));
-        let is_uniform = |bytes: &[u8; SECTOR]| bytes.iter().all(|&byte| byte == bytes[0]);
         std::thread::scope(|scope| {
             for thread in 0..threads {
                 let btt = &btt;
@@ -134,7 +140,10 @@ fn more_threads_than_processors_write_correctly() {
         });
         let mut found = [0; SECTOR];
         btt.read(0, &mut found).expect("read from ram");
-        assert!(is_uniform(&found), "{cpus} processors: the common sector is one of the writes");
+        assert!(
+            found.iter().all(|&byte| byte == found[0]),
+            "{cpus} processors: the common sector is one of the writes"
+        );
         for (thread, round) in (0..threads).flat_map(|t| (0..ROUNDS).map(move |r| (t, r))) {
             btt.read(1 + thread * ROUNDS + round, &mut found).expect("read from ram");
             assert_eq!(found, [thread as u8 ^ round as u8; SECTOR], "{cpus}: {thread}, {round}");

@@ -16,8 +16,11 @@ struct Medium {
 
 impl Medium {
     fn new() -> Self {
-        let block = |value| [AtomicU32::new(value), AtomicU32::new(value)];
-        Self { versions: Versions::new(), entry: AtomicU32::new(0), blocks: [block(1), block(0)] }
+        Self {
+            versions: Versions::new(),
+            entry: AtomicU32::new(0),
+            blocks: [new_block(1), new_block(0)],
+        }
     }
 
     fn write(&self, block: usize, value: u32) {
@@ -29,6 +32,10 @@ impl Medium {
     fn read(&self, block: usize) -> [u32; 2] {
         [0, 1].map(|word| self.blocks[block][word].load(Ordering::Relaxed))
     }
+}
+
+fn new_block(value: u32) -> [AtomicU32; 2] {
+    [AtomicU32::new(value), AtomicU32::new(value)]
 }
 
 /// Locks the word at `at`, as often as another thread comes first. Returns what the word was, and what `look`
@@ -96,18 +103,11 @@ fn the_holder_of_a_word_knows_the_entry() {
     loom::model(|| {
         let medium = Arc::new(Medium::new());
         let at = Versions::at(0);
-        let write = move |medium: &Medium, block: u32, set: u32| {
-            let load = || medium.entry.load(Ordering::Acquire);
-            let (seen, old) = lock_after(&medium.versions, at, load);
-            medium.entry.store(block, Ordering::Release);
-            let _ = medium.versions.unlock_pending(at, seen, 0, set);
-            old
-        };
         let other = {
             let medium = medium.clone();
-            thread::spawn(move || write(&medium, 10, 0))
+            thread::spawn(move || write_block(at, &medium, 10, 0))
         };
-        let freed = [write(&medium, 20, 1), other.join().expect("the other writer")];
+        let freed = [write_block(at, &medium, 20, 1), other.join().expect("the other writer")];
         let left = medium.entry.load(Ordering::Acquire);
         assert!(
             freed == [0, 20] && left == 10 || freed == [10, 0] && left == 20,
@@ -116,24 +116,28 @@ fn the_holder_of_a_word_knows_the_entry() {
     });
 }
 
+fn write_block(at: WordIndex, medium: &Medium, block: u32, set: u32) -> u32 {
+    let (seen, old) = lock_after(&medium.versions, at, || medium.entry.load(Ordering::Acquire));
+    medium.entry.store(block, Ordering::Release);
+    let _ = medium.versions.unlock_pending(at, seen, 0, set);
+    old
+}
+
+const SECTORS: [u64; 2] = [0, 256];
+
 /// Two writers change entries of two sectors of one word. The next holder knows which entry may not be durable
 /// ([one-pending-entry]).
 #[test]
 fn the_holder_of_a_word_knows_the_pending_entry() {
-    const SECTORS: [u64; 2] = [0, 256];
     loom::model(|| {
         let versions = Arc::new(Versions::new());
         let at = Versions::at(SECTORS[0]);
         assert_eq!(at, Versions::at(SECTORS[1]));
-        let change = move |versions: &Versions, n: u32| {
-            let seen = lock(versions, at);
-            versions.unlock_pending(at, seen, SECTORS[n as usize], n)
-        };
         let other = {
             let versions = versions.clone();
-            thread::spawn(move || change(&versions, 1))
+            thread::spawn(move || set_pending(at, &versions, 1))
         };
-        let left = change(&versions, 0);
+        let left = set_pending(at, &versions, 0);
         let seen = versions.observe(at);
         let pending = versions.pending_of_other_set(at, seen, 2);
         let locked = versions.try_lock(at, seen);
@@ -147,6 +151,11 @@ fn the_holder_of_a_word_knows_the_pending_entry() {
             assert_eq!(pending, Some(last));
         }
     });
+}
+
+fn set_pending(at: WordIndex, versions: &Versions, n: u32) -> Observed {
+    let seen = lock(versions, at);
+    versions.unlock_pending(at, seen, SECTORS[n as usize], n)
 }
 
 /// The bit of an entry whose sector reads as zeroes.
@@ -166,9 +175,8 @@ fn zero_and_write(unlock: fn(&Versions, WordIndex, Observed)) {
             unlock(&medium.versions, at, seen);
         })
     };
-    let load = || medium.entry.load(Ordering::Acquire);
-    let (seen, logged) = lock_after(&medium.versions, at, load);
-    assert_eq!(logged, load(), "[old-entry-still-current]");
+    let (seen, logged) = lock_after(&medium.versions, at, || medium.entry.load(Ordering::Acquire));
+    assert_eq!(logged, medium.entry.load(Ordering::Acquire), "[old-entry-still-current]");
     medium.entry.store(1, Ordering::Release);
     let _ = medium.versions.unlock_pending(at, seen, 0, 0);
     zeroer.join().expect("the zeroing thread");
@@ -240,21 +248,22 @@ fn repair_and_read(fenced: bool) {
             }
         })
     };
-    let change = |entry: u32, repair: &dyn Fn()| {
-        let seen = medium.versions.observe(at);
-        assert!(medium.versions.try_lock(at, seen), "no other writer");
-        repair();
-        medium.entry.store(entry, Ordering::Release);
-        medium.versions.unlock_new_version(at, seen);
-    };
-    change(2, &|| {});
-    change(ZEROES, &|| {
+    change_entry(&medium, at, 2, &|| {});
+    change_entry(&medium, at, ZEROES, &|| {
         if fenced {
             fence(Ordering::SeqCst);
         }
         medium.write(0, 0);
     });
     reader.join().expect("reader without a failed assertion");
+}
+
+fn change_entry(medium: &Medium, at: WordIndex, entry: u32, repair: &dyn Fn()) {
+    let seen = medium.versions.observe(at);
+    assert!(medium.versions.try_lock(at, seen), "no other writer");
+    repair();
+    medium.entry.store(entry, Ordering::Release);
+    medium.versions.unlock_new_version(at, seen);
 }
 
 #[test]

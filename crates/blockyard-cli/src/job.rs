@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use blockyard::time::Duration;
-use blockyard_sim::job::{
-    self as jobs, FILE_BYTES_MAX, Input, JobFile, Op, Source as _, SystemSource,
-};
+use blockyard_fio::job as jobs;
+use blockyard_fio::job::{FILE_BYTES_MAX, Input, JobFile, Op, Source as _, SystemSource};
 
-use blockyard_sim::profile::Device;
-use blockyard_sim::replay::{Map, Options, Pace, Replay, Source, Speed, Trace};
+use blockyard_devices::profile::Device;
+use blockyard_sim::replay::{Map, Options, Pace, Replay, Speed};
+use blockyard_trace::{Source, Trace};
 
 use crate::cli::{Addresses, Job, JobChoice, Playback, Setting, Variables};
 use crate::message::{Failure, note, warning};
-use blockyard_sim::answer::number::{mebibytes, time};
+use blockyard_answer::number::{mebibytes, time};
 
 /// A job or a trace, with its name.
 pub(crate) struct Given {

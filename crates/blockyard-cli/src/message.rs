@@ -3,12 +3,13 @@
 use std::io;
 use std::process::ExitCode;
 
+use blockyard_devices::profile::ProfileError;
+use blockyard_fio::job::JobError;
 use blockyard_serve::StartError;
-use blockyard_sim::job::JobError;
-use blockyard_sim::output::OutputError;
-use blockyard_sim::profile::ProfileError;
-use blockyard_sim::replay::{ReplayError, TraceError};
+use blockyard_sim::replay::ReplayError;
 use blockyard_sim::simulate::SimulationError;
+use blockyard_trace::TraceError;
+use blockyard_trace::output::OutputError;
 
 use crate::log::{self, Level};
 

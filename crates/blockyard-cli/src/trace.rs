@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use blockyard_sim::output::{Files, Recorder};
 use blockyard_sim::simulate::SimulationError;
+use blockyard_trace::output::{Files, Recorder};
 
 use crate::message::Failure;
 

@@ -1,6 +1,6 @@
 //! Decides whether an answer is a success.
 
-use blockyard_sim::answer::{Answer, Outcome};
+use blockyard_answer::{Answer, Outcome};
 
 use crate::interrupt;
 use crate::message::Failure;

@@ -1,4 +1,4 @@
-//! `--html`: one file that loads nothing, whatever the answer. `ci/check-page` looks at pages in a browser.
+//! `--html`: one file that loads nothing, whatever the answer. `ci/check-page.py` looks at pages in a browser.
 
 mod folder;
 

@@ -421,7 +421,7 @@ fn a_rule_that_gives_every_request_back_holds_no_lane() {
     fs::remove_file(file).unwrap();
 }
 
-/// A read under 1 B/s, or a delay of hours, waited on when the operator had lifted the limit ([change-reaches-waiting]).
+/// A read under 1 B/s, or a delay of hours, waited on when the operator had lifted the limit.
 #[test]
 fn a_changed_rate_or_delay_applies_to_requests_that_wait() {
     let running = start(&["memory:1m", "--rate", "1", "--delay", "0us"]);

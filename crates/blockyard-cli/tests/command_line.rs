@@ -3,10 +3,10 @@
 use std::io;
 use std::process::{Command, Output};
 
-use blockyard_sim::job::options;
-use blockyard_sim::profile::{
+use blockyard_devices::profile::{
     Design, Device, builtin_designs, builtin_devices, builtin_processors,
 };
+use blockyard_fio::job::options;
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
@@ -347,7 +347,7 @@ fn variables_of_a_job_are_given_or_taken_from_the_environment() {
 fn reproduce_lists_the_experiments() {
     let listed = blockyard(&["reproduce"]);
     assert_eq!(listed.status.code(), Some(0));
-    for experiment in blockyard_sim::reproduce::experiments() {
+    for experiment in blockyard_answer::reproduce::experiments() {
         let begins = format!("{} ", experiment.name);
         assert!(text(&listed.stdout).lines().any(|line| line.starts_with(&begins)), "{begins}");
     }

@@ -127,8 +127,10 @@ fn perform(
     end: Instant,
 ) -> Result<Response, BusError> {
     let busy_detect = board.capabilities().busy_detect;
-    let is_reported = |part| part != Part::Busy || busy_detect == BusyDetect::Hardware;
-    let mut parts_left = request.parts().filter(|part| is_reported(*part)).count();
+    let mut parts_left = request
+        .parts()
+        .filter(|part| *part != Part::Busy || busy_detect == BusyDetect::Hardware)
+        .count();
     let mut response = Response::None;
     board.start(request, board.now());
     while parts_left > 0 {

@@ -25,6 +25,7 @@ extern crate std;
 
 pub mod block;
 pub mod board;
+pub mod bus_use;
 pub mod card;
 pub mod command;
 pub mod controller;

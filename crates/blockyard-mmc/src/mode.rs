@@ -191,9 +191,11 @@ mod tests {
     fn a_status_takes_between_490_and_800_ns_in_hs200() {
         // 48 + 2 + 48 and 48 + 64 + 48 clocks.
         let mode = Mode::new(Timing::Hs200, Width::Eight);
-        let round = |ncr| mode.time(mode.command_clocks(ResponseKind::R1, ncr));
         assert_eq!(
-            (round(NCR_MIN), round(NCR_MAX)),
+            (
+                mode.time(mode.command_clocks(ResponseKind::R1, NCR_MIN)),
+                mode.time(mode.command_clocks(ResponseKind::R1, NCR_MAX))
+            ),
             (Duration::from_ns(490), Duration::from_ns(800))
         );
         assert_eq!(mode.command_clocks(ResponseKind::R2, 5), 48 + 5 + 136);

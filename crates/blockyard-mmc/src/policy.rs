@@ -310,26 +310,22 @@ impl Plan {
     /// Returns the row of `pipeline`, with a command queue of `queue_depth` places.
     pub(super) fn of(pipeline: Pipeline, queue_depth: u8) -> Self {
         use Job::{Complete, Post, Prepare, Settle, Start};
-        let by_thread = |slots, overlap, thread| Self {
-            slots,
-            overlap,
-            ended_by: EndedBy::Thread,
-            thread,
-            deferred: &[],
-            interrupt: &[],
-        };
         match pipeline {
-            Pipeline::Serial => {
-                by_thread(1, Overlap::AfterComplete, &[Settle, Post, Complete, Prepare, Start])
-            }
-            Pipeline::TwoSlotMapOverlap => {
-                by_thread(2, Overlap::AfterComplete, &[Settle, Post, Complete, Start, Prepare])
-            }
+            Pipeline::Serial => Self::by_thread(
+                1,
+                Overlap::AfterComplete,
+                &[Settle, Post, Complete, Prepare, Start],
+            ),
+            Pipeline::TwoSlotMapOverlap => Self::by_thread(
+                2,
+                Overlap::AfterComplete,
+                &[Settle, Post, Complete, Start, Prepare],
+            ),
             Pipeline::PostBeforeStart => {
-                by_thread(2, Overlap::AfterPost, &[Settle, Post, Start, Complete, Prepare])
+                Self::by_thread(2, Overlap::AfterPost, &[Settle, Post, Start, Complete, Prepare])
             }
             Pipeline::TwoSlotFull => {
-                by_thread(2, Overlap::AtOnce, &[Start, Prepare, Settle, Post, Complete])
+                Self::by_thread(2, Overlap::AtOnce, &[Start, Prepare, Settle, Post, Complete])
             }
             Pipeline::IssueOnCompletion => Self {
                 slots: 2,
@@ -364,5 +360,9 @@ impl Plan {
                 interrupt: &[],
             },
         }
+    }
+
+    fn by_thread(slots: u8, overlap: Overlap, thread: &'static [Job]) -> Self {
+        Self { slots, overlap, ended_by: EndedBy::Thread, thread, deferred: &[], interrupt: &[] }
     }
 }

@@ -59,7 +59,6 @@ impl Target {
     /// The properties of `card` behind `host`.
     #[must_use]
     pub fn of(card: &Card, host: &HostCapabilities) -> Self {
-        let way = |by| card.erase_way(by);
         Self {
             cid: Some(card.cid),
             unit_sectors: card.data_sector_sectors(),
@@ -67,11 +66,11 @@ impl Target {
             cache_on: card.cache_on(),
             queue_depth: card.queue_depth(host),
             reliable_write: card.reliable_write(host),
-            discard: card.discard_by().and_then(way),
-            write_zeroes: card.zero_by().and_then(way),
+            discard: card.discard_by().and_then(|by| card.erase_way(by)),
+            write_zeroes: card.zero_by().and_then(|by| card.erase_way(by)),
             secure_erase: card
                 .secure_erase_by()
-                .and_then(|[mark, erase]| Some([way(mark)?, way(erase)?])),
+                .and_then(|[mark, erase]| Some([card.erase_way(mark)?, card.erase_way(erase)?])),
             sanitize: card.sanitize(),
             packed_writes: card.max_packed(host).0,
             packed_reads: card.max_packed(host).1,
@@ -126,8 +125,8 @@ impl Target {
     pub(crate) fn is_still(&self, back: &Self) -> bool {
         debug_assert!(matches!(self.unit_sectors, 1 | 8), "sectors of the card's own");
         let promises = |of: &Self| {
-            let ranges = |way: Option<EraseWay>| way.map(|way| way.ranges());
-            let erases = [of.discard, of.write_zeroes].map(ranges);
+            let erases = [of.discard, of.write_zeroes]
+                .map(|way: Option<EraseWay>| way.map(|way| way.ranges()));
             let secure = of.secure_erase.map(|ways| ways.map(|way| way.ranges()));
             let transfers = (of.addressing, of.set_block_count, of.reliable_write, of.queue_depth);
             (of.cid, of.unit_sectors, transfers, erases, secure)

@@ -133,7 +133,8 @@ impl TimingSet {
     /// The set of `timings`.
     #[must_use]
     pub const fn of(timings: &[Timing]) -> Self {
-        let (mut set, mut at) = (0, 0);
+        let mut set = 0;
+        let mut at = 0;
         while at < timings.len() {
             set |= 1 << timings[at] as u16;
             at += 1;

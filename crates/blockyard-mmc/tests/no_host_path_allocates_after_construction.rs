@@ -79,18 +79,22 @@ impl HostController for AtOnce {
             self.block[usize::from(index::EXT_CSD_REV)] = 8;
             self.block[usize::from(index::BKOPS_STATUS)] = 2;
         }
-        let done = |part| HostEvent::CommandDone { part, response };
-        self.events.extend(transaction.announce.map(|_| done(Part::Announce)));
-        self.events.push_back(done(Part::Command));
+        self.events.extend(
+            transaction.announce.map(|_| HostEvent::CommandDone { part: Part::Announce, response }),
+        );
+        self.events.push_back(HostEvent::CommandDone { part: Part::Command, response });
         if transaction.data().is_some() {
             self.transfers += 1;
             if self.transfers.is_multiple_of(7) {
-                let (part, error) = (Part::Data, HostError::Damaged);
+                let part = Part::Data;
+                let error = HostError::Damaged;
                 return self.events.push_back(HostEvent::Error { part, error, blocks: 0 });
             }
             self.events.push_back(HostEvent::DataDone);
         }
-        self.events.extend(transaction.stop.map(|_| done(Part::Stop)));
+        self.events.extend(
+            transaction.stop.map(|_| HostEvent::CommandDone { part: Part::Stop, response }),
+        );
         self.events.extend(transaction.ends_busy().then_some(HostEvent::BusyReleased));
     }
 
@@ -124,12 +128,14 @@ impl QueueEngine for AtOnce {
         let task = task.parameters.task;
         self.transfers += 1;
         if self.transfers.is_multiple_of(5) {
-            let (tasks, status) = (TaskSet::of(task), CardStatus(CardStatus::EXCEPTION_EVENT));
+            let tasks = TaskSet::of(task);
+            let status = CardStatus(CardStatus::EXCEPTION_EVENT);
             let event = EngineEvent::Responded { command: 44, tasks, status };
             self.events.push_back(HostEvent::Engine(event));
         }
         self.events.push_back(HostEvent::Engine(if self.transfers.is_multiple_of(7) {
-            let (part, error) = (Part::Data, HostError::Damaged);
+            let part = Part::Data;
+            let error = HostError::Damaged;
             EngineEvent::Failed { tasks: TaskSet::of(task), part, error }
         } else {
             EngineEvent::TaskDone(task)
@@ -152,7 +158,8 @@ impl QueueEngine for AtOnce {
 
 /// Offers 2000 bios to the driver of a card. Returns how many succeeded.
 fn drive_card(host: &mut Host<Mmc<AtOnce>>, queue: &mut RequestQueue) -> u32 {
-    let (mut ended, mut now) = (0, Instant::ZERO);
+    let mut ended = 0;
+    let mut now = Instant::ZERO;
     for at in 0..2000 {
         now = now + Duration::from_us(1);
         let bio = match at % 12 {
@@ -237,7 +244,8 @@ fn no_host_path_of_a_card_allocates_after_construction() {
         let before = allocations();
         let ended = drive_card(&mut host, &mut queue);
         assert_eq!(allocations() - before, 0, "{pipeline:?}");
-        let (counts, packs) = (host.driver.counts(), host.driver.controller.packs);
+        let counts = host.driver.counts();
+        let packs = host.driver.controller.packs;
         assert!(ended > 400 && counts.failures > 20, "{pipeline:?}: {ended} ended, {counts:?}");
         assert!(counts.bkops_starts > 10, "{pipeline:?}: {counts:?}");
         let packs_none = packed == Packed::Off || pipeline == Pipeline::Serial;

@@ -17,7 +17,8 @@ pub(crate) fn bytes(file: &File) -> io::Result<Option<u64>> {
         return Ok(None);
     }
     let device = metadata.rdev();
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let major = rustix::fs::major(device);
+    let minor = rustix::fs::minor(device);
     described(&Path::new("/sys/dev/char").join(format!("{major}:{minor}"))).map(Some)
 }
 

@@ -79,7 +79,8 @@ pub fn hole(file: &File, at: u64, len: u64) -> u64 {
 pub(crate) fn take_room(file: &File, at: u64, len: u64) -> io::Result<()> {
     // Otherwise some file systems would give all their space to the file before they find that it is too little.
     // What is no file has no space to take, and a file system without blocks does not count them.
-    let (space, file_now) = (fstatvfs(file)?, fstat(file)?);
+    let space = fstatvfs(file)?;
+    let file_now = fstat(file)?;
     let has = file_now.st_blocks.cast_unsigned() * STAT_BLOCK_BYTES;
     let is_counted = FileType::from_raw_mode(file_now.st_mode).is_file() && space.f_blocks > 0;
     if is_counted && len.saturating_sub(has) / space.f_frsize.max(1) > space.f_bfree {

@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn threads_that_wait_for_one_synchronisation_share_the_next() {
-        let (group, syncs) = (&Group::default(), &AtomicU32::new(0));
+        let group = &Group::default();
+        let syncs = &AtomicU32::new(0);
         let (go, wait) = mpsc::channel();
         std::thread::scope(|scope| {
             let first = scope.spawn(move || {

@@ -342,7 +342,8 @@ mod tests {
                     .map(|(at, len)| (lines, copying, at, len))
             })
         }) {
-            let (mut to, mut back) = (vec![0; 400], vec![0; 400]);
+            let mut to = vec![0; 400];
+            let mut back = vec![0; 400];
             // SAFETY: both ranges lie within their buffers.
             unsafe {
                 lines.write(copying, to.as_mut_ptr().add(at), from.as_ptr(), len);

@@ -149,7 +149,8 @@ impl Parts {
     fn pieces(&self, at: u64, len: u64) -> impl Iterator<Item = (&Part, u64, Range<usize>)> {
         debug_assert!(at <= self.len() && len <= self.len() - at, "bytes of the parts");
         self.parts.iter().filter_map(move |part| {
-            let (from, to) = (at.max(part.start), (at + len).min(part.start + part.len));
+            let from = at.max(part.start);
+            let to = (at + len).min(part.start + part.len);
             let within = |end: u64| usize::try_from(end - at).expect("length in memory");
             let position = part.skipped + from.saturating_sub(part.start);
             (from < to).then(|| (part, position, within(from)..within(to)))
@@ -190,7 +191,8 @@ impl Parts {
     pub(crate) fn hole(&self, at: u64) -> u64 {
         let here = self.parts.iter().find(|part| at < part.start + part.len);
         here.map_or(0, |part| {
-            let (position, end) = (part.skipped + at - part.start, part.skipped + part.len);
+            let position = part.skipped + at - part.start;
+            let end = part.skipped + part.len;
             hole(&part.file, position, end)
         })
     }

@@ -103,7 +103,8 @@ impl Pool {
         if word(16) & !(incompatible | SINGLE_HEADER) != 0 || word(20) != read_only {
             return Some(Err("the pool has features that are not supported"));
         }
-        let (sector_bytes, blank) = (word(HEADER_BYTES), word(HEADER_BYTES + 4) == 1);
+        let sector_bytes = word(HEADER_BYTES);
+        let blank = word(HEADER_BYTES + 4) == 1;
         Some(Ok(Self { uuid: Uuid(field(24)), sector_bytes, blank }))
     }
 }
@@ -113,7 +114,8 @@ impl Pool {
 fn links(parts: &[Uuid], nth: usize) -> [Uuid; 5] {
     debug_assert!(nth < parts.len(), "a part with a header");
     let count = parts.len();
-    let (before, after) = (parts[(nth + count - 1) % count], parts[(nth + 1) % count]);
+    let before = parts[(nth + count - 1) % count];
+    let after = parts[(nth + 1) % count];
     [parts[nth], before, after, parts[0], parts[0]]
 }
 

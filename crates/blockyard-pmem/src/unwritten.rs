@@ -41,7 +41,8 @@ pub(crate) fn plan(
     }
     for (nth, (start, info)) in arenas.into_iter().enumerate() {
         let layout = info.layout;
-        let (map, len) = (start + layout.mapoff, layout.flogoff - layout.mapoff);
+        let map = start + layout.mapoff;
+        let len = layout.flogoff - layout.mapoff;
         let is_there = nth == 0 && !is_zeroes(memory, start, INFO_BYTES)?;
         if is_there || !is_zeroes(memory, map, len)? || !is_unused(memory, start, &layout)? {
             return Ok(None);

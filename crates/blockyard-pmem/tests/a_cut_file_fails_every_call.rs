@@ -66,7 +66,9 @@ fn every_kind_of_access_finds_the_cut() {
 /// Checks [cut-file-stays-broken].
 #[test]
 fn a_btt_fails_when_any_of_its_files_is_cut() {
-    let (single, set, parts) = (path("single"), path("set"), [path("part-1"), path("part-2")]);
+    let single = path("single");
+    let set = path("set");
+    let parts = [path("part-1"), path("part-2")];
     let words = parts.each_ref().map(|part| format!("20M {}\n", part.display())).concat();
     std::fs::write(&set, format!("PMEMPOOLSET\n{words}")).expect("pool set");
     for durability in [Durability::Disk, Durability::Calls] {

@@ -52,7 +52,8 @@ fn every_kind_of_access_fails_alone() {
             if name == "write back" && !persistent {
                 continue; // nothing is written back
             }
-            let (file, other) = (path(&format!("lost-{persistent}")), path("other"));
+            let file = path(&format!("lost-{persistent}"));
+            let other = path("other");
             let (Some(memory), Some(whole)) = (mapped(&file, persistent), mapped(&other, false))
             else {
                 continue;

@@ -20,9 +20,10 @@ fn file(name: &str) -> PathBuf {
 #[test]
 fn data_that_look_like_an_info_block_do_not_deceive() {
     let path = file("deceptive");
-    let (bytes, container) = (32 << 20, Container::LabelledNamespace);
-    let (new, options) =
-        (NewImage { bytes, sector_bytes: 4096, container }, ImageOptions::default());
+    let bytes = 32 << 20;
+    let container = Container::LabelledNamespace;
+    let new = NewImage { bytes, sector_bytes: 4096, container };
+    let options = ImageOptions::default();
     let btt = Image::create(&path, &new, &options).expect("space on the test disk");
     let layout = Layout::new(bytes - 4096, 4096, 4096, NFREE).expect("layout of a 32 MiB arena");
     let forged = InfoBlock {
@@ -71,7 +72,8 @@ fn a_partly_formatted_pool_is_formatted_again() {
     let laid = std::fs::read(&whole).expect("existing file");
     let layout = Layout::new((32 << 20) - 8192, 520, 768, NFREE).expect("layout of a 32 MiB arena");
     let at = |offset: u64| 8192 + usize::try_from(offset).expect("a small length");
-    let (log, copy) = (at(layout.flogoff), at(layout.infooff));
+    let log = at(layout.flogoff);
+    let copy = at(layout.infooff);
     // Without the first info block, and with parts of the copy or of the log.
     for (nth, end) in [copy + 4096, copy + 2048, copy, log + 1000, log + 8].into_iter().enumerate()
     {
@@ -107,7 +109,8 @@ fn an_unwritten_pool_reads_as_zeroes_until_it_is_written() {
         let image = Image::identify(&path, &read_only).expect("a pool");
         assert!(image.unwritten.is_some());
         let btt = image.open(&read_only).expect("BTT opened for reading");
-        let (sectors, mut sector) = (btt.sectors(), [1; 520]);
+        let sectors = btt.sectors();
+        let mut sector = [1; 520];
         btt.read(sectors - 1, &mut sector).expect("successful read");
         assert_eq!((sector, btt.sector_bytes()), ([0; 520], 520));
         assert!(btt.write(0, &sector).is_err(), "a read-only BTT");
@@ -153,10 +156,8 @@ fn a_pool_with_remains_of_a_btt_is_not_taken_for_unwritten() {
 #[test]
 fn a_pool_with_unknown_features_is_refused() {
     let path = file("later-pool");
-    let (new, options) = (
-        NewImage { bytes: 20 << 20, sector_bytes: 512, container: Container::Pool },
-        ImageOptions::default(),
-    );
+    let new = NewImage { bytes: 20 << 20, sector_bytes: 512, container: Container::Pool };
+    let options = ImageOptions::default();
     drop(Image::create(&path, &new, &options).expect("space on the test disk"));
     let made = std::fs::File::options().read(true).write(true).open(&path).expect("new file");
     let mut header = [0; 4096];

@@ -31,8 +31,10 @@ fn every_call_of_a_memory_has_the_same_result() {
     let memories: Vec<_> = paths.iter().zip(WAYS).map(|(path, way)| memory(path, way)).collect();
     let mut dice = Prng::new(6);
     for turn in 0..20_000_u32 {
-        let (call, word) = (dice.below(7), dice.next());
-        let (at, len) = (dice.below(LEN), dice.below(9000));
+        let call = dice.below(7);
+        let word = dice.next();
+        let at = dice.below(LEN);
+        let len = dice.below(9000);
         let len = len.min(LEN - at);
         let results = memories.iter().map(|memory| {
             let mut bytes = vec![0; usize::try_from(len).expect("a small length")];
@@ -88,7 +90,9 @@ fn operate(
 ) -> Outcome {
     let btt = *worker.btt();
     let bytes = btt.sector_bytes() as usize;
-    let (call, lba, count) = (dice.below(8), dice.below(sectors), dice.below(20) + 1);
+    let call = dice.below(8);
+    let lba = dice.below(sectors);
+    let count = dice.below(20) + 1;
     let len = bytes * usize::try_from(count).expect("a small length");
     let mut run = vec![dice.next().to_le_bytes()[0]; len];
     let done = match call {

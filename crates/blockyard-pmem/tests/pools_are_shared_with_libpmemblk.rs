@@ -89,7 +89,8 @@ fn used(name: &str) -> (PathBuf, Arena) {
     drop(btt);
     let image = Image::identify(&path, &ImageOptions::default()).expect("a pool");
     let found = find(&image.memory, image.container, image.own_uuid).expect("pool with an arena");
-    let (start, layout) = (found[0].start, found[0].info.layout);
+    let start = found[0].start;
+    let layout = found[0].info.layout;
     let slots = SlotLayout::Standard;
     (path, Arena { start, first_lba: 0, layout, slots, dialect: image.container.dialect() })
 }

@@ -74,7 +74,8 @@ fn fio_verifies_its_writes_through_its_libpmemblk_engine() {
 
 /// Compiles a C program with our header, and links it to this library.
 fn compile(folder: &Path, name: &str, program: &str) -> PathBuf {
-    let (source, binary) = (folder.join(format!("{name}.c")), folder.join(name));
+    let source = folder.join(format!("{name}.c"));
+    let binary = folder.join(name);
     std::fs::write(&source, program).expect("space on the test disk");
     let compiled = Command::new("cc")
         .arg("-Wall")

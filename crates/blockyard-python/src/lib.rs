@@ -1,7 +1,7 @@
 //! The native module of the Python package `blockyard`.
 //!
 //! ```text
-//! python/blockyard ──► lib ─┬─► question ──► blockyard_sim::answer       one answer, as JSON and rows
+//! python/blockyard ──► lib ─┬─► question ──► blockyard_answer       one answer, as JSON and rows
 //!  (arguments, tables,      └─► points ────► blockyard_sim::simulate     many runs, only rows
 //!   Dask)
 //! ```
@@ -18,8 +18,8 @@ mod sources;
 
 use core::num::NonZeroUsize;
 
-use blockyard_sim::job::{Source as _, SystemSource};
-use blockyard_sim::profile::{Builtin, Design, Device, builtin_designs, builtin_devices};
+use blockyard_fio::job::{Source as _, SystemSource};
+use blockyard_devices::profile::{Builtin, Design, Device, builtin_designs, builtin_devices};
 use interrupt::interruptible;
 use points::{Point, Tables};
 use pyo3::prelude::*;

@@ -3,10 +3,10 @@
 use core::num::NonZeroUsize;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use blockyard_sim::answer::Outcome;
-use blockyard_sim::job::JobFile;
-use blockyard_sim::parallel::each_on;
-use blockyard_sim::profile::{Design, Device};
+use blockyard_answer::Outcome;
+use blockyard_fio::job::JobFile;
+use blockyard_answer::parallel::each_on;
+use blockyard_devices::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Simulation, Stop};
 use pyo3::FromPyObject;
 use serde::Serialize;

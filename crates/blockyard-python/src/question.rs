@@ -1,9 +1,10 @@
 //! One question: `whatif`.
 
-use blockyard_sim::answer::certainty::{self, Wanted};
-use blockyard_sim::answer::{Answer, whatif};
-use blockyard_sim::data::verify::Verify;
-use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_answer::certainty;
+use blockyard_answer::certainty::Wanted;
+use blockyard_answer::{Answer, whatif};
+use blockyard_devices::data::verify::Verify;
+use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Conditions, Stop};
 
 use crate::refusal::Refusal;

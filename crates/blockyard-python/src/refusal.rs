@@ -6,8 +6,8 @@ use std::io;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-use blockyard_sim::job::{Fault, JobError, Place};
-use blockyard_sim::profile::ProfileError;
+use blockyard_fio::job::{Fault, JobError, Place};
+use blockyard_devices::profile::ProfileError;
 use blockyard_sim::simulate::SimulationError;
 use pyo3::prelude::*;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! Figures as rows of a table: one for each job, or group of jobs, and direction.
 
-use blockyard_sim::answer::{Direction, DirectionFigures, JobFigures, Outcome};
+use blockyard_answer::{Direction, DirectionFigures, JobFigures, Outcome};
 use serde::Serialize;
 
 /// What a job did in one direction, and the run around it.

@@ -1,7 +1,7 @@
 //! Jobs, devices and designs as Python passes them: a name for messages, and the text.
 
-use blockyard_sim::job::{JobFile, SystemSource, parse_bytes};
-use blockyard_sim::profile::{Design, Device, Override};
+use blockyard_fio::job::{JobFile, SystemSource, parse_bytes};
+use blockyard_devices::profile::{Design, Device, Override};
 
 use crate::refusal::Refusal;
 

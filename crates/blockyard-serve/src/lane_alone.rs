@@ -1,16 +1,14 @@
 //! A lane without a server, which runs on the caller's thread, for benchmarks and tests.
 
-use crate::bell;
+use crate::clients::peer::{Origin, Peer};
+use crate::disk::roster::Roster;
 use crate::disk::{Disk, DiskConfig};
-use crate::door::Door;
-use crate::door::memory::MemoryDoor;
 use crate::door::nbd;
-use crate::entrance::{Entrance, Message};
+use crate::lane::door::Arrival;
+use crate::lane::entrance::{Entrance, Message};
 use crate::lane::{Lane, LaneParts, Shared};
-use crate::newcomers::{Origin, Ticket};
-use crate::peer::Peer;
-use crate::ring::IoEngine;
-use crate::roster::Roster;
+use blockyard_std::parts::bell;
+use blockyard_std::parts::ring::IoEngine;
 use core::sync::atomic::Ordering;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,9 +22,9 @@ pub use crate::door::memory::{Ask, Memory, Next, Rounds};
 ///
 /// Fails if the disk cannot be opened, the engine cannot be had, or the lane fails.
 pub fn serve(disk: &DiskConfig, io: IoEngine, client: OwnedFd) -> io::Result<()> {
-    run::<nbd::Client>(disk, io, nbd::Arrival::New(Peer::connected(client)), |roster| {
-        Ok(Arc::new(nbd::Shared::new(roster).map_err(io::Error::other)?))
-    })
+    let (entrance, parts) = parts(disk, io)?;
+    let arrival = nbd_client(&parts, client)?;
+    run(entrance, parts, [arrival])
 }
 
 /// Serves one client in memory until it submits no more requests.
@@ -35,41 +33,41 @@ pub fn serve(disk: &DiskConfig, io: IoEngine, client: OwnedFd) -> io::Result<()>
 ///
 /// Fails as [`serve`] does.
 pub fn serve_memory(disk: &DiskConfig, io: IoEngine, client: Rounds) -> io::Result<()> {
-    run::<MemoryDoor>(disk, io, client, |_| Ok(()))
+    let (entrance, parts) = parts(disk, io)?;
+    run(entrance, parts, [Box::new(client) as Box<dyn Arrival>])
 }
 
-/// Runs a lane of one disk with one door for `arrival`. The lane drains when the door closes.
-fn run<D: Door>(
-    disk: &DiskConfig,
-    io: IoEngine,
-    arrival: D::Arrival,
-    doors: impl FnOnce(&Arc<Roster>) -> io::Result<D::Shared>,
+/// Runs a lane with a door for each of `arrivals`. The lane drains when the last door closes.
+pub(crate) fn run<const N: usize>(
+    entrance: Entrance,
+    parts: LaneParts,
+    arrivals: [Box<dyn Arrival>; N],
 ) -> io::Result<()> {
-    let (entrance, parts) = parts::<D>(disk, io, doors)?;
-    entrance.send(Message::Arrival(arrival, Some(ticket(&parts))));
+    parts.load.store(N, Ordering::Relaxed);
+    parts.shared.connections.store(N, Ordering::Relaxed);
+    for arrival in arrivals {
+        entrance.send(Message::Arrival(arrival));
+    }
     drop(entrance);
     Lane::new(parts)?.serve()
 }
 
-/// Registers the client of the lane with `parts`.
-pub(crate) fn ticket<D: Door>(parts: &LaneParts<D>) -> Ticket {
-    parts.shared.newcomers.enter(Origin::Unknown, 0)
+/// Returns an NBD client of the lane with `parts`, connected through `socket`.
+pub(crate) fn nbd_client(parts: &LaneParts, socket: OwnedFd) -> io::Result<Box<dyn Arrival>> {
+    let shared = nbd::Shared::new(&parts.shared.roster).map_err(io::Error::other)?;
+    let ticket = shared.newcomers.enter(Origin::Unknown, 0);
+    let peer = Peer::from_connected(socket);
+    Ok(Box::new(nbd::Newcomer { peer, ticket, shared: Arc::new(shared) }))
 }
 
-/// Returns the parts of a lane of one disk, and its entrance for one client.
-pub(crate) fn parts<D: Door>(
-    disk: &DiskConfig,
-    io: IoEngine,
-    doors: impl FnOnce(&Arc<Roster>) -> io::Result<D::Shared>,
-) -> io::Result<(Entrance<D::Arrival>, LaneParts<D>)> {
+/// Returns the parts of a lane of one disk, and its entrance.
+pub(crate) fn parts(disk: &DiskConfig, io: IoEngine) -> io::Result<(Entrance, LaneParts)> {
     let bell = Arc::new(bell::bell()?);
     let bells = vec![Arc::clone(&bell)];
     let opened = Disk::open(disk, &bells, None).map_err(io::Error::other)?;
-    let roster = Arc::new(Roster::new([(opened, disk.clone())]));
-    let doors = doors(&roster)?;
     let shared = Arc::new(Shared {
         bells,
-        roster,
+        roster: Arc::new(Roster::new([(opened, disk.clone())])),
         patience: core::time::Duration::MAX,
         lane_bytes_max: 256 << 20,
         polls: false,
@@ -78,13 +76,10 @@ pub(crate) fn parts<D: Door>(
         failures: None,
         watcher: None,
         connections: Arc::default(),
-        newcomers: Arc::default(),
         ends_with_last: Some(Arc::clone(&bell)),
     });
     let (entrance, messages) = Entrance::new(Arc::clone(&bell));
     let load = Arc::clone(&entrance.load);
-    load.store(1, Ordering::Relaxed);
-    shared.connections.store(1, Ordering::Relaxed);
     let entrances = Arc::new([]); // the lane is the only one
-    Ok((entrance, LaneParts { number: 0, shared, doors, messages, entrances, bell, load }))
+    Ok((entrance, LaneParts { number: 0, shared, messages, entrances, bell, load }))
 }

@@ -14,16 +14,17 @@
 //!
 //! # Modules
 //!
-//! - [`server`](Server): configuration, the thread that accepts clients, and shutdown.
-//! - `lane`: the loop, which knows no protocol.
-//! - `door`: a client's way into a lane; `door::nbd` is NBD over sockets and TLS.
-//! - `services`: the disks, buffers and ring that a lane offers its doors; `queue` drives the core.
+//! A module uses only those below it.
+//!
+//! - [`server`](Server): configuration, the thread that accepts clients, live traffic, and shutdown.
+//! - `metrics`: the counts of each lane over HTTP. [`control`]: an operator's commands.
+//! - `door`: the kinds of door; `door::nbd` is NBD over sockets and TLS.
+//! - `lane`: the loop, which knows no protocol; its seam to doors (`lane::door`); the disks, buffers and ring that it offers
+//!   them (`lane::services`); messages of other threads to it (`lane::entrance`).
 //! - `disk`: the places where data is kept: memory and files of [`blockyard_std`], `null`, `btt`. `layers` lie over these;
-//!   one of them is `live`, which makes a disk behave like a model.
-//! - `entrance`: messages of other threads to a lane.
-//! - `metrics`: the counts of each lane's `meter`, over HTTP. [`control`]: an operator's commands.
-//! - `event`: events of clients and disks, for a log; `watcher`: every step of every request, for a trace;
-//!   `gauge`: `traffic` so far, for a progress line.
+//!   one of them is `live`, which makes a disk behave like a model. `disk::roster` has the exported disks by number.
+//! - `observation`: events of clients and disks for a log, counts, and every step of every request for a trace.
+//! - `clients`: sockets, certificates, and the clients that may use a disk.
 //! - Queue, jobs, buffers, plain devices and io_uring are those of [`blockyard_std`].
 //!
 //! # Why lanes
@@ -32,58 +33,34 @@
 //! lock and wakes no other thread, and one system call sends and receives everything of a turn. Other
 //! servers use a thread for each request; a lane takes one turn for all requests that have arrived.
 
-mod acceptor;
-mod admission;
-mod callers;
+mod clients;
 pub mod control;
-mod descriptors;
 mod disk;
-mod disks;
 mod door;
-mod entrance;
-mod event;
-mod gauge;
-mod handshakes;
 mod lane;
 #[cfg(any(test, feature = "memory-door"))]
 #[doc(hidden)]
 pub mod lane_alone;
-mod lane_memory;
-mod listen;
-mod meter;
 mod metrics;
-mod newcomers;
-mod numbers;
-mod overview;
-mod peer;
-mod queue;
-mod reloader;
-mod reserve;
-mod roster;
+mod observation;
 mod server;
-mod services;
-mod tls;
-mod traffic;
-mod watcher;
 
-use blockyard_std::parts::{bell, clock, discards, job, map, pool, ring, slab, words};
-
-pub use admission::{Admission, Place};
 pub use blockyard_std::parts::words::counted;
 pub use blockyard_std::{IoEngine, OpenError as StoreError};
+pub use clients::admission::{Admission, Place};
+pub use clients::listen::{Address, ListenError};
+pub use clients::tls::{TlsConfig, TlsError, Untimely};
 pub use disk::{
     Behaviour, DiskConfig, FaultCounts, LATE, Lateness, Layers, OpenError, Source, Timing,
 };
-pub use event::{ClientEvent, DiskEvent, Event, Happened, Harm};
-pub use gauge::Gauge;
-pub use listen::{Address, ListenError};
 pub use metrics::question as http;
-pub use reloader::Reloader;
+pub use observation::event::{ClientEvent, DiskEvent, Event, Happened, Harm};
+pub use observation::traffic::Traffic;
+pub use observation::watcher::{Tell, Watcher};
 pub use rustls::pki_types::ServerName;
+pub use server::gauge::Gauge;
+pub use server::reloader::Reloader;
 pub use server::{Config, Io, Server, StartError, Stopper, automatic_lanes};
-pub use tls::{TlsConfig, TlsError, Untimely};
-pub use traffic::Traffic;
-pub use watcher::{Tell, Watcher};
 
 /// The example of the README.
 #[cfg(doctest)]

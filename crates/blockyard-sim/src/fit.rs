@@ -1,8 +1,8 @@
 //! Checks before a run whether a job can run on a device.
 
-use crate::job::{BlockSizes, Job, Op, Place, Resolved};
-use crate::profile::Device;
 use blockyard::unit::SECTOR_BYTES;
+use blockyard_devices::profile::Device;
+use blockyard_fio::job::{BlockSizes, Job, Op, Place, Resolved};
 use std::fmt;
 
 /// The maximum number of I/Os in flight over all instances of a job file. It bounds the reserved memory.

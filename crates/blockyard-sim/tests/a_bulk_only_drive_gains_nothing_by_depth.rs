@@ -1,8 +1,8 @@
 //! Bulk-only transport has one command at a time, so neither the depth of a job nor a drive that sorts gains anything. USB
 //! Attached SCSI queues commands: then the disk behind it sorts, as with SATA.
 
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 /// Returns the random reads per second of a job of this depth.

@@ -1,8 +1,8 @@
 //! A guest kicks the host for a request only where the host's thread sleeps, and the thread bounds the rate of requests.
 
-use blockyard_sim::device::drive::DriveReport;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::fronts::DriveReport;
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 fn random_reads(depth: u32) -> DriveReport {

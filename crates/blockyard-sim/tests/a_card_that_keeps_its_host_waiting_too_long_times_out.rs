@@ -2,9 +2,9 @@
 //! again. The host waits for a card that is busy for a long time within that limit.
 
 use blockyard::time::Duration;
-use blockyard_sim::data::verify::Verify;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::data::verify::Verify;
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Simulation};
 
 /// Sequential writes on an eMMC device on which one page in 400 takes `stall_ms` longer. Returns the number

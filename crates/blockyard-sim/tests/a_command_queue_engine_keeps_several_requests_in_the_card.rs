@@ -3,8 +3,8 @@
 
 use blockyard::status::Status;
 use blockyard::trace::Action;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Report, Simulation};
 
 /// 20 jobs with one random read each at a time, for 200 ms, on a card with an access time of 100 us and

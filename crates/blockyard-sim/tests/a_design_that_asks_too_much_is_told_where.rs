@@ -1,7 +1,7 @@
 //! A design that requires a feature that the MMC host lacks is refused with file, line, key and a remedy.
 
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 /// Returns the message about a design with these lines in `[host]`, over `mmc-blkmq`, on the device `text`.

@@ -1,9 +1,9 @@
 //! A bus in a tuned mode that has drifted, or that has transferred damaged data, is tuned before the next
 //! transfer: in its mode, or in HS200 with a return to HS400. If the tuning fails, the card is reset.
 
+use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_mmc::block::Counts;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 /// Runs a few thousand random reads in `timing`, with faults of the host and of the card.

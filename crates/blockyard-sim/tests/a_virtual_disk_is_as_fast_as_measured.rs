@@ -4,8 +4,8 @@
 //! eight jobs of 75 s, to which `virtio-page-cache` is fitted, and then three of 60 s, which were looked at when the profile
 //! was finished.
 
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 /// A job: its options, and what fio measured: reads and writes per second.

@@ -3,9 +3,9 @@
 #![expect(clippy::tests_outside_test_module, reason = "the whole crate is a test")]
 
 use blockyard::time::Duration;
-use blockyard_sim::data::verify::{Found, Verified, Verify};
-use blockyard_sim::job::{JobFile, NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_devices::data::verify::{Found, Verified, Verify};
+use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_fio::job::{JobFile, NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 const NULL: &str =

@@ -6,12 +6,12 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::Action;
 use blockyard::unit::{CpuId, QueueId};
-use blockyard_sim::job::{NoSource, parse_bytes};
-use blockyard_sim::machine::cpu::ActorId;
-use blockyard_sim::observe::Observer;
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_bytes};
 use blockyard_sim::simulate::{Report, Simulation};
 use blockyard_sim::world::{Actor, World};
+use blockyard_trace::observe::ActorId;
+use blockyard_trace::observe::Observer;
 use std::sync::{Arc, Mutex};
 
 /// What an actor has seen.

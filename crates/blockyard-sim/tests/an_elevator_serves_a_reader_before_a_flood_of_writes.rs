@@ -12,7 +12,7 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use blockyard::unit::{CpuId, QueueId};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
 use blockyard_sim::simulate;
 use std::collections::VecDeque;
 

@@ -6,8 +6,8 @@ mod free;
 use blockyard::status::Status;
 use blockyard::time::Duration;
 use blockyard::trace::Action;
-use blockyard_sim::job::{JobFile, NoSource, parse_args, parse_bytes};
-use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_fio::job::{JobFile, NoSource, parse_args, parse_bytes};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 const US: u64 = 1_000;

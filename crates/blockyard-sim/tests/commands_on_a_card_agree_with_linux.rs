@@ -6,8 +6,8 @@
 
 mod oracle;
 
-use blockyard_sim::job::{NoSource, parse_bytes};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_bytes};
 use blockyard_sim::simulate::{Conditions, Simulation};
 use oracle::{Recorder, order};
 use std::fs;

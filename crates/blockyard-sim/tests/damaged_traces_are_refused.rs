@@ -2,11 +2,10 @@
 
 mod recorded;
 
-use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::replay::{
-    Map, Options, Pace, Replay, ReplayError, Source, Trace, TraceError, Warning,
-};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_sim::replay::{Map, Options, Pace, Replay, ReplayError};
 use blockyard_sim::simulate::{Conditions, Simulation};
+use blockyard_trace::{Source, Trace, TraceError, Warning};
 use proptest::prelude::*;
 use recorded::{Io, blkparse, blktrace, database, iolog_v2, iolog_v3, msr, plain};
 

@@ -1,8 +1,8 @@
 //! Several disks behind one host: each file name is a disk, files without a name take the disks in turn, and all
 //! disks share the tags of the host.
 
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Report, Simulation, SimulationError};
 
 /// The commands that the host takes at a time.

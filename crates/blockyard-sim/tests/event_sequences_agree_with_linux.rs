@@ -15,8 +15,9 @@
 
 mod oracle;
 
-use blockyard_sim::replay::{Options, Pace, Replay, Source, Trace, Warning};
+use blockyard_sim::replay::{Options, Pace, Replay};
 use blockyard_sim::simulate::{Conditions, Simulation};
+use blockyard_trace::{Source, Trace, Warning};
 use oracle::{Recorder, Recording, comparable, order};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Each counter that a drive prints has a row in the table of docs/DEVICES.md.
 
-use blockyard_sim::device::counters::{COUNTERS, Counter};
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::counters::{COUNTERS, Counter};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 /// [every-counter-is-explained]

@@ -1,7 +1,7 @@
 //! Jobs with the same demand get about the same share, in whatever order they start.
 
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 const JOBS: u64 = 20;

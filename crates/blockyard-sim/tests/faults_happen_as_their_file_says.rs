@@ -1,10 +1,10 @@
 //! Fault files in whole simulations: the effect of each rule on jobs. Chance depends only on the seed.
 
 use blockyard::status::Status;
+use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_devices::stack::FaultCount;
+use blockyard_fio::job::{JobFile, NoSource, Op, parse_args};
 use blockyard_mmc::block::Idle;
-use blockyard_sim::device::stack::FaultCount;
-use blockyard_sim::job::{JobFile, NoSource, Op, parse_args};
-use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 use blockyard_sim::world::{Failure, HostStandstill, Standstill};
 use std::collections::BTreeSet;

@@ -4,9 +4,9 @@
 //! The figures of each drive stand at the top of its profile. S. Yan et al., "Tiny-Tail Flash" (FAST 2017), find reads between the
 //! 99th and the 99.99th percentile 5 to 138 times slower beside collection than without.
 
-use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_devices::profile::{Design, Device, Override};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::measure::Measured;
-use blockyard_sim::profile::{Design, Device, Override};
 use blockyard_sim::simulate::{Report, Simulation};
 
 /// The built-in drive `base` with other figures of its flash.

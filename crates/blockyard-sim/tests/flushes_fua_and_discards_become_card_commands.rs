@@ -1,7 +1,7 @@
 //! The card gets a job's flushes, durable writes and discards as the right commands under every pipeline.
 
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 const DISCARDS: &str = "max-discard-sectors = 1048576";

@@ -7,8 +7,8 @@
 //! with completions later, right after the call and within it, and with a tag for each hardware queue or one
 //! tag for all.
 
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device, builtin_designs};
+use blockyard_devices::profile::{Design, Device, builtin_designs};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 const IOS: u64 = 100;

@@ -2,9 +2,9 @@
 //! writes, discards, background operations. The oldest device predates caches.
 
 use blockyard::time::Duration;
-use blockyard_sim::data::verify::Verify;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::data::verify::Verify;
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 const WITH_CACHE: [&str; 3] = ["emmc-ddr52", "emmc-hs200", "emmc-hs400"];

@@ -13,9 +13,10 @@ use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use blockyard::unit::{CpuId, QueueId};
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device, Override};
-use blockyard_sim::simulate::{self, Report, Simulation};
+use blockyard_devices::profile::{Design, Device, Override};
+use blockyard_fio::job::{NoSource, parse_args};
+use blockyard_sim::simulate;
+use blockyard_sim::simulate::{Report, Simulation};
 
 /// The built-in disk `base` with other values in `[platters]`.
 fn disk(base: &str, platters: &str) -> Device {

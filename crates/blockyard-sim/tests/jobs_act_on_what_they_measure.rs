@@ -2,9 +2,9 @@
 //! when I/O is issued. Each expectation follows from the job and the profile by hand.
 
 use blockyard::stats::Histogram;
-use blockyard_sim::job::{JobFile, NoSource, Op, parse_args, parse_bytes};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{JobFile, NoSource, Op, parse_args, parse_bytes};
 use blockyard_sim::measure::JobStats;
-use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 
 const MS: u64 = 1_000_000;

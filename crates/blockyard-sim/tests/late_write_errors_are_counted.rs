@@ -2,9 +2,9 @@
 //! status after each write learns of the error and writes again. Any other host has acknowledged the write by then, so
 //! the write is lost and counted.
 
-use blockyard_sim::data::verify::Verify;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_devices::data::verify::Verify;
+use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 /// Two thousand random writes to different places, on a card on which one page in 50 fails.

@@ -1,8 +1,8 @@
 //! `nomerges` of a design says which requests bios may join, as the attribute of that name does in Linux.
 
 use blockyard::trace::Action;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 /// Returns the merges of two sequential jobs that submit one write at a time to a slow disk.

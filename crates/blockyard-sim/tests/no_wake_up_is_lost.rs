@@ -9,12 +9,12 @@ use blockyard::hardware_queue::{QueueMap, RETRY_DELAY};
 use blockyard::host::Host;
 use blockyard::limits::Limits;
 use blockyard::policy::{BusyTrack, Dispatch, Policies};
+use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use blockyard::unit::{Budget, CpuId, DriverTag, HctxId, QueueId};
-use blockyard_sim::workload::Prng;
 use std::collections::{BTreeSet, VecDeque};
 
 /// A device with scripted answers. After the last one it answers `Queued`.

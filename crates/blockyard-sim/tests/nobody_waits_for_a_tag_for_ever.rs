@@ -1,7 +1,7 @@
 //! More threads than a device has tags: each of them gets its turn, wherever it runs.
 
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 /// 64 writers and a reader on a disk with 32 commands. The reader gets a tag after the writers that wait with it, which is

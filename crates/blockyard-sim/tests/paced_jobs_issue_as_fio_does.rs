@@ -4,10 +4,10 @@
 //! is in flight. They are those at which fio reaped each I/O, in milliseconds, from its latency log.
 
 use blockyard::trace::{Action, Event, Sink};
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::observe::Observer;
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Simulation};
+use blockyard_trace::observe::Observer;
 
 const DEVICE: &str =
     "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"20ms\"\ndepth = 64\n";

@@ -2,8 +2,8 @@
 
 use blockyard::status::Status;
 use blockyard::trace::Action;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Report, Simulation};
 
 /// 20 jobs with one random 4 KiB write each at a time, 50 writes per job.

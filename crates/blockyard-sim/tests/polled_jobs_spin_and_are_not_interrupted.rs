@@ -6,12 +6,12 @@ use blockyard::bio::{Flags, Op};
 use blockyard::time::Instant;
 use blockyard::trace::{Action, Event, Sink};
 use blockyard::unit::{CpuId, HctxId};
-use blockyard_sim::job::{JobFile, NoSource, parse_bytes};
-use blockyard_sim::machine::cpu::Work;
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{JobFile, NoSource, parse_bytes};
 use blockyard_sim::measure::Measured;
-use blockyard_sim::observe::Observer;
-use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::Work;
 use std::collections::BTreeSet;
 
 /// A device with a response time of 100 us, and a machine whose costs are easy to add up.

@@ -6,14 +6,14 @@ use blockyard::policy::{
     BusyTrack, Dequeue, Dispatch, ElevatorKind, Merges, Model, Plugging, Policies, SchedDepth,
     SwqMerge,
 };
+use blockyard::prng::Prng;
 use blockyard::time::Duration;
-use blockyard_sim::job::{Engine, FadviseHint, JobFile, Mix, NoSource, parse_args};
-use blockyard_sim::profile::{
+use blockyard_devices::profile::{
     Design, Device, DeviceModel, FaultRules, HbaProfile, NullCompletion, NullProfile, Refusal,
     RefusalMode, Spread,
 };
+use blockyard_fio::job::{Engine, FadviseHint, JobFile, Mix, NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
-use blockyard_sim::workload::Prng;
 
 fn args(prng: &mut Prng) -> Vec<String> {
     let jobs = 1 + prng.below(3);

@@ -5,11 +5,12 @@ mod free;
 mod recorded;
 
 use blockyard::bio::Op;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::replay::{Options, Pace, Replay, Source, Trace};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
+use blockyard_fio::workload::{Generator, IoOp};
+use blockyard_sim::replay::{Options, Pace, Replay};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
-use blockyard_sim::workload::{Generator, IoOp};
+use blockyard_trace::{Source, Trace};
 use proptest::prelude::*;
 use recorded::{Io, blkparse, iolog_v3};
 

@@ -6,6 +6,8 @@
 //! ```
 #![expect(clippy::tests_outside_test_module, reason = "the whole crate is a test")]
 
+#[path = "../../blockyard/examples/anticipatory/elevator.rs"]
+mod anticipatory;
 #[path = "swarm/canary.rs"]
 mod canary;
 #[path = "swarm/check/mod.rs"]
@@ -121,6 +123,25 @@ fn every_bio_ends_once_nothing_leaks_and_nothing_starves() {
         println!("seed {seed}: {what}\n  {}", replay(*seed));
     }
     assert!(failed.is_empty(), "{} of {} seeds failed", failed.len(), seeds.len());
+}
+
+/// [idling-bounded]: an elevator that holds requests back while the device is idle loses none of them, because its
+/// queue names the instant at which it is to run. Where the caller forgets these instants, bios wait for nothing.
+#[test]
+fn an_elevator_that_idles_leaves_no_bio_waiting() {
+    let mut withheld = 0;
+    let mut stuck = 0;
+    for seed in 0..100 {
+        let plan = Plan::new(seed).with_idling();
+        match run(seed, plan.clone(), None) {
+            Ok(summary) => withheld += summary.tally.withheld,
+            Err(what) => panic!("seed {seed}: {what}\n{plan:#?}"),
+        }
+        let forgetful = run(seed, plan, Some(Flaw::ForgetPolls));
+        stuck += u32::from(forgetful.is_err_and(|what| what.starts_with("[no-lost-wake-up]")));
+    }
+    println!("{withheld} runs got nothing; without polls {stuck} of 100 systems stop");
+    assert!(withheld > 100 && stuck > 50, "{withheld} runs got nothing, {stuck} systems stop");
 }
 
 #[test]

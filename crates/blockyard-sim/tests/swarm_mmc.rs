@@ -19,28 +19,28 @@
 //! ```
 #![expect(clippy::tests_outside_test_module, reason = "the whole crate is a test")]
 
+use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Event, Sink};
 use blockyard::unit::CpuId;
+use blockyard_devices::data::history::Wrong;
+use blockyard_devices::data::image::Content;
+use blockyard_devices::data::verify::{Verified, Verify};
+use blockyard_devices::mmc::host::MmcHost;
+use blockyard_devices::profile::{
+    AheadTiming, BackgroundTiming, CardFaults, Design, Device, DeviceModel, Gather, HostFaults,
+    MmcProfile, Spread, Stall, UnitTiming,
+};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_mmc::block::Counts;
 use blockyard_mmc::host::{BusyDetect, Transfer};
 use blockyard_mmc::mode::{Mode, Timing};
 use blockyard_mmc::policy::{
     Bounce, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Packed, Pipeline,
 };
-use blockyard_sim::data::history::Wrong;
-use blockyard_sim::data::image::Content;
-use blockyard_sim::data::verify::{Verified, Verify};
-use blockyard_sim::device::mmc::host::MmcHost;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::machine::cpu::Work;
-use blockyard_sim::observe::Observer;
-use blockyard_sim::profile::{
-    AheadTiming, BackgroundTiming, CardFaults, Design, Device, DeviceModel, Gather, HostFaults,
-    MmcProfile, Spread, Stall, UnitTiming,
-};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
-use blockyard_sim::workload::Prng;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::Work;
 use core::ops::Range;
 
 fn pick<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {

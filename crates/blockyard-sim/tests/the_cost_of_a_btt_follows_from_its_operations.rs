@@ -2,11 +2,11 @@
 //! from them.
 
 use blockyard::time::Duration;
-use blockyard_sim::data::verify::Verify;
-use blockyard_sim::device::pmem::{Part, PmemReport};
-use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_devices::data::verify::Verify;
+use blockyard_devices::pmem::{Part, PmemReport};
+use blockyard_devices::profile::{Design, Device, builtin_designs};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::measure::JobStats;
-use blockyard_sim::profile::{Design, Device, builtin_designs};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 /// All designs for persistent memory.

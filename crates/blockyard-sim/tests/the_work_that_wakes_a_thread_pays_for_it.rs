@@ -5,11 +5,11 @@
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Event, Sink};
 use blockyard::unit::CpuId;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::machine::cpu::Work;
-use blockyard_sim::observe::Observer;
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::Work;
 
 /// The time that processors spent, by kind of work.
 #[derive(Debug, Default)]

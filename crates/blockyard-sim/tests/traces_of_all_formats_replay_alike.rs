@@ -3,9 +3,10 @@
 
 mod recorded;
 
-use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::replay::{Format, Map, Options, Pace, Replay, Source, Trace};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_sim::replay::{Map, Options, Pace, Replay};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
+use blockyard_trace::{Format, Source, Trace};
 use recorded::{Io, blkparse, blktrace, database, iolog_v2, iolog_v3, msr, plain};
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! UFS devices: what their makers state, and what the queues of UFS 4 share.
 
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 /// Returns the I/Os per second of a job with these options of fio.

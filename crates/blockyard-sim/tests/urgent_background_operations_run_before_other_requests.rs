@@ -1,8 +1,8 @@
 //! A card with too many deferred background operations reports it, and the host lets them run first.
 
 use blockyard::time::Duration;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Report, Simulation};
 
 const DESIGNS: [&str; 4] = ["mmc-serial", "mmc-blkmq", "hsq", "cqe"];

@@ -80,7 +80,8 @@ fn parse(block: &[u8], number: u64) -> Option<(&[u8], &[u8])> {
     if word(0)? != checksum(&block[4..]) || block[4..12] != number.to_le_bytes() {
         return None;
     }
-    let (key_len, value_len) = (word(12)? as usize, word(16)? as usize);
+    let key_len = word(12)? as usize;
+    let value_len = word(16)? as usize;
     let (key, rest) = block[HEAD..].split_at_checked(key_len)?;
     Some((key, rest.get(..value_len)?))
 }

@@ -106,10 +106,13 @@ impl<D: Device> Lane<D> {
         files: Option<Files>,
         make: impl FnOnce(Kit) -> D,
     ) -> io::Result<Self> {
-        let (jobs, outbox, bell) = (Jobs::default(), Rc::default(), Arc::clone(&shared.bell));
+        let jobs = Jobs::default();
+        let outbox = Rc::default();
+        let bell = Arc::clone(&shared.bell);
         let ring = files.map(|files| Ring::new(files.engine)).transpose()?;
         let device = make(Kit { jobs: Rc::clone(&jobs), outbox: Rc::clone(&outbox), bell });
-        let (block_bytes, has_cache) = (shape.block_bytes, shape.limits.write_cache);
+        let block_bytes = shape.block_bytes;
+        let has_cache = shape.limits.write_cache;
         Ok(Self {
             ring,
             queue: LaneQueue::new(shape, device, (), &jobs),
@@ -147,7 +150,8 @@ impl<D: Device> Lane<D> {
             self.turn(is_closed)?;
         }
         if self.has_cache {
-            let (asked, transfer) = (Asked::from(Op::Flush), Transfer::new(0, 0));
+            let asked = Asked::from(Op::Flush);
+            let transfer = Transfer::new(0, 0);
             self.queue.begin(Owner::Lane, asked, transfer, self.now);
             self.advance();
             while self.flushed.is_none() {
@@ -247,7 +251,8 @@ impl<D: Device> Lane<D> {
         }
         let lead = offset % self.block_bytes;
         let bytes = |count| usize::try_from(count).expect("the length of memory fits in usize");
-        let (all, lead) = (bytes((lead + len).next_multiple_of(self.block_bytes)), bytes(lead));
+        let all = bytes((lead + len).next_multiple_of(self.block_bytes));
+        let lead = bytes(lead);
         let pages = match all <= BUFFER_BYTES_MAX {
             true => self.pool.take(all, true)?,
             false => Rc::new(Pages::new(all)?),

@@ -77,7 +77,8 @@ impl MemoryQueue {
         }
         assert!(self.bios.is_empty(), "memory ends what it begins");
         for Request { asked, transfer } in &self.bios.host.driver.below.begun {
-            let (op, &Transfer { offset, len, ref place, .. }) = (asked.op, transfer);
+            let op = asked.op;
+            let &Transfer { offset, len, ref place, .. } = transfer;
             let status = place.status().expect("a request of which every bio has ended");
             counters.ended(op, len, status == Status::Ok);
             self.report.note(Failure { op, offset, len, status });
@@ -88,9 +89,11 @@ impl MemoryQueue {
     #[inline]
     fn submit(&mut self, number: usize, is_alone: bool, now: Instant) {
         let Request { asked, transfer } = &self.bios.host.driver.below.begun[number];
-        let (block_bytes, most) = (self.shape.block_bytes, self.shape.longest_bio(asked.op));
+        let block_bytes = self.shape.block_bytes;
+        let most = self.shape.longest_bio(asked.op);
         let first = first_bio(asked.op, transfer, block_bytes, most);
-        let (cookie, flags) = (number as u64, first.flags | asked.flags);
+        let cookie = number as u64;
+        let flags = first.flags | asked.flags;
         let mut bio = Bio { cookie, flags, prio: asked.prio, ..first };
         if is_alone && is_last(&bio, transfer) {
             return self.bios.submit_now(bio, now);

@@ -170,7 +170,8 @@ impl Options {
         if self.elevator.is_none() {
             return Ok(Disk::new(Worker::callers(MemoryQueue::new(shape, memory)), facts));
         }
-        let (memory, shape) = (Arc::new(memory), Shape { takes_slices: true, ..shape });
+        let memory = Arc::new(memory);
+        let shape = Shape { takes_slices: true, ..shape };
         start(new_bell()?, facts, shape, None, |kit| {
             AtOnce::new(MemoryDevice::new(memory, kit.jobs, true))
         })
@@ -199,7 +200,8 @@ impl Options {
             damaged: Arc::new(Cut),
         };
         let file = File::open(path.as_ref(), how)?;
-        let (align, depth) = (file.block_bytes, self.depth);
+        let align = file.block_bytes;
+        let depth = self.depth;
         let shape = Shape {
             // The kernel never times out an I/O of a file, so the queue does not either.
             timeout: Some(Duration::MAX),

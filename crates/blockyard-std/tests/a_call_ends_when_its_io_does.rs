@@ -131,7 +131,9 @@ fn a_buffer_and_a_waker_may_read_the_disk_in_memory_that_lets_them_go() {
     let disk = Disk::memory(1 << 20).unwrap();
     let (to, from) = mpsc::channel();
     let reader = || Reader { disk: disk.clone(), to: to.clone() };
-    let (dropped, woken, after) = (Reads(vec![7; 512], reader()), reader(), disk.clone());
+    let dropped = Reads(vec![7; 512], reader());
+    let woken = reader();
+    let after = disk.clone();
     let caller = std::thread::spawn(move || {
         let mut batch = after.batch();
         drop(batch.write(dropped, 0)); // its loan keeps the buffer
@@ -252,7 +254,8 @@ fn a_shutdown_ends_all_requests_and_reports_those_that_failed() {
     let wires = Shared::default();
     wires.lock().unwrap().bad_sector = Some(9);
     let disk = disk(&wires);
-    let (other, after) = (disk.clone(), disk.clone());
+    let other = disk.clone();
+    let after = disk.clone();
     let good = disk.write(vec![1; 512], 0);
     drop(disk.write(vec![2; 1024], 8 * 512)); // nobody looks at its result
     await_requests(&wires, 2);

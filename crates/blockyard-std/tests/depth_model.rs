@@ -41,7 +41,9 @@ fn no_wake_up_is_lost_and_the_depth_is_never_exceeded() {
         let at_device = Arc::new(AtomicU32::new(0));
         let lanes: Vec<_> = (0..2)
             .map(|lane| {
-                let (depth, bells, at_device) = (depth.clone(), bells.clone(), at_device.clone());
+                let depth = depth.clone();
+                let bells = bells.clone();
+                let at_device = at_device.clone();
                 thread::spawn(move || {
                     while !depth.take_bytes(lane, 60) {
                         bells[lane as usize].wait();
@@ -71,7 +73,8 @@ fn a_lane_that_gives_way_is_woken_again() {
         let bells = Arc::new([Bell::default(), Bell::default()]);
         assert!(depth.take_request(0, 0) && depth.take_request(0, 1));
         let other = {
-            let (depth, bells) = (depth.clone(), bells.clone());
+            let depth = depth.clone();
+            let bells = bells.clone();
             thread::spawn(move || {
                 while !depth.take_request(1, 0) {
                     bells[1].wait();

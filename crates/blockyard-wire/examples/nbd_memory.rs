@@ -41,7 +41,9 @@ fn main() -> io::Result<()> {
     }]);
     let exports = Arc::new(exports.map_err(io::Error::other)?);
     for stream in UnixListener::bind(socket)?.incoming() {
-        let (stream, exports, disk) = (stream?, Arc::clone(&exports), Arc::clone(&disk));
+        let stream = stream?;
+        let exports = Arc::clone(&exports);
+        let disk = Arc::clone(&disk);
         std::thread::spawn(move || {
             if let Err(error) = Connection::new(stream).serve(&exports, &disk) {
                 eprintln!("connection: {error}");

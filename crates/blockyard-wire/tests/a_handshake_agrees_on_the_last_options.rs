@@ -167,7 +167,8 @@ fn info_tells_what_is_wanted() {
             let mut told: Vec<_> = told.iter().map(|(_, _, data)| data.clone()).collect();
             told.sort_unstable();
             let description = format!("the disk {name}");
-            let (flags, size) = (nbd::all_flags().number() | 1, (1u64 << 20).to_be_bytes());
+            let flags = nbd::all_flags().number() | 1;
+            let size = (1u64 << 20).to_be_bytes();
             let sizes = [1u32, 4096, 32 << 20].map(u32::to_be_bytes);
             let all = [
                 [&size[..], &flags.to_be_bytes()].concat(),
@@ -191,7 +192,8 @@ fn info_tells_what_is_wanted() {
 #[test]
 fn names_and_queries_have_at_most_4096_bytes() {
     let mut talk = Talk::new(Tls::Off);
-    let (longest, longer) = ("n".repeat(4096), "n".repeat(4097));
+    let longest = "n".repeat(4096);
+    let longer = "n".repeat(4097);
     let long = Export { name: longest.clone(), ..export("") };
     talk.exports = Exports::new(vec![long]).unwrap();
     assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
@@ -350,7 +352,8 @@ fn a_server_that_shuts_down_says_so() {
 #[test]
 fn a_call_answers_one_option() {
     let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
-    let (list, mut out) = (option(opt::LIST, &[]), Vec::new());
+    let list = option(opt::LIST, &[]);
+    let mut out = Vec::new();
     let bytes = [flags(3), list.clone(), list.clone(), go("disk"), vec![9; 100]].concat();
     let mut at = 0;
     for (taken, step) in [(4 + list.len(), Step::Answer), (list.len(), Step::Answer)] {

@@ -43,8 +43,8 @@ impl Setting {
     fn error(self, ask: Ask) -> u32 {
         let has = |flag: u16| ask.flags & flag != 0;
         let extended = self.headers == Headers::Extended;
-        let (end, minimum) =
-            (u128::from(ask.offset) + u128::from(ask.len), u64::from(self.minimum));
+        let end = u128::from(ask.offset) + u128::from(ask.len);
+        let minimum = u64::from(self.minimum);
         let beyond = end > u128::from(SIZE);
         let writes = [cmd::WRITE, cmd::TRIM, cmd::WRITE_ZEROES].contains(&ask.kind);
         let flush = ask.kind == cmd::FLUSH;

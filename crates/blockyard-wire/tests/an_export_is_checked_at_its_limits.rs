@@ -96,7 +96,8 @@ fn sizes_are_multiples_of_the_minimum_block_below_two_to_the_63() {
 
 #[test]
 fn fast_zero_needs_write_zeroes() {
-    let (fast, zeroes) = (ExportFlags::FAST_ZERO, ExportFlags::WRITE_ZEROES);
+    let fast = ExportFlags::FAST_ZERO;
+    let zeroes = ExportFlags::WRITE_ZEROES;
     let refused = Some(ExportError::FastZero("disk".into()));
     for (flags, error) in [
         (ExportFlags::NONE, None),

@@ -78,10 +78,13 @@ fn the_seeds_are_complete_sessions() {
 #[test]
 fn a_handshake_may_be_split_anywhere() {
     for headers in HEADERS {
-        let (bytes, exports) = (session(headers), nbd::exports());
+        let bytes = session(headers);
+        let exports = nbd::exports();
         let cut_at = |cut: usize| {
             let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
-            let (mut at, mut out, mut until) = (0, Vec::new(), cut);
+            let mut at = 0;
+            let mut out = Vec::new();
+            let mut until = cut;
             loop {
                 let received = handshake.receive(&bytes[at..until.max(at)], &exports, &mut out);
                 at += received.taken;

@@ -16,8 +16,10 @@ use nbd::{agree, export};
 
 /// Answers every request in `bytes`.
 fn serve(transmission: &mut Transmission, bytes: &[u8]) -> u32 {
-    let (mut at, mut answered) = (0, 0);
-    let (mut header, mut status) = ([0; ANSWER_BYTES_MAX], [0; STATUS_BYTES_MIN]);
+    let mut at = 0;
+    let mut answered = 0;
+    let mut header = [0; ANSWER_BYTES_MAX];
+    let mut status = [0; STATUS_BYTES_MIN];
     loop {
         let next = transmission.next(&bytes[at..]);
         at += next.taken;

@@ -11,7 +11,8 @@ use nbd::talk::Talk;
 /// [structured-before-offers].
 #[test]
 fn df_and_named_contexts_are_offered_only_if_they_can_be_used() {
-    let (df, named) = (1 << 7, 1 << 12);
+    let df = 1 << 7;
+    let named = 1 << 12;
     let told = |talk: &mut Talk| {
         let replies = talk.ask(opt::INFO, &info_data("disk", &[]));
         u16::from_be_bytes(replies[0].2[10..].try_into().unwrap()) & (df | named)

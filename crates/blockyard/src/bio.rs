@@ -187,6 +187,23 @@ pub struct IoPrio {
     pub level: u8,
 }
 
+/// The process that submits a bio, and the group of processes that it belongs to, in the caller's own numbers.
+///
+/// An elevator may use them to share the device among processes or groups; nothing else in the core reads
+/// them. Callers that do not tell submitters apart leave both numbers at 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Submitter {
+    /// The process: a thread, a client, a virtual machine.
+    pub process: u32,
+    /// The group of the process: a control group, a tenant.
+    pub group: u32,
+}
+
+impl Submitter {
+    /// Process 0 of group 0; the submitter of a bio without one.
+    pub const NONE: Self = Self { process: 0, group: 0 };
+}
+
 /// One operation on one range of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bio {
@@ -207,10 +224,12 @@ pub struct Bio {
     /// Number of memory segments of the payload; counted against the device's limit when merging
     /// and splitting.
     pub segments: u16,
+    /// The process and group that submit it.
+    pub submitter: Submitter,
 }
 
 impl Bio {
-    /// A bio with one segment, no flags, default priority and no hint.
+    /// A bio with one segment, no flags, default priority, no hint and [`Submitter::NONE`].
     #[must_use]
     pub const fn new(op: Op, sector: u64, sectors: u32, cookie: u64) -> Self {
         Self {
@@ -222,6 +241,7 @@ impl Bio {
             prio: IoPrio { class: PrioClass::BestEffort, level: 0 },
             write_hint: 0,
             segments: 1,
+            submitter: Submitter::NONE,
         }
     }
 
@@ -248,6 +268,13 @@ impl Bio {
     #[must_use]
     pub const fn with_prio(mut self, prio: IoPrio) -> Self {
         self.prio = prio;
+        self
+    }
+
+    /// The same bio, submitted by `submitter`.
+    #[must_use]
+    pub const fn with_submitter(mut self, submitter: Submitter) -> Self {
+        self.submitter = submitter;
         self
     }
 

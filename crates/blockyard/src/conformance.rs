@@ -15,11 +15,11 @@
 //! }
 //! ```
 
-use crate::bio::{Bio, Flags, IoPrio, Op, PrioClass};
+use crate::bio::{Bio, Flags, IoPrio, Op, PrioClass, Submitter};
 use crate::device::null::NullDevice;
 use crate::driver::{Busy, Device};
-use crate::elevator::Elevator;
 use crate::elevator::checked::Checked;
+use crate::elevator::{Elevator, IDLE_MAX};
 use crate::host::Host;
 use crate::layer;
 use crate::layer::checked::Terms;
@@ -43,6 +43,8 @@ const STEPS: u32 = 1500;
 /// go although newer ones never cease. A device serves a request each millisecond.
 const PATIENCE: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_ms(1);
+/// An elevator under test holds at most 24 requests of 3 hardware queues, and may idle before each of them.
+const _: () = assert!(PATIENCE.as_ns() > 3 * 24 * IDLE_MAX.as_ns());
 const CAPACITY_SECTORS: u64 = 96;
 
 /// Tests an elevator with everything that `seed` draws: a design, a device that refuses and gives back
@@ -95,7 +97,7 @@ pub fn driver<D: Device>(
     let device = layer::checked::Checked::new(make(&tags), terms, &tags);
     let host = Host::new(device, (), tags);
     let queue = RequestQueue::new(QueueId(0), config, &host);
-    let call_ended = |device: &layer::checked::Checked<D>| device.call_ended();
+    let call_ended = layer::checked::Checked::call_ended;
     let mut rig = Rig { host, queue, prng, now: Instant::ZERO, call_ended };
     rig.send_random_traffic();
     rig.settle();
@@ -148,6 +150,11 @@ fn draw_design(prng: &mut Prng) -> Design {
     }
 }
 
+/// Returns a rule that answers one offer of 12 by `then`.
+fn one_in_12(then: Action) -> FaultRule {
+    FaultRule { name: String::new(), when: When { one_in: Some(12), ..When::default() }, then }
+}
+
 struct Rig<D> {
     host: Host<D>,
     queue: RequestQueue,
@@ -174,15 +181,10 @@ impl Rig<Target> {
             ..Limits::new(CAPACITY_SECTORS)
         };
         let config = QueueConfig::new(2 * hctxs, hctxs, limits, policies);
-        let rule = |then| FaultRule {
-            name: String::new(),
-            when: When { one_in: Some(12), ..When::default() },
-            then,
-        };
         let device = NullDevice::new(hctxs, depth);
         let device = Delayed::new(device, latency, prng.fork(0), &tags);
         let device =
-            Faulty::new(device, faults.into_iter().map(rule).collect(), prng.fork(1), &tags);
+            Faulty::new(device, faults.into_iter().map(one_in_12).collect(), prng.fork(1), &tags);
         let elevator = Checked::new(make(&config, &tags), config.requests(&tags));
         let host = Host::new(device, (), tags);
         let queue = RequestQueue::with_elevator(QueueId(0), config, &host, Box::new(elevator));
@@ -219,7 +221,12 @@ impl<D: Device> Rig<D> {
             Flags::NO_MERGE,
             Flags::PREFLUSH | Flags::FUA,
         ]);
-        Bio::new(op, sector, sectors, 0).with_flags(flags).with_prio(IoPrio { class, level: 0 })
+        // Four processes of two groups, so that an elevator that tells submitters apart has something to do.
+        let process = self.prng.pick(&[0, 1, 2, 3]);
+        Bio::new(op, sector, sectors, 0)
+            .with_flags(flags)
+            .with_prio(IoPrio { class, level: 0 })
+            .with_submitter(Submitter { process, group: process / 2 })
     }
 
     /// Submits `bio`; a bio that finds no tag is dropped. Returns whether it entered.
@@ -271,14 +278,15 @@ impl<D: Device> Rig<D> {
         self.queue.self_check(&self.host);
     }
 
-    /// [elevator-starves-none]: keeps the elevator full of newer requests of one kind.
+    /// [elevator-starves-none]: keeps the elevator full of newer requests of one kind, of another process.
     fn send_stream(&mut self) {
         let ops = [Op::Read, Op::Write, Op::Discard];
         let flags = [Flags::NO_MERGE, Flags::NO_MERGE | Flags::SYNC];
-        let mut draw = |sector| {
-            Bio::new(self.prng.pick(&ops), sector, 1, 0).with_flags(self.prng.pick(&flags))
-        };
-        let (old, new) = (Bio { cookie: 1, ..draw(CAPACITY_SECTORS / 2) }, draw(0));
+        let old = Bio::new(self.prng.pick(&ops), CAPACITY_SECTORS / 2, 1, 1)
+            .with_flags(self.prng.pick(&flags));
+        let new = Bio::new(self.prng.pick(&ops), 0, 1, 0)
+            .with_flags(self.prng.pick(&flags))
+            .with_submitter(Submitter { process: 1, group: 0 });
         let step = self.prng.pick(&[0, 1, CAPACITY_SECTORS - 1]);
         let mut sector = self.prng.below(CAPACITY_SECTORS);
         assert!(self.submit(CpuId(0), old), "an empty queue has a tag");

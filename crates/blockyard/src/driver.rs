@@ -153,8 +153,18 @@ impl<'a> Issue<'a> {
         requests: &'a Requests,
         bios: &'a Bios,
     ) -> Self {
-        let (queue, effect) = (QueueId(0), DataEffect::Whole);
-        Self { queue, hctx, tag, budget: None, last: true, now, effect, id, requests, bios }
+        Self {
+            queue: QueueId(0),
+            hctx,
+            tag,
+            budget: None,
+            last: true,
+            now,
+            effect: DataEffect::Whole,
+            id,
+            requests,
+            bios,
+        }
     }
 
     /// Returns the request.

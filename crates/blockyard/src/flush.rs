@@ -10,13 +10,13 @@
 //!
 //! - **[flush-covers-earlier]** A flush covers only requests that waited before it began, and so only
 //!   writes that ended before it was sent.
-//! - **[failed-flush-fails-all]** A step that fails ends its request with the same status. A flush that
-//!   fails does so for every request it covers.
 //! - **[one-flush-at-a-time]** At most one flush of a hardware queue is under way.
 //! - **[flush-waits-for-data]** No flush begins while data of a sequence is under way, so that requests
 //!   which need a flush behind that data share one.
 //! - **[flush-held-bounded]** [flush-waits-for-data] stops holding a flush back once a request has waited
 //!   [`HOLD_MAX`].
+//!
+//! A step that fails ends its request with the same status. A flush that fails does so for every request it covers.
 
 use crate::request::{List, Requests};
 use crate::time::{Duration, Instant};
@@ -68,6 +68,7 @@ impl FlushQueue {
 
     /// Begins a flush if the rules allow one, and returns the first request that it covers.
     pub(crate) fn begin(&mut self, now: Instant) -> Option<RequestId> {
+        // Two writes with FUA at once: the flush waits for the data of both, and serves both.
         let held = self.held_until().is_some_and(|until| now < until);
         if self.under_way || held {
             return None;

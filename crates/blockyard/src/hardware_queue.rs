@@ -94,12 +94,9 @@ impl QueueMap {
         let behind_default = default;
         let behind_reads = default.checked_add(reads).expect("at most 65535 hardware queues");
         assert!(behind_reads.checked_add(polls).is_some(), "at most 65535 hardware queues");
-        let kind = |first, count: u16| {
-            if count == 0 { Vec::new() } else { spread(cpus, first, count.min(cpus)) }
-        };
         Self {
-            read: kind(behind_default, reads),
-            poll: kind(behind_reads, polls),
+            read: spread(cpus, behind_default, reads.min(cpus)),
+            poll: spread(cpus, behind_reads, polls.min(cpus)),
             ..Self::even(cpus, default)
         }
     }
@@ -140,8 +137,7 @@ impl QueueMap {
     ///
     /// Panics if `cpu` does not use `hctx`.
     pub(crate) fn kind_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
-        let serves = |kind: &&[HctxId]| kind.get(cpu.index()) == Some(&hctx);
-        let kind = self.kinds().iter().position(serves);
+        let kind = self.kinds().iter().position(|kind| kind.get(cpu.index()) == Some(&hctx));
         kind.expect("a request's hardware queue serves its processor")
     }
 
@@ -157,13 +153,18 @@ impl QueueMap {
     }
 }
 
-/// Spreads `cpus` processors in neighbouring groups over `count` hardware queues from `first` on.
+/// Spreads `cpus` processors in neighbouring groups over `count` hardware queues from `first` on. Returns no map if
+/// `count` is 0.
 fn spread(cpus: u16, first: u16, count: u16) -> Vec<HctxId> {
-    let share = |cpu: u16| {
+    if count == 0 {
+        return Vec::new();
+    }
+    // 8 processors on 3 hardware queues: 0, 0, 0, 1, 1, 1, 2, 2.
+    let hctx_of = (0..cpus).map(|cpu| {
         let at = u32::from(cpu) * u32::from(count) / u32::from(cpus);
         HctxId(first + u16::try_from(at).expect("below the count, which is 16 bits"))
-    };
-    (0..cpus).map(share).collect()
+    });
+    hctx_of.collect()
 }
 
 /// How busy the device has been, counted as `busy` of the design says.
@@ -187,6 +188,7 @@ impl BusyState {
     ///
     /// The average saturates at 9 and is back at 0 after eight clean runs.
     pub(crate) const fn run_ended(&mut self, refused: bool) {
+        // With refusals only, the average goes 2, 3, 4, 5, 6, 7, 8, 9, 9; then clean runs take it to 7, 6, 5, 4, 3, 2, 1, 0.
         self.level = match self.track {
             BusyTrack::Off => 0,
             BusyTrack::Bit => refused as u8,
@@ -239,6 +241,11 @@ impl HardwareQueue {
         feeders * size_of::<u32>() + Bits::heap(feeders)
     }
 
+    /// The number of requests on its lists, those that wait for flushes included.
+    pub(crate) const fn len(&self) -> u32 {
+        self.direct.len() + self.lacking_reserved.len() + self.dispatch.len() + self.flush.len()
+    }
+
     /// Returns the next feeder that holds requests, counted from where the last round stopped.
     pub(crate) fn next_pending_feeder(&mut self) -> Option<usize> {
         debug_assert!(
@@ -272,15 +279,17 @@ impl Bits {
     }
 
     pub(crate) fn insert(&mut self, at: usize) {
-        let (word, bit) = (&mut self.words[at / 64], 1 << (at % 64));
-        self.len += u32::from(*word & bit == 0);
+        let word = &mut self.words[at / 64];
+        let bit = 1 << (at % 64);
+        self.len += u32::from(*word & bit == 0); // a number that is in the set counts once
         *word |= bit;
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, at: usize) {
         if self.len > 0 {
-            let (word, bit) = (&mut self.words[at / 64], 1 << (at % 64));
+            let word = &mut self.words[at / 64];
+            let bit = 1 << (at % 64);
             self.len -= u32::from(*word & bit != 0);
             *word &= !bit;
         }
@@ -293,12 +302,14 @@ impl Bits {
     /// Returns the first number at or after `from`, or else the first at all.
     #[inline]
     pub(crate) fn next_wrapping(&self, from: usize) -> Option<usize> {
-        let search = || self.next_from(from).or_else(|| self.next_from(0));
-        if self.is_empty() { None } else { search() }
+        if self.is_empty() {
+            return None; // the usual case
+        }
+        self.next_from(from).or_else(|| self.next_from(0))
     }
 
     fn next_from(&self, from: usize) -> Option<usize> {
-        let mut mask = u64::MAX << (from % 64);
+        let mut mask = u64::MAX << (from % 64); // only of the first word, the numbers before `from` do not count
         for (at, word) in self.words.iter().enumerate().skip(from / 64) {
             let left = word & mask;
             if left != 0 {

@@ -93,6 +93,7 @@ impl<D, S> Host<D, S> {
     pub(crate) fn take_seat(&self, id: QueueId) -> Seat {
         let queues = self.tags.config().queues;
         assert!(id.0 < queues, "{id:?} on a host for {queues} queues");
+        // Their completions would end requests of the new queue.
         assert!(!self.tags.has_requests_of(id), "{id:?} has requests of a queue that was dropped");
         let was_taken = self.seats.0[id.index()].swap(true, Ordering::Relaxed);
         assert!(!was_taken, "{id:?} is the number of another queue of this host");
@@ -102,7 +103,7 @@ impl<D, S> Host<D, S> {
     /// Registers `hctx`, which was refused because the host is full. Hardware queues that have
     /// waited longer stay ahead of it.
     pub(crate) fn starve(&mut self, queue: QueueId, hctx: HctxId) {
-        self.has_room = false;
+        self.has_room = false; // whoever was to be named next would be refused, too
         if !self.starved.contains(&(queue, hctx)) {
             self.starved.push_back((queue, hctx));
         }

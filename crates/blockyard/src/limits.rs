@@ -66,15 +66,16 @@ impl Limits {
     pub fn check(&self) {
         let block = self.logical_block_sectors;
         assert!(block.is_power_of_two(), "logical_block_sectors is {block}, not a power of two");
-        let check_max = |name, max| {
-            assert!(max >= block, "{name} is {max}, less than a logical block of {block} sectors");
-        };
-        check_max("max_sectors", self.max_sectors);
-        if self.max_discard_sectors > 0 {
-            check_max("max_discard_sectors", self.max_discard_sectors);
-        }
-        if self.max_write_zeroes_sectors > 0 {
-            check_max("max_write_zeroes_sectors", self.max_write_zeroes_sectors);
+        // 0 says that the device does not discard, or write zeroes.
+        for (name, max, may_be_0) in [
+            ("max_sectors", self.max_sectors, false),
+            ("max_discard_sectors", self.max_discard_sectors, true),
+            ("max_write_zeroes_sectors", self.max_write_zeroes_sectors, true),
+        ] {
+            assert!(
+                max >= block || (max == 0 && may_be_0),
+                "{name} is {max}, less than a logical block of {block} sectors"
+            );
         }
         let chunk = self.chunk_sectors;
         assert!(

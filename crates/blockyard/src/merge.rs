@@ -6,15 +6,14 @@
 //!
 //! # Rules
 //!
-//! - **[mergeable-ops-only]** Only reads, writes, discards, write-zeroes and secure erases merge: never
-//!   flushes or passthrough, and nothing marked preflush, FUA or no-merge.
 //! - **[merged-sides-agree]** Both sides have the same op, priority and write hint.
 //! - **[merged-within-limits]** A merged request keeps every limit of the device, the number of discard
 //!   ranges included. The chunk boundary counts from the start sector.
-//! - **[no-gap-at-boundary]** If the device has a virtual boundary, a merge leaves no gap between two
-//!   segments.
+//!
+//! Only reads, writes, discards, write-zeroes and secure erases merge: never flushes or passthrough, and nothing
+//! marked preflush, FUA or no-merge. If the device has a virtual boundary, a merge leaves no gap between two segments.
 
-use crate::bio::{Bio, Flags, IoPrio, Op};
+use crate::bio::{Bio, Flags, IoPrio, Op, Submitter};
 use crate::limits::Limits;
 use crate::unit::RequestId;
 
@@ -40,7 +39,7 @@ pub enum Fit {
     No,
 }
 
-/// The properties of a bio or request that matter for merging.
+/// The properties of a bio or request that matter for merging, and its submitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// First sector.
@@ -59,6 +58,9 @@ pub struct Extent {
     pub prio: IoPrio,
     /// Write hint.
     pub write_hint: u8,
+    /// The submitter: of the bio, or of the bio that began the request. [`fit`] ignores it; an elevator may join
+    /// only what one process submitted.
+    pub submitter: Submitter,
 }
 
 impl From<&Bio> for Extent {
@@ -72,6 +74,7 @@ impl From<&Bio> for Extent {
             flags: bio.flags,
             prio: bio.prio,
             write_hint: bio.write_hint,
+            submitter: bio.submitter,
         }
     }
 }
@@ -83,7 +86,7 @@ impl Extent {
         self.sector + self.sectors as u64
     }
 
-    /// Whether this may be part of any merge ([mergeable-ops-only]).
+    /// Whether this may be part of any merge.
     #[must_use]
     pub const fn is_mergeable(&self) -> bool {
         !matches!(self.op, Op::Flush)
@@ -128,7 +131,7 @@ fn adjacency(request: &Extent, other: &Extent, limits: &Limits) -> Option<Merge>
     }
 }
 
-/// Checks [merged-within-limits] and [no-gap-at-boundary].
+/// Checks [merged-within-limits], and that no gap lies at a virtual boundary.
 fn within_limits(request: &Extent, other: &Extent, merge: Merge, limits: &Limits) -> bool {
     let start = if merge == Merge::Front { other.sector } else { request.sector };
     let max_sectors = match merge {

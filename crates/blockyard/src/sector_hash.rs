@@ -6,7 +6,8 @@
 //! # Rules
 //!
 //! - **[filed-in-its-chain]** A filed request is in the chain of the sector that its node names.
-//! - **[newest-first]** Within a chain the request that was filed last comes first.
+//!
+//! Within a chain the request that was filed last comes first.
 
 use crate::unit::RequestId;
 use alloc::boxed::Box;
@@ -79,7 +80,7 @@ impl SectorHash {
         Self::buckets(capacity) * size_of::<u32>()
     }
 
-    /// Files `id`, which is not filed, under `sector` ([filed-in-its-chain], [newest-first]).
+    /// Files `id`, which is not filed, under `sector` ([filed-in-its-chain]), before those that are filed there.
     pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, sector: u64) {
         debug_assert!(!nodes.is_filed(id), "request {} is filed already", id.0);
         let bucket = self.bucket(sector);
@@ -100,6 +101,7 @@ impl SectorHash {
         node.sector = UNFILED;
         match nodes.slots.get_mut(prev as usize) {
             Some(before) => before.next = next,
+            // It was the first of its chain, which begins in the bucket of its sector.
             None => {
                 let bucket = self.bucket(sector);
                 self.buckets[bucket] = next;
@@ -111,7 +113,7 @@ impl SectorHash {
         true
     }
 
-    /// Returns the requests filed under `sector`, newest first ([newest-first]).
+    /// Returns the requests filed under `sector`, newest first.
     pub fn at<'a>(
         &self,
         nodes: &'a HashNodes,
@@ -119,6 +121,7 @@ impl SectorHash {
     ) -> impl Iterator<Item = RequestId> + 'a {
         let mut at = self.buckets[self.bucket(sector)];
         core::iter::from_fn(move || {
+            // A chain has all sectors of its bucket: those of other sectors are passed over.
             loop {
                 let node = nodes.slots.get(at as usize)?;
                 let id = RequestId(at);

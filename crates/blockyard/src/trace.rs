@@ -96,7 +96,7 @@ pub enum Hold {
     Resource,
     /// The dispatch list was not empty, so nothing left the elevator.
     Leftovers,
-    /// The elevator withholds its requests until a completion.
+    /// The elevator withholds its requests until a completion, or until an instant that it named.
     Order,
     /// The queue is [quiesced](crate::request_queue::RequestQueue::quiesce).
     Quiesced,

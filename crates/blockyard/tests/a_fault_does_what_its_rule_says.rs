@@ -134,7 +134,7 @@ fn an_idle_device_is_never_reported_as_full() {
     }
 }
 
-/// A lost request in flight does not free the device either ([every-request-completes-below]).
+/// A lost request in flight does not free the device either.
 #[test]
 fn a_lost_request_does_not_justify_a_full_device() {
     let rules =
@@ -244,7 +244,7 @@ fn a_timed_out_request_is_given_up_and_its_late_completion_dropped() {
 
 /// If a disk gave a request back prepared, the layer used to expect its completion still, and reported the device as
 /// full with no request in flight. If a rule failed the request, the layer invented a completion of a request that the
-/// disk no longer had. Now such a request passes up unchanged ([undone-passes-up]).
+/// disk no longer had. Now such a request passes up unchanged.
 #[test]
 fn a_request_given_back_prepared_passes_up() {
     let full = rule("full", nth(3), Action::Busy(Busy::Device));
@@ -399,7 +399,7 @@ fn a_chance_fires_at_about_its_rate() {
     assert!((390..=610).contains(&fired), "{fired}");
 }
 
-/// [refused-offer-uncounted]: an offer that the device below refuses does not count for a rule.
+/// An offer that the device below refuses does not count for a rule.
 #[test]
 fn a_refused_offer_does_not_count_for_a_rule() {
     let terms = vec![Terms::of(&config(Policies::NONE), &TAGS)];

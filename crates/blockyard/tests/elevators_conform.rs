@@ -1,12 +1,15 @@
 //! Every elevator of the crate passes the public conformance test, and an elevator that breaks a rule fails it.
 
+#[path = "../examples/anticipatory/elevator.rs"]
+mod anticipatory;
 #[path = "../examples/reads_first/elevator.rs"]
 mod reads_first;
 
+use anticipatory::Anticipatory;
 use blockyard::conformance;
 use blockyard::elevator::deadline::Deadline;
 use blockyard::elevator::kyber::Kyber;
-use blockyard::elevator::{Ctx, Elevator, Place};
+use blockyard::elevator::{Ctx, Elevator, IDLE_MAX, Place};
 use blockyard::limits::Limits;
 use blockyard::merge::{Candidate, Extent, Merge};
 use blockyard::policy::{DeadlineTunables, KyberAdjust, KyberStaging, KyberTunables, Merges};
@@ -85,10 +88,14 @@ enum Fault {
     NamesFarNeighbours,
     MarksRequests,
     ShutsOutAsync,
+    IdlesFromTheStart,
+    IdlesToThePast,
+    IdlesTooLong,
+    IdlesAgain,
 }
 
 /// Each fault, and the rule that it breaks.
-const FAULTS: [(Fault, &str); 15] = [
+const FAULTS: [(Fault, &str); 19] = [
     (Fault::LosesInserted, "[held-requests-counted]"),
     (Fault::LosesJoined, "[held-requests-counted]"),
     (Fault::DispatchesAgain, "[dispatched-once]"),
@@ -104,6 +111,10 @@ const FAULTS: [(Fault, &str); 15] = [
     (Fault::NamesFarNeighbours, "[joins-only-what-fits]"),
     (Fault::MarksRequests, "[requests-only-lent]"),
     (Fault::ShutsOutAsync, "[async-never-shut-out]"),
+    (Fault::IdlesFromTheStart, "[idling-bounded]"),
+    (Fault::IdlesToThePast, "[idling-bounded]"),
+    (Fault::IdlesTooLong, "[idling-bounded]"),
+    (Fault::IdlesAgain, "[idling-bounded]"),
 ];
 
 /// mq-deadline with a fault.
@@ -117,12 +128,35 @@ struct Broken {
     last: Option<RequestId>,
     /// How many requests [`Fault::KeepsTokens`] still dispatches.
     tokens_left: u32,
+    /// Requests that were dispatched and have not finished.
+    unfinished: u32,
+    /// The instant until which a fault idles, if it does.
+    until: Option<Instant>,
 }
 
 impl Broken {
     fn new(requests: usize, fault: Fault) -> Self {
         let sound = Deadline::new(requests, DeadlineTunables::default());
-        Self { sound, fault, others: List::new(), last: None, tokens_left: 40 }
+        let others = List::new();
+        Self { sound, fault, others, last: None, tokens_left: 40, unfinished: 0, until: None }
+    }
+
+    /// Whether a fault holds back all requests at `now`.
+    fn idles(&mut self, now: Instant) -> bool {
+        if self.unfinished > 0 {
+            return false;
+        }
+        match (self.fault, self.until) {
+            (Fault::IdlesFromTheStart, None) => self.until = Some(now + Duration::from_us(1)),
+            (Fault::IdlesAgain, Some(until)) if until <= now => {
+                self.until = Some(now + Duration::from_us(1));
+            }
+            _ => {}
+        }
+        match self.fault {
+            Fault::IdlesToThePast => self.until.is_some(),
+            _ => self.until.is_some_and(|until| now < until),
+        }
     }
 
     fn is(&self, fault: Fault) -> bool {
@@ -196,7 +230,7 @@ impl Elevator for Broken {
         hctx: HctxId,
         now: Instant,
     ) -> Option<RequestId> {
-        if self.is(Fault::Withholds) && self.sound.len() == 1 {
+        if self.idles(now) || (self.is(Fault::Withholds) && self.sound.len() == 1) {
             return None;
         }
         if self.is(Fault::KeepsTokens) {
@@ -212,11 +246,17 @@ impl Elevator for Broken {
             requests[id].write_hint += 1;
         }
         self.last = id.or(self.last);
-        id.or_else(|| {
+        let given = id.or_else(|| {
             let first = self.others.pop_front(requests)?;
             self.sound.insert(requests, first, Place::Head, now);
             self.sound.dispatch(requests, hctx, now)
-        })
+        })?;
+        self.unfinished += 1;
+        Some(given)
+    }
+
+    fn poll_at(&self, _hctx: HctxId) -> Option<Instant> {
+        self.until
     }
 
     fn len(&self) -> u32 {
@@ -234,6 +274,13 @@ impl Elevator for Broken {
 
     fn finished(&mut self, id: RequestId, request: &Request, now: Instant) {
         self.sound.finished(id, request, now);
+        self.unfinished = self.unfinished.saturating_sub(1);
+        self.until = match self.fault {
+            Fault::IdlesToThePast => Some(now),
+            Fault::IdlesTooLong => Some(now + IDLE_MAX + Duration::from_ns(1)),
+            Fault::IdlesAgain => Some(now + Duration::from_us(1)),
+            _ => self.until,
+        };
     }
 
     fn async_depth(&self, depth: u32) -> u32 {
@@ -264,11 +311,12 @@ fn an_elevator_that_breaks_a_rule_fails_by_the_name_of_the_rule() {
     }
 }
 
-/// The example, under the rules that [`blockyard::conformance`] tests and over designs that it draws.
+/// The examples, under the rules that [`blockyard::conformance`] tests and over designs that it draws.
 #[test]
-fn the_elevator_of_the_example_conforms() {
+fn the_elevators_of_the_examples_conform() {
     for seed in SEEDS {
         println!("seed {seed}");
         conformance::elevator(seed, |_, _| Box::new(ReadsFirst::default()));
+        conformance::elevator(seed, |_, _| Box::new(Anticipatory::default()));
     }
 }

@@ -1,5 +1,5 @@
-//! Stacks of three and more layers: delays, rates, faults and records ([held-is-reported],
-//! [layers-only-delay], [fault-lasts-until-completion]).
+//! Stacks of three and more layers: delays, rates, faults and records. A layer only
+//! delays, reports what it held back, and keeps the fault that it chose.
 
 mod rig;
 
@@ -115,7 +115,7 @@ fn delays_and_rates_that_are_set_later_hold_from_then_on() {
 }
 
 /// Requests that waited for hours under a delay or a rate went on waiting when it was lifted. A request counts as taken at the
-/// change, and a delay counts from the completion below ([change-reaches-waiting]).
+/// change, and a delay counts from the completion below.
 #[test]
 fn delays_and_rates_that_are_set_later_hold_for_requests_that_wait() {
     let us = Duration::from_us;

@@ -1,7 +1,7 @@
 //! [merged-within-limits]: compares `merge::fit` with an oracle that lays both sides out sector by sector and checks
 //! the resulting request, for every pair of a small space and random pairs of a larger one.
 
-use blockyard::bio::{Flags, IoPrio, Op, PrioClass};
+use blockyard::bio::{Flags, IoPrio, Op, PrioClass, Submitter};
 use blockyard::limits::Limits;
 use blockyard::merge::{Extent, Fit, Merge, fit};
 use proptest::prelude::*;
@@ -69,13 +69,15 @@ prop_compose! {
         ranges in 1..3_u16,
         level in prop_oneof![9 => Just(0_u8), 1 => Just(1)],
         write_hint in prop_oneof![9 => Just(0_u8), 1 => Just(1)],
+        process in 0..2_u32, // decides nothing
         never in mostly_none(&[Flags::NO_MERGE, Flags::PREFLUSH, Flags::FUA]),
         gap in mostly_none(&[Flags::GAP_HEAD, Flags::GAP_TAIL]),
     ) -> Extent {
         let ranges = if op == Op::Discard { ranges } else { 1 };
         let flags = never | gap;
         let prio = IoPrio { class: PrioClass::BestEffort, level };
-        Extent { sector, sectors, segments, ranges, op, flags, prio, write_hint }
+        let submitter = Submitter { process, group: 0 };
+        Extent { sector, sectors, segments, ranges, op, flags, prio, write_hint, submitter }
     }
 }
 
@@ -143,7 +145,8 @@ const ALL_OPS: [Op; 8] = [
 
 fn plain(op: Op, sector: u64, sectors: u32) -> Extent {
     let (flags, prio) = (Flags::NONE, IoPrio::default());
-    Extent { sector, sectors, segments: 1, ranges: 1, op, flags, prio, write_hint: 0 }
+    let submitter = Submitter::NONE;
+    Extent { sector, sectors, segments: 1, ranges: 1, op, flags, prio, write_hint: 0, submitter }
 }
 
 /// Returns every limit that matters for extents of one to three sectors and one or two segments.

@@ -1,7 +1,7 @@
 //! Every case of three bios on a few sectors, and the requests that the device gets.
 //!
 //! A slow check examines each request sector by sector: it is within the limits, its bios may share it
-//! ([mergeable-ops-only], [merged-sides-agree]), and every bio is sent once. Unless a rule forbids it, mq-deadline
+//! ([merged-sides-agree]), and every bio is sent once. Unless a rule forbids it, mq-deadline
 //! sends contiguous bios as one request, in whatever order they arrive. (A plug may release them as two requests: there
 //! requests join only at their backs, as in Linux.)
 

@@ -17,7 +17,7 @@ use blockyard::stats::StageStats;
 use blockyard_bench::fleet::{Fleet, Size};
 use blockyard_bench::simulated::{EMMC, SCSI, Workload};
 use blockyard_bench::{IoLoop, Meter, disk, lane, xorshift};
-use blockyard_sim::data::image::{Content, Image, Stamp};
+use blockyard_devices::data::image::{Content, Image, Stamp};
 use core::error::Error;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

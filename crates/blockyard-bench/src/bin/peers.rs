@@ -1,6 +1,6 @@
 //! Compares NBD servers in turns under the same load from one client.
 //!
-//! `cargo run --release -p blockyard-bench --bin peers -- compare` (or `bench/peers`, which builds
+//! `cargo run --release -p blockyard-bench --bin peers -- compare` (or `bench/peers.sh`, which builds
 //! `blockyard` too) prints two tables: processor time of the server for each I/O with server and client
 //! on one processor, rates on one and two, and latencies on two; and the ratios of these figures to those of the bare
 //! loop (latencies: nbdkit) in the same turn. Each is the median, the minimum and the maximum of the turns.

@@ -8,10 +8,10 @@
 //! their own in the system's temporary folder, and are removed.
 
 use blockyard_bench::simulated::{SCSI, ios};
-use blockyard_sim::job::JobFile;
-use blockyard_sim::output::{Files, Recorder};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::JobFile;
 use blockyard_sim::simulate::{Conditions, Simulation};
+use blockyard_trace::output::{Files, Recorder};
 use core::error::Error;
 use std::fs;
 use std::path::Path;

@@ -94,13 +94,13 @@ impl ArenaCheck {
         let arena = Arena { slots, ..arena };
         let finished = log::finished(&lanes);
         let of = arena.layout.external_nlba;
-        let mut done = |done: u32| {
-            if done.is_multiple_of(Progress::STEP) || done == of {
-                progress(Progress { arena: number, done, of });
-            }
-        };
         let keep = options.keep;
-        let mut owners = map::owners(memory, &arena, &finished, keep, LOST_MAX, &mut done)?;
+        let mut owners =
+            map::owners(memory, &arena, &finished, keep, LOST_MAX, &mut |done: u32| {
+                if done.is_multiple_of(Progress::STEP) || done == of {
+                    progress(Progress { arena: number, done, of });
+                }
+            })?;
         let claims = Claims::of(&lanes, &mut owners);
         let reported = claims.sectors.iter().take(keep).map(|&(block, _)| block);
         let reported = reported.chain(owners.shared.first.iter().map(|&(block, _)| block));
@@ -138,10 +138,11 @@ impl ArenaCheck {
         if lost_log || !one_kind || !add_up || cut_twice || no_block.dropped() > 0 {
             return Ok(false);
         }
-        let unowned = |block: PostmapAba| !owners.blocks.has(block.0);
         for lane in &self.lanes {
             if let Lane::Unsound(_, group) = lane
-                && log::may_be_cut(memory, &self.arena, group, unowned)?
+                && log::may_be_cut(memory, &self.arena, group, |block: PostmapAba| {
+                    !owners.blocks.has(block.0)
+                })?
             {
                 return Ok(false);
             }
@@ -201,15 +202,18 @@ impl ArenaCheck {
 
     fn report_info(&self, report: &mut Report) {
         let (first, copy) = self.info_blocks();
-        let mut add = |at, problem, severity| self.add(report, at, problem, severity);
         match self.link.repair {
             InfoRepair::Nothing => {}
             InfoRepair::First(error) => {
-                add(first, Problem::FirstInfo(error), Severity::Repairable);
+                self.add(report, first, Problem::FirstInfo(error), Severity::Repairable);
             }
-            InfoRepair::Neither(error) => add(first, Problem::FirstInfo(error), Severity::Broken),
-            InfoRepair::Copy(error) => add(copy, Problem::CopyInfo(error), Severity::Repairable),
-            InfoRepair::CopyIfSound(problem) => add(copy, problem, self.if_certain()),
+            InfoRepair::Neither(error) => {
+                self.add(report, first, Problem::FirstInfo(error), Severity::Broken)
+            }
+            InfoRepair::Copy(error) => {
+                self.add(report, copy, Problem::CopyInfo(error), Severity::Repairable)
+            }
+            InfoRepair::CopyIfSound(problem) => self.add(report, copy, problem, self.if_certain()),
         }
         for &(at, problem) in &self.link.problems {
             let severity = match problem {
@@ -257,7 +261,8 @@ impl ArenaCheck {
         }
         if newest.is_cut {
             let entry = newest.entry;
-            let (sector, block) = (self.sector(entry.sector()), entry.new_block());
+            let sector = self.sector(entry.sector());
+            let block = entry.new_block();
             self.add(report, at, Problem::CutWrite { lane, sector, block }, Severity::Note);
         }
     }
@@ -316,11 +321,12 @@ impl ArenaCheck {
     pub(super) fn plan(&self, steps: &mut Vec<Step>) {
         let arena = self.number;
         let (first, copy) = self.info_blocks();
-        let info = |from, to| Step::CopyInfo { arena, from, to };
         match self.link.repair {
-            InfoRepair::First(_) => steps.push(info(copy, first)),
-            InfoRepair::Copy(_) => steps.push(info(first, copy)),
-            InfoRepair::CopyIfSound(_) if self.is_certain => steps.push(info(first, copy)),
+            InfoRepair::First(_) => steps.push(Step::CopyInfo { arena, from: copy, to: first }),
+            InfoRepair::Copy(_) => steps.push(Step::CopyInfo { arena, from: first, to: copy }),
+            InfoRepair::CopyIfSound(_) if self.is_certain => {
+                steps.push(Step::CopyInfo { arena, from: first, to: copy })
+            }
             InfoRepair::CopyIfSound(_) | InfoRepair::Neither(_) | InfoRepair::Nothing => {}
         }
         if !self.is_certain {
@@ -329,7 +335,8 @@ impl ArenaCheck {
         let takers = self.claims.lacking.len() + self.owners.no_block.first.len();
         debug_assert_eq!(takers, self.unowned.first.len(), "[owners-add-up]");
         for &(lba, entry) in &self.finished {
-            let (sector, at) = (self.sector(lba), self.arena.map_at(lba));
+            let sector = self.sector(lba);
+            let at = self.arena.map_at(lba);
             steps.push(Step::FinishWrite { arena, sector, at, entry });
         }
         for (lane, log) in (0..).zip(&self.lanes) {
@@ -341,8 +348,8 @@ impl ArenaCheck {
                     steps.push(Step::OlderEntry { arena, lane, at, entry });
                 }
                 Lane::Sound(newest) if newest.is_misread() => {
-                    let (at, entry) =
-                        (self.arena.entry_at(lane, 1 - newest.slot), newest.older_entry());
+                    let at = self.arena.entry_at(lane, 1 - newest.slot);
+                    let entry = newest.older_entry();
                     steps.push(Step::OlderEntry { arena, lane, at, entry });
                 }
                 _ => {}
@@ -350,12 +357,13 @@ impl ArenaCheck {
         }
         let mut unowned = self.unowned.first.iter();
         for (&lane, &block) in self.claims.lacking.iter().zip(&mut unowned) {
-            let (at, entry) =
-                (self.arena.group_at(lane), self.arena.dialect.first_entry(lane, block));
+            let at = self.arena.group_at(lane);
+            let entry = self.arena.dialect.first_entry(lane, block);
             steps.push(Step::ResetLane { arena, lane, block, at, entry });
         }
         for (&(lba, _), &block) in self.owners.no_block.first.iter().zip(unowned) {
-            let (sector, at) = (self.sector(lba), self.arena.map_at(lba));
+            let sector = self.sector(lba);
+            let at = self.arena.map_at(lba);
             let entry = MapEntry::normal(block).errored(lba);
             steps.push(Step::MarkLost { arena, sector, block, at, entry });
         }

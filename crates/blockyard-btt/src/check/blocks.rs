@@ -21,7 +21,8 @@ impl Blocks {
     /// Adds a block. Returns whether it is new.
     pub(super) fn put(&mut self, block: u32) -> bool {
         debug_assert!(block < self.len, "block of the arena");
-        let (word, bit) = (&mut self.words[(block / WORD) as usize], 1 << (block % WORD));
+        let word = &mut self.words[(block / WORD) as usize];
+        let bit = 1 << (block % WORD);
         let new = *word & bit == 0;
         *word |= bit;
         new
@@ -30,8 +31,8 @@ impl Blocks {
     /// Adds the blocks from `first` to before `end` if all of them are new. Returns whether they are.
     pub(super) fn put_run(&mut self, first: u32, end: u32) -> bool {
         debug_assert!(first <= end, "an ordered range of blocks");
-        let is_free = |(word, bits): (usize, u64)| self.words[word] & bits == 0;
-        if end > self.len || !words_of(first, end).all(is_free) {
+        if end > self.len || !words_of(first, end).all(|(word, bits)| self.words[word] & bits == 0)
+        {
             return false;
         }
         words_of(first, end).for_each(|(word, bits)| self.words[word] |= bits);
@@ -55,13 +56,15 @@ impl Blocks {
 
 /// Returns the words that hold the blocks from `first` to before `end`, with their bits in each word.
 fn words_of(first: u32, end: u32) -> impl Iterator<Item = (usize, u64)> {
-    (first / WORD..end.div_ceil(WORD)).map(move |word| {
-        let below = |block: u32| match block.saturating_sub(word * WORD) {
-            count @ 0..WORD => (1_u64 << count) - 1,
-            _ => u64::MAX,
-        };
-        (word as usize, below(end) & !below(first))
-    })
+    (first / WORD..end.div_ceil(WORD))
+        .map(move |word| (word as usize, bits_below(word, end) & !bits_below(word, first)))
+}
+
+fn bits_below(word: u32, block: u32) -> u64 {
+    match block.saturating_sub(word * WORD) {
+        count @ 0..WORD => (1_u64 << count) - 1,
+        _ => u64::MAX,
+    }
 }
 
 #[cfg(test)]
@@ -75,7 +78,8 @@ mod tests {
         let mut prng = Prng::new(1);
         for _ in 0..200 {
             let len = 1 + prng.below(300) as u32;
-            let (mut blocks, mut set) = (Blocks::new(len), BTreeSet::new());
+            let mut blocks = Blocks::new(len);
+            let mut set = BTreeSet::new();
             for _ in 0..20 {
                 let first = prng.below(u64::from(len)) as u32;
                 let end = first + prng.below(u64::from(len - first) + 1) as u32;

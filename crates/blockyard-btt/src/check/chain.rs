@@ -56,7 +56,8 @@ pub(super) fn follow<M: Memory>(
     own: Option<Uuid>,
 ) -> Result<Chain, MediaError> {
     let mut links: Vec<Link> = Vec::new();
-    let (mut start, mut first_lba) = (container.first_arena(), 0);
+    let mut start = container.first_arena();
+    let mut first_lba = 0;
     let end = loop {
         let link = match link(memory, start, first_lba)? {
             Ok(link) => link,
@@ -108,7 +109,6 @@ fn link<M: Memory>(
         return Ok(Err(Problem::TooSmall));
     }
     let first = half(memory, start, room)?;
-    let link = |info, repair| Link { start, first_lba, info, repair, problems: Vec::new() };
     let info = match first.parsed {
         Ok(info) => info,
         Err(error) => {
@@ -123,7 +123,7 @@ fn link<M: Memory>(
                 true => InfoRepair::First(error),
                 false => InfoRepair::Neither(error),
             };
-            let mut link = link(info, repair);
+            let mut link = Link { start, first_lba, info, repair, problems: Vec::new() };
             link.inspect(start + infooff, &copy.bytes);
             return Ok(Ok(link));
         }
@@ -135,7 +135,7 @@ fn link<M: Memory>(
         Err(error) => InfoRepair::CopyIfSound(Problem::CopyInfo(error)),
         Ok(_) => InfoRepair::CopyIfSound(Problem::CopyDiffers),
     };
-    let mut link = link(info, repair);
+    let mut link = Link { start, first_lba, info, repair, problems: Vec::new() };
     link.inspect(start, &first.bytes);
     Ok(Ok(link))
 }

@@ -268,7 +268,8 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(container: Container, arenas: usize, keep: usize) -> Self {
-        let (findings, counts) = (Vec::new(), [0; 3]);
+        let findings = Vec::new();
+        let counts = [0; 3];
         Self { container, arenas, sectors: 0, findings, keep, counts, at_risk: 0 }
     }
 
@@ -326,16 +327,19 @@ impl Report {
 mod tests {
     use super::*;
     use alloc::format;
-    use alloc::string::ToString;
+    use alloc::string::{String, ToString};
 
     #[test]
     fn a_finding_says_whether_data_is_at_risk() {
-        let finding = |severity, at_risk| {
-            Finding { arena: 1, at: 4096, problem: Problem::ErrorFlag, severity, at_risk }
-                .to_string()
-        };
         let problem = "arena 1, byte 4096: the arena is marked as broken and must not be written";
-        assert_eq!(finding(Severity::Broken, true), format!("broken, data at risk: {problem}"));
-        assert_eq!(finding(Severity::Note, false), format!("note: {problem}"));
+        assert_eq!(
+            finding_text(Severity::Broken, true),
+            format!("broken, data at risk: {problem}")
+        );
+        assert_eq!(finding_text(Severity::Note, false), format!("note: {problem}"));
+    }
+
+    fn finding_text(severity: Severity, at_risk: bool) -> String {
+        Finding { arena: 1, at: 4096, problem: Problem::ErrorFlag, severity, at_risk }.to_string()
     }
 }

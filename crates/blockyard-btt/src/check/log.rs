@@ -67,11 +67,9 @@ pub(super) fn read<M: Memory>(
         Err(error) => Err(error),
     });
     let groups: Vec<_> = groups.collect::<Result<_, _>>()?;
-    let shown = |slots| {
-        let shows = |group: &&GroupBytes| SlotLayout::shown_by(group) == Ok(Some(slots));
-        groups.iter().flatten().filter(shows).count()
-    };
-    let slots = if shown(SlotLayout::OldLinux) > shown(SlotLayout::Standard) {
+    let slots = if count_groups(&groups, SlotLayout::OldLinux)
+        > count_groups(&groups, SlotLayout::Standard)
+    {
         SlotLayout::OldLinux
     } else {
         SlotLayout::Standard
@@ -84,6 +82,10 @@ pub(super) fn read<M: Memory>(
     let lanes: Vec<_> = lanes.collect::<Result<_, _>>()?;
     debug_assert_eq!(lanes.len(), arena.layout.nfree as usize, "one log per lane");
     Ok((slots, lanes))
+}
+
+fn count_groups(groups: &[Option<GroupBytes>], slots: SlotLayout) -> usize {
+    groups.iter().flatten().filter(|group| SlotLayout::shown_by(group) == Ok(Some(slots))).count()
 }
 
 fn lane<M: Memory>(memory: &M, arena: &Arena, group: GroupBytes) -> Result<Lane, MediaError> {
@@ -139,8 +141,10 @@ pub(super) fn may_be_cut<M: Memory>(
 
 /// Returns the number of lanes whose block numbers are not in the form that the container's readers expect.
 pub(super) fn lanes_in_other_dialect(lanes: &[Lane], dialect: Dialect) -> u32 {
-    let other = |lane: &&Lane| matches!(lane, Lane::Sound(newest) if !newest.is_in(dialect));
-    lanes.iter().filter(other).count() as u32
+    lanes
+        .iter()
+        .filter(|lane| matches!(lane, Lane::Sound(newest) if !newest.is_in(dialect)))
+        .count() as u32
 }
 
 /// Returns the map entries that finishing cut writes would give, ordered by sector.

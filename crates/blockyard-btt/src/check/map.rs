@@ -118,17 +118,24 @@ pub(super) fn first_owners<M: Memory>(
     if wanted.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut found = |block, lba| {
-        if let Some(owner) = wanted.get_mut(&block) {
-            owner.get_or_insert(lba);
-        }
-    };
     pieces(memory, arena, finished, |piece| match piece {
-        Piece::Initial(run) => run.for_each(|lba| found(PostmapAba(lba), PremapAba(lba))),
-        Piece::Entry(lba, entry) => found(entry.block(lba), lba),
+        Piece::Initial(run) => {
+            run.for_each(|lba| note_owner(&mut wanted, PostmapAba(lba), PremapAba(lba)))
+        }
+        Piece::Entry(lba, entry) => note_owner(&mut wanted, entry.block(lba), lba),
         Piece::Lost(_) => {}
     })?;
     Ok(wanted.into_iter().filter_map(|(block, lba)| Some((block, lba?))).collect())
+}
+
+fn note_owner(
+    wanted: &mut BTreeMap<PostmapAba, Option<PremapAba>>,
+    block: PostmapAba,
+    lba: PremapAba,
+) {
+    if let Some(owner) = wanted.get_mut(&block) {
+        owner.get_or_insert(lba);
+    }
 }
 
 /// Calls `visit` with all parts of a map in order.

@@ -45,7 +45,8 @@ pub fn check<M: Memory>(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Report, Plan), MediaError> {
-    let (mut steps, mut clear_error) = (Vec::new(), Vec::new());
+    let mut steps = Vec::new();
+    let mut clear_error = Vec::new();
     let chain = chain::follow(memory, options.container, options.own_uuid)?;
     let mut report = Report::new(options.container, chain.links.len(), options.keep);
     for (number, link) in chain.links.into_iter().enumerate() {

@@ -78,13 +78,14 @@ pub(crate) struct Judge {
 
 /// A hash so wide that no two visited states share one.
 fn hash(of: &impl Hash) -> u128 {
-    let half = |salt: u64| {
-        let mut hasher = DefaultHasher::new();
-        salt.hash(&mut hasher);
-        of.hash(&mut hasher);
-        u128::from(hasher.finish())
-    };
-    half(1) << 64 | half(2)
+    half_hash(of, 1) << 64 | half_hash(of, 2)
+}
+
+fn half_hash(of: &impl Hash, salt: u64) -> u128 {
+    let mut hasher = DefaultHasher::new();
+    salt.hash(&mut hasher);
+    of.hash(&mut hasher);
+    u128::from(hasher.finish())
 }
 
 impl Judge {
@@ -271,13 +272,14 @@ impl Judge {
 /// Reads all sectors.
 pub(crate) fn read_all<M: Memory>(btt: &Btt<M>) -> Result<Vec<Value>, IoError> {
     let mut worker = btt.worker();
-    let read = |lba| {
-        let mut bytes = [0; SECTOR_BYTES as usize];
-        match worker.read(lba, &mut bytes) {
-            Ok(()) => Ok(Value::read(&bytes)),
-            Err(IoError::Lost | IoError::Media(MediaError::Bad)) => Ok(Value::Lost),
-            Err(error) => Err(error),
-        }
-    };
-    (0..btt.sectors()).map(read).collect()
+    (0..btt.sectors())
+        .map(|lba| {
+            let mut bytes = [0; SECTOR_BYTES as usize];
+            match worker.read(lba, &mut bytes) {
+                Ok(()) => Ok(Value::read(&bytes)),
+                Err(IoError::Lost | IoError::Media(MediaError::Bad)) => Ok(Value::Lost),
+                Err(error) => Err(error),
+            }
+        })
+        .collect()
 }

@@ -48,17 +48,16 @@ pub(crate) fn recover(
     let mut free = vec![u32::MAX; shape.lanes as usize];
     for lane in lanes {
         let group = log + lane as usize * 16;
-        let entry = |words: &Words<'_>, slot: usize| {
-            [0, 1, 2, 3].map(|field| words.get(group + slot * second + field))
-        };
-        let entries = [entry(&words, 0), entry(&words, 1)];
+        let entries =
+            [0, 1].map(|slot| [0, 1, 2, 3].map(|field| words.get(group + slot * second + field)));
         let newest = match (entries[0][3], entries[1][3]) {
             (1, 0) | (1, 3) | (2, 1) | (3, 2) => 0,
             (1, 2) | (2, 3) | (3, 1) => 1,
             (a, b) => return Err(format!("lane {lane} has the numbers {a} and {b}")),
         };
         let [lba, logged, new, _] = entries[newest];
-        let (old, new) = (logged & BLOCK, new & BLOCK);
+        let old = logged & BLOCK;
+        let new = new & BLOCK;
         free[lane as usize] = old;
         if old == new {
             continue;

@@ -190,8 +190,8 @@ impl Recorder {
             return;
         }
         self.time += 1;
-        let durable = || Open { values: vec![before], times: vec![0] };
-        let open = self.open.entry(at).or_insert_with(durable);
+        let open =
+            self.open.entry(at).or_insert_with(|| Open { values: vec![before], times: vec![0] });
         open.values.push(value);
         open.times.push(self.time);
         self.latest.insert(at, value);
@@ -232,8 +232,11 @@ impl Recorder {
     /// Zeroes bytes, which repairs bad blocks.
     pub(crate) fn zero(&mut self, thread: usize, at: u64, len: u64) {
         if !self.leaves_out(Omission::mending) {
-            let whole = |bad: &BadBlock| at <= bad.at && bad.at + bad.len <= at + len;
-            for bad in self.bad.iter_mut().filter(|bad| whole(&bad.block)) {
+            for bad in self
+                .bad
+                .iter_mut()
+                .filter(|bad| at <= bad.block.at && bad.block.at + bad.block.len <= at + len)
+            {
                 bad.repaired_by = Some(thread);
             }
         }

@@ -139,7 +139,8 @@ fn runs(mix: &Mix<'_>, omissions: Omissions, mut judge: Judge, mut paths: Paths)
         let mut world = run(mix, omissions, judge, paths);
         runs += 1;
         if world.broken.is_some() || !world.paths.next() {
-            let (counts, broken) = (world.judge.counts, world.broken);
+            let counts = world.judge.counts;
+            let broken = world.broken;
             return Explored { runs, counts, broken };
         }
         (judge, paths) = (world.judge, world.paths);
@@ -149,12 +150,14 @@ fn runs(mix: &Mix<'_>, omissions: Omissions, mut judge: Judge, mut paths: Paths)
 fn run(mix: &Mix<'_>, omissions: Omissions, judge: Judge, paths: Paths) -> World {
     let threads = mix.scripts.len();
     let (recorder, values) = mix.shape.fresh(threads + 1, omissions.running);
-    let initial = |value| Record { value, begun: 0, ended: Some(0), covered: None };
     let world = World {
         recorder,
         judge,
         paths,
-        records: values.into_iter().map(|value| vec![initial(value)]).collect(),
+        records: values
+            .into_iter()
+            .map(|value| vec![Record { value, begun: 0, ended: Some(0), covered: None }])
+            .collect(),
         clock: 0,
         live: false,
         turn: 0,
@@ -179,12 +182,14 @@ fn run(mix: &Mix<'_>, omissions: Omissions, judge: Judge, paths: Paths) -> World
     }
     std::thread::scope(|scope| {
         for (thread, ops) in mix.scripts.iter().enumerate() {
-            let (rig, btt) = (&rig, &btt);
+            let rig = &rig;
+            let btt = &btt;
             scope.spawn(move || {
                 THREAD.set(thread);
                 drop(rig.wait(rig.lock(), thread));
-                let script = || perform(rig, btt, thread as u64, ops);
-                let outcome = std::panic::catch_unwind(core::panic::AssertUnwindSafe(script));
+                let outcome = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+                    perform(rig, btt, thread as u64, ops)
+                }));
                 rig.end_thread(thread, outcome.unwrap_or_else(|_| Err("a panic".to_owned())));
             });
         }
@@ -212,23 +217,24 @@ fn run(mix: &Mix<'_>, omissions: Omissions, judge: Judge, paths: Paths) -> World
 fn perform(rig: &Rig, btt: &Btt<&Rig>, thread: u64, ops: &[Op]) -> Result<(), String> {
     let mut worker = btt.worker();
     for (n, op) in (1..).zip(ops) {
-        // A unique number for each sector that is written.
-        let mark = |sector: u64| Value::of((thread + 1) << 16 | n << 8 | sector);
         match *op {
-            Op::Write(lba) => {
-                rig.change(&[(lba, mark(0))], |changes| worker.write(lba, &changes[0].1.bytes()))
-            }
+            Op::Write(lba) => rig.change(&[(lba, mark(thread, n, 0))], |changes| {
+                worker.write(lba, &changes[0].1.bytes())
+            }),
             Op::WriteRun(lba, count) => {
-                let changes: Vec<_> = (0..count).map(|n| (lba + n, mark(n))).collect();
+                let changes: Vec<_> =
+                    (0..count).map(|at| (lba + at, mark(thread, n, at))).collect();
                 rig.change(&changes, |changes| {
                     let bytes: Vec<u8> = changes.iter().flat_map(|c| c.1.bytes()).collect();
                     worker.write(lba, &bytes)
                 })
             }
-            Op::WriteTwo(a, b) => rig.change(&[(a, mark(0)), (b, mark(1))], |changes| {
-                let bytes = [changes[0].1.bytes(), changes[1].1.bytes()];
-                worker.write_many(&[(a, &bytes[0]), (b, &bytes[1])])
-            }),
+            Op::WriteTwo(a, b) => {
+                rig.change(&[(a, mark(thread, n, 0)), (b, mark(thread, n, 1))], |changes| {
+                    let bytes = [changes[0].1.bytes(), changes[1].1.bytes()];
+                    worker.write_many(&[(a, &bytes[0]), (b, &bytes[1])])
+                })
+            }
             Op::Zero(lba, count) => {
                 let changes: Vec<_> = (lba..lba + count).map(|lba| (lba, Value::Zero)).collect();
                 rig.change(&changes, |_| worker.set_zero(lba, count))
@@ -245,22 +251,20 @@ fn perform(rig: &Rig, btt: &Btt<&Rig>, thread: u64, ops: &[Op]) -> Result<(), St
     Ok(())
 }
 
+/// A unique number for each sector that is written.
+fn mark(thread: u64, n: u64, sector: u64) -> Value {
+    Value::of((thread + 1) << 16 | n << 8 | sector)
+}
+
 impl World {
     /// Returns the values that each sector may have after a crash now: those not certainly overwritten.
     fn allowed(&self) -> Vec<Vec<Value>> {
         self.records
             .iter()
             .map(|records| {
-                let over = |record: &Record| {
-                    let behind = |later: &Record| {
-                        later.ended.is_some()
-                            && record.ended.is_some_and(|ended| later.begun > ended)
-                    };
-                    record.covered.is_some() || records.iter().any(behind)
-                };
                 let mut allowed: Vec<Value> = records
                     .iter()
-                    .filter(|record| !over(record))
+                    .filter(|record| !is_over(records, record))
                     .map(|record| record.value)
                     .collect();
                 allowed.sort_unstable();
@@ -287,8 +291,10 @@ impl World {
     /// Chooses the next thread after `me`, which continues if it `may_continue` and no other is chosen.
     fn choose(&mut self, me: usize, may_continue: bool) {
         let threads = 0..self.ended.len();
-        let runs = |&t: &usize| !self.ended[t] && !self.waits[t];
-        let others = threads.clone().filter(|&t| t != me).filter(runs);
+        let others = threads
+            .clone()
+            .filter(|&t| t != me)
+            .filter(|&t: &usize| !self.ended[t] && !self.waits[t]);
         let mut ways: Vec<usize> = match (may_continue, self.preemptions_left) {
             (true, 0) => vec![me],
             (true, _) => [me].into_iter().chain(others).collect(),
@@ -320,6 +326,13 @@ impl World {
             self.break_off("all threads wait, or one does not end".to_owned());
         }
     }
+}
+
+fn is_over(records: &[Record], record: &Record) -> bool {
+    record.covered.is_some()
+        || records.iter().any(|later| {
+            later.ended.is_some() && record.ended.is_some_and(|ended| later.begun > ended)
+        })
 }
 
 /// The effect of a call.
@@ -410,8 +423,10 @@ impl Rig {
         for (n, &(lba, value)) in changes.iter().enumerate() {
             let records = &mut world.records[lba as usize];
             let again = changes[n + 1..].iter().any(|&(later, _)| later == lba);
-            let is_this = |record: &Record| record.begun == begun && record.value == value;
-            let at = records.iter().position(is_this).expect("record of a change that was begun");
+            let at = records
+                .iter()
+                .position(|record| record.begun == begun && record.value == value)
+                .expect("record of a change that was begun");
             records[at].ended = Some(now);
             records[at].covered = again.then_some(now);
         }
@@ -437,19 +452,22 @@ impl Rig {
         };
         let world = self.lock();
         let records = &world.records[lba as usize];
-        let over = |record: &Record| {
-            if record.covered.is_some_and(|covered| covered < begun) {
-                return true;
-            }
-            let before = |later: &Record| later.ended.is_some_and(|ended| ended < begun);
-            let behind = |later: &Record| record.ended.is_some_and(|ended| later.begun > ended);
-            records.iter().any(|later| before(later) && behind(later))
-        };
-        if records.iter().any(|record| record.value == value && !over(record)) {
+        if records.iter().any(|record| record.value == value && !is_over_at(records, begun, record))
+        {
             return Ok(());
         }
         Err(format!("a read of sector {lba} returned {value:x?}; records: {records:x?}"))
     }
+}
+
+fn is_over_at(records: &[Record], begun: u64, record: &Record) -> bool {
+    if record.covered.is_some_and(|covered| covered < begun) {
+        return true;
+    }
+    records.iter().any(|later| {
+        later.ended.is_some_and(|ended| ended < begun)
+            && record.ended.is_some_and(|ended| later.begun > ended)
+    })
 }
 
 impl Memory for Rig {

@@ -251,7 +251,8 @@ impl Shape {
                 put_entry(&mut recorder, arena.entry_at(lane, 0), first);
             }
             if self.slots == SlotLayout::OldLinux {
-                let (lba, block) = (PremapAba(self.sectors - 1), PostmapAba(self.sectors));
+                let lba = PremapAba(self.sectors - 1);
+                let block = PostmapAba(self.sectors);
                 let second = FlogEntry {
                     lba: lba.0,
                     old_map: dialect.logged_old(MapEntry(0), lba),
@@ -277,9 +278,8 @@ impl Shape {
                 self.fill(&mut recorder, free, BAD);
             }
             for (at, two) in (arena.map_at(PremapAba(0))..).step_by(8).zip(map.chunks(2)) {
-                let word = |n: usize| two.get(n).map_or(0, |entry| u64::from(entry.0));
-                if word(0) | word(1) != 0 {
-                    recorder.preset(at, word(1) << 32 | word(0));
+                if word(two, 0) | word(two, 1) != 0 {
+                    recorder.preset(at, word(two, 1) << 32 | word(two, 0));
                 }
             }
         }
@@ -307,12 +307,16 @@ impl Shape {
 
     /// Returns map and log, and the words of each block or [`TORN`] or [`BAD`].
     pub(crate) fn state(self, recorder: &Recorder) -> State {
-        let words = |at: fn(&Arena) -> u64, count| {
-            self.arenas().flat_map(move |arena| recorder.words(at(&arena), count)).collect()
-        };
-        let metadata = words(|arena| arena.start + arena.layout.mapoff, self.metadata_words());
-        let data: Vec<u64> =
-            words(|arena| arena.start + arena.layout.dataoff, self.blocks() as usize * 2);
+        let metadata = self.words_of_arenas(
+            recorder,
+            |arena| arena.start + arena.layout.mapoff,
+            self.metadata_words(),
+        );
+        let data: Vec<u64> = self.words_of_arenas(
+            recorder,
+            |arena| arena.start + arena.layout.dataoff,
+            self.blocks() as usize * 2,
+        );
         let mut blocks: Vec<[u64; 2]> = data.chunks(2).map(|two| [two[0], two[1]]).collect();
         for (block, _) in recorder.open().filter_map(|(at, _)| self.block_place(at)) {
             blocks[block] = TORN;
@@ -322,6 +326,14 @@ impl Shape {
         }
         State { metadata, blocks }
     }
+
+    fn words_of_arenas(self, recorder: &Recorder, at: fn(&Arena) -> u64, count: usize) -> Vec<u64> {
+        self.arenas().flat_map(move |arena| recorder.words(at(&arena), count)).collect()
+    }
+}
+
+fn word(two: &[MapEntry], n: usize) -> u64 {
+    two.get(n).map_or(0, |entry| u64::from(entry.0))
 }
 
 fn put_entry(recorder: &mut Recorder, at: u64, entry: FlogEntry) {

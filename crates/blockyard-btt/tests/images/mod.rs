@@ -82,12 +82,13 @@ impl Sparse {
 
     /// Whether both hold the same bytes.
     pub(crate) fn same(&self, other: &Self) -> bool {
-        let written = |memory: &Self| {
-            let mut pages = memory.pages().pages.clone();
-            pages.retain(|_, page| page.iter().any(|&byte| byte != 0));
-            pages
-        };
-        self.len == other.len && written(self) == written(other)
+        self.len == other.len && self.written_pages() == other.written_pages()
+    }
+
+    fn written_pages(&self) -> BTreeMap<u64, Arc<Page>> {
+        let mut pages = self.pages().pages.clone();
+        pages.retain(|_, page| page.iter().any(|&byte| byte != 0));
+        pages
     }
 
     pub(crate) fn bytes<const N: usize>(&self, at: u64) -> [u8; N] {
@@ -259,7 +260,8 @@ pub(crate) fn found(memory: &Sparse, container: Container) -> Vec<Found> {
 /// Returns the first arena of an image.
 pub(crate) fn arena(memory: &Sparse, container: Container) -> Arena {
     let Found { start, first_lba, info, .. } = found(memory, container)[0];
-    let (slots, dialect) = (SlotLayout::Standard, container.dialect());
+    let slots = SlotLayout::Standard;
+    let dialect = container.dialect();
     Arena { start, first_lba, layout: info.layout, slots, dialect }
 }
 

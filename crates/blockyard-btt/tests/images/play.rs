@@ -103,7 +103,8 @@ fn judge(image: &Sparse, container: Container, power: u8) -> Option<Severity> {
     assert_eq!(plan.steps(), [], "a second repair has nothing to do");
 
     // The same with a power cut during the repair: [repair-steps-durable].
-    let (cut, whole) = (image.clone(), image.clone());
+    let cut = image.clone();
+    let whole = image.clone();
     whole.power_for(None);
     before.1.apply(&whole, &mut || {}).expect("successful write");
     cut.power_for(Some(whole.written() * u64::from(power) / 256));
@@ -113,18 +114,22 @@ fn judge(image: &Sparse, container: Container, power: u8) -> Option<Severity> {
         .expect("success, because the writer does not notice the power cut");
     cut.power_for(None);
     if let Some(read) = read {
-        let same = |now: &Sparse| {
-            let now = contents(now, container).expect("an image that can still be opened");
-            now.iter().zip(&read).all(|(now, read)| {
-                now == read || *read == Err(IoError::Map) && *now == Err(IoError::Lost)
-            })
-        };
-        assert!(same(&whole) && same(&cut), "a repair changes no readable sector");
+        assert!(
+            reads_like(container, &read, &whole) && reads_like(container, &read, &cut),
+            "a repair changes no readable sector"
+        );
     }
     let (_, rest) = checked(&cut, container);
     rest.apply(&cut, &mut || {}).expect("successful write");
     assert!(cut.same(&whole), "a second repair completes the first one");
     before.0.worst()
+}
+
+fn reads_like(container: Container, read: &[Result<Vec<u8>, IoError>], now: &Sparse) -> bool {
+    let now = contents(now, container).expect("an image that can still be opened");
+    now.iter()
+        .zip(read)
+        .all(|(now, read)| now == read || *read == Err(IoError::Map) && *now == Err(IoError::Lost))
 }
 
 fn checked(image: &Sparse, container: Container) -> (Report, Plan) {
@@ -168,9 +173,12 @@ fn open(image: &Sparse, container: Container) -> bool {
 fn contents(image: &Sparse, container: Container) -> Option<Vec<Result<Vec<u8>, IoError>>> {
     let options = OpenOptions { read_only: true, ..OpenOptions::new(container) };
     let btt = Btt::open(image, &options).ok()?;
-    let read = |lba| {
-        let mut sector = vec![0; btt.sector_bytes() as usize];
-        btt.read(lba, &mut sector).map(|()| sector)
-    };
-    Some((0..btt.sectors().min(WRITTEN + 8)).map(read).collect())
+    Some(
+        (0..btt.sectors().min(WRITTEN + 8))
+            .map(|lba| {
+                let mut sector = vec![0; btt.sector_bytes() as usize];
+                btt.read(lba, &mut sector).map(|()| sector)
+            })
+            .collect(),
+    )
 }

@@ -1,6 +1,6 @@
 //! The designs of an answer: by name, or as a grid of schedulers and MMC hosts.
 
-use blockyard_sim::profile::{Device, DeviceModel};
+use blockyard_devices::profile::{Device, DeviceModel};
 use clap::Args;
 
 /// The designs that are compared.

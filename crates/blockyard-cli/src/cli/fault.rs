@@ -4,7 +4,7 @@ use core::convert::Infallible;
 use core::str::FromStr;
 use std::io::{self, Read};
 
-use blockyard_sim::profile::{FaultRules, ProfileError};
+use blockyard_devices::profile::{FaultRules, ProfileError};
 
 /// The longest text from standard input, in bytes.
 const MAX_BYTES: u64 = 1 << 20;

@@ -14,7 +14,7 @@ mod words;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use blockyard_sim::answer::goal::Goal;
+use blockyard_answer::goal::Goal;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 

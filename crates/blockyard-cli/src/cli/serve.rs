@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use blockyard::layer::delay::Extra;
 use blockyard::layer::rate::Rates;
+use blockyard_devices::profile;
 use blockyard_serve::{Address, Place, ServerName};
-use blockyard_sim::profile;
 use clap::{Args, ValueEnum};
 use nix::unistd::Group;
 

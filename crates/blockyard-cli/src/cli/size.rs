@@ -1,6 +1,6 @@
 //! Sizes on the command line.
 
-use blockyard_sim::job::size_hint;
+use blockyard_fio::job::size_hint;
 
 /// Parses a number of bytes. The suffixes k, m, g and t are powers of 1024, as in fio.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {

@@ -1,6 +1,6 @@
 //! The words of a command line that has a job: those of the command, those of the job, and fio's own switches.
 
-use blockyard_sim::job::{find, option_word};
+use blockyard_fio::job::{find, option_word};
 use clap::{Command, CommandFactory};
 
 use super::{Cli, JOB_OPTIONS};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use blockyard_sim::answer::{Row, Saved, SavedDesign, SavedPair, SavedRest, Verdict};
+use blockyard_answer::{Row, Saved, SavedDesign, SavedPair, SavedRest, Verdict};
 use serde::Serialize;
 
 use super::posted;

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use blockyard_sim::job::{Effect, options};
-use blockyard_sim::profile::{
+use blockyard_devices::profile::{
     Builtin, builtin_designs, builtin_devices, builtin_processors, short_name,
 };
+use blockyard_fio::job::{Effect, options};
 
 use crate::cli::{List, Listed};
 use crate::message::Failure;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use blockyard_sim::profile::{Builtin, builtin_designs, builtin_devices};
+use blockyard_devices::profile::{Builtin, builtin_designs, builtin_devices};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory};
 

@@ -17,7 +17,7 @@ mod whatif;
 
 use std::io::Write;
 
-use blockyard_sim::profile::ProfileError;
+use blockyard_devices::profile::ProfileError;
 
 use crate::cli::Command;
 use crate::message::Failure;

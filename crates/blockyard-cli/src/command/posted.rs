@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use blockyard_sim::answer::{Answer, Outcome, Verdict};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_answer::{Answer, Outcome, Verdict};
+use blockyard_devices::profile::{Design, Device};
 
 use crate::cli::Job;
 use crate::html::{Page, Shown, page};
@@ -46,7 +46,7 @@ pub(super) fn of_run(
     seed: u64,
 ) -> Result<(), Failure> {
     let verdict = Verdict::of(core::slice::from_ref(outcome));
-    let rests = blockyard_sim::answer::certainty::Rests::of(device);
+    let rests = blockyard_answer::certainty::Rests::of(device);
     let name = job.file.as_ref().or(job.replay.as_ref()).map_or("a job", String::as_str);
     let shown = Page {
         title: format!("{name} on {}, {}, seed {seed}", device.name, outcome.name),

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use blockyard_sim::answer::number::digits;
-use blockyard_sim::reproduce::{
-    self, Against, Basis, Cell, Experiment, Range, Reproduction, Table as Published, Tolerance,
-    Variant, Verdict, run, runs,
+use blockyard_answer::number::digits;
+use blockyard_answer::reproduce;
+use blockyard_answer::reproduce::{
+    Against, Basis, Cell, Experiment, Range, Reproduction, Table as Published, Tolerance, Variant,
+    Verdict, run, runs,
 };
 use clap::ValueEnum;
 
@@ -336,7 +337,7 @@ fn change(cell: &Cell) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use blockyard_sim::reproduce::{Published as Figure, Unit, Workload};
+    use blockyard_answer::reproduce::{Published as Figure, Unit, Workload};
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use blockyard_sim::answer::Outcome;
-use blockyard_sim::job::{JobFile, LogPrefix};
-use blockyard_sim::profile::Design;
+use blockyard_answer::Outcome;
+use blockyard_devices::profile::Design;
+use blockyard_fio::job::{JobFile, LogPrefix};
 use blockyard_sim::simulate::{Conditions, Report};
 
 use super::posted;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use blockyard_sim::answer;
+use blockyard_answer as answer;
 
 use crate::cli::{Described, Schema};
 use crate::message::Failure;

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use blockyard_sim::profile::{Problem, ProfileError};
+use blockyard_devices::profile::{Problem, ProfileError};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Command, FromArgMatches};
 use toml::Spanned;

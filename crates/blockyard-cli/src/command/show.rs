@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use blockyard_sim::profile::{
-    DRIVE_PARTS, Design, Device, MODEL_TABLES, ProfileError, builtin, is_path, layers,
+use blockyard_devices::profile::{
+    Design, Device, ProfileError, builtin, drive_tables, family_tables, is_path, layers,
 };
 use toml::{Table, Value};
 
@@ -57,7 +57,7 @@ fn write_table(path: &str, table: &Table, text: &mut String) {
 
 /// Fails as a command would that uses the profile.
 fn check(path: &str, all: &Table) -> Result<(), ProfileError> {
-    let is_device = MODEL_TABLES.iter().flat_map(|keys| *keys).any(|key| all.contains_key(*key));
+    let is_device = family_tables().flatten().any(|key| all.contains_key(*key));
     let is_design = all.contains_key("queue");
     if is_device && !is_design {
         Device::lookup(path).map(drop)
@@ -68,13 +68,13 @@ fn check(path: &str, all: &Table) -> Result<(), ProfileError> {
 
 /// Returns `above` with the keys of `below` that it lacks. At the top of a file, some keys never come from below.
 fn over(mut above: Table, below: Table, is_top: bool) -> Table {
-    let model = MODEL_TABLES.iter().find(|keys| keys.iter().any(|key| above.contains_key(*key)));
+    let model = family_tables().find(|keys| keys.iter().any(|key| above.contains_key(*key)));
     let is_other_model = |key: &str| {
-        let others = MODEL_TABLES.iter().filter(|keys| model.is_some_and(|model| model != *keys));
-        is_top && others.flat_map(|keys| *keys).any(|other| *other == key)
+        let others = family_tables().filter(|keys| model.is_some_and(|model| model != *keys));
+        is_top && others.flatten().any(|other| *other == key)
     };
     let of_above = |parts: &&[&str]| parts.iter().any(|key| above.contains_key(*key));
-    let chosen: Vec<_> = DRIVE_PARTS.into_iter().filter(of_above).flatten().copied().collect();
+    let chosen: Vec<_> = drive_tables().into_iter().filter(of_above).flatten().copied().collect();
     let is_other_part =
         |key: &str, above: &Table| is_top && chosen.contains(&key) && !above.contains_key(key);
     if is_top {

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use blockyard_sim::answer::certainty::{Question, Wanted};
-use blockyard_sim::answer::goal::{Goal, GoalResult};
-use blockyard_sim::answer::{Answer, Outcome, whatif_each, whatif_in_turn};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_answer::certainty::{Question, Wanted};
+use blockyard_answer::goal::{Goal, GoalResult};
+use blockyard_answer::{Answer, Outcome, whatif_each, whatif_in_turn};
+use blockyard_devices::profile::{Design, Device};
 use blockyard_sim::simulate::Conditions;
 
 use super::posted;

@@ -1,10 +1,10 @@
 //! fio's JSON layout.
 
 use blockyard::stats::Histogram;
-use blockyard_sim::answer::number::approximate;
-use blockyard_sim::answer::{DriveFigures, HostFigures, Outcome, PmemFigures, Verified};
-use blockyard_sim::device::stack::FaultCount;
-use blockyard_sim::job::{ContinueOnError, Job, JobFile};
+use blockyard_answer::number::approximate;
+use blockyard_answer::{DriveFigures, HostFigures, Outcome, PmemFigures, Verified};
+use blockyard_devices::stack::FaultCount;
+use blockyard_fio::job::{ContinueOnError, Job, JobFile};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Classes;
 use blockyard_sim::simulate::Report;

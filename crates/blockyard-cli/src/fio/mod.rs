@@ -27,7 +27,7 @@ pub(crate) use text::text;
 use std::collections::BTreeMap;
 
 use blockyard::stats::Histogram;
-use blockyard_sim::job::{Job, JobFile, Op, Reporting, UnifiedReporting};
+use blockyard_fio::job::{Job, JobFile, Op, Reporting, UnifiedReporting};
 use blockyard_sim::measure::depth::Classes;
 use blockyard_sim::measure::{Measured, per_second};
 use blockyard_sim::simulate::{JobReport, Report};

@@ -1,7 +1,7 @@
 //! The latencies of I/Os by their priority, as fio prints them for jobs with I/Os of several priorities.
 
 use blockyard::stats::Histogram;
-use blockyard_sim::job::Reporting;
+use blockyard_fio::job::Reporting;
 use blockyard_sim::measure::Measured;
 
 use super::number;

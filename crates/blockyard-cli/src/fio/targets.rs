@@ -2,8 +2,8 @@
 
 #![expect(clippy::float_arithmetic, reason = "for a report: nothing is ordered by it")]
 
-use blockyard_sim::answer::number::approximate;
-use blockyard_sim::job::{Job, Steady};
+use blockyard_answer::number::approximate;
+use blockyard_fio::job::{Job, Steady};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::steady::{SteadySample, SteadyWatch};
 use serde::Serialize;

@@ -5,8 +5,8 @@
 #![expect(clippy::float_arithmetic, reason = "for a report: nothing is ordered by it")]
 
 use blockyard::stats::Histogram;
-use blockyard_sim::answer::number::approximate;
-use blockyard_sim::job::{JobFile, Reporting};
+use blockyard_answer::number::approximate;
+use blockyard_fio::job::{JobFile, Reporting};
 use blockyard_sim::simulate::Report;
 
 use super::disk::Disk;

@@ -3,9 +3,9 @@
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 
 use blockyard::stats::Histogram;
-use blockyard_sim::answer::JobTime;
-use blockyard_sim::answer::number::approximate;
-use blockyard_sim::job::{ContinueOnError, Job, JobFile};
+use blockyard_answer::JobTime;
+use blockyard_answer::number::approximate;
+use blockyard_fio::job::{ContinueOnError, Job, JobFile};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Depths;
 use blockyard_sim::simulate::Report;

@@ -1,8 +1,8 @@
 //! The charts of a page.
 
-use blockyard_sim::answer::certainty::EQUAL_WITHIN;
-use blockyard_sim::answer::number::{approximate, count, digits, nanoseconds, percent, time};
-use blockyard_sim::answer::{Buckets, Cell, Latency, Life, Row};
+use blockyard_answer::certainty::EQUAL_WITHIN;
+use blockyard_answer::number::{approximate, count, digits, nanoseconds, percent, time};
+use blockyard_answer::{Buckets, Cell, Latency, Life, Row};
 use blockyard_sim::measure::series::Series;
 use maud::{Markup, html};
 

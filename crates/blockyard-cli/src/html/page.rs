@@ -1,9 +1,9 @@
 //! The sections of a page.
 
-use blockyard_sim::answer::number::{approximate, count, digits, nanoseconds, time};
+use blockyard_answer::number::{approximate, count, digits, nanoseconds, time};
 
 use crate::render::verdict::rate;
-use blockyard_sim::answer::{Figures, JobFigures, Latency, Life, Row, Stream, Unsuited, Verdict};
+use blockyard_answer::{Figures, JobFigures, Latency, Life, Row, Stream, Unsuited, Verdict};
 use blockyard_sim::measure::series::Series;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

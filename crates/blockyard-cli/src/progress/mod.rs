@@ -7,13 +7,13 @@ use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
-use blockyard_sim::answer::Outcome;
-use blockyard_sim::data::verify::Verify;
-use blockyard_sim::job::JobFile;
-use blockyard_sim::observe::Observer;
-use blockyard_sim::output::Recorder;
-use blockyard_sim::profile::{Design, Device};
+use blockyard_answer::Outcome;
+use blockyard_devices::data::verify::Verify;
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::JobFile;
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError, Stopped};
+use blockyard_trace::observe::Observer;
+use blockyard_trace::output::Recorder;
 
 use crate::job::Given;
 use crate::log;

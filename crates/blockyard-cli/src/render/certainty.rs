@@ -1,7 +1,7 @@
 //! How sure an answer is, in sentences.
 
-use blockyard_sim::answer::Answer;
-use blockyard_sim::answer::certainty::{
+use blockyard_answer::Answer;
+use blockyard_answer::certainty::{
     ComparedFigure, Comparison, GoalsMet, Ranking, Rests, Seeds, Verdict,
 };
 
@@ -168,7 +168,7 @@ fn ranked(pair: &Ranking, count: u32) -> String {
 mod tests {
     use super::super::samples;
     use super::*;
-    use blockyard_sim::answer::certainty::{Decider, Readings};
+    use blockyard_answer::certainty::{Decider, Readings};
     use blockyard_sim::measure::Interval;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Colours of figures in tables.
 
 use anstyle::{AnsiColor, Style};
-use blockyard_sim::answer::certainty::EQUAL_WITHIN;
+use blockyard_answer::certainty::EQUAL_WITHIN;
 
 /// Returns green if `figure` is the highest of `all` and red if it is the lowest, unless `all` are within 2 % of each other.
 /// What is within 2 % of the highest is green, too.

@@ -1,7 +1,7 @@
 //! The tables of an answer about whole runs: `whatif --details`.
 
-use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, time};
-use blockyard_sim::answer::{Answer, Outcome};
+use blockyard_answer::number::{approximate, count, digits, mebibytes, time};
+use blockyard_answer::{Answer, Outcome};
 
 use super::table::{Cell, Table};
 use super::{colour, device, job_time, life, locks};
@@ -79,8 +79,8 @@ fn utilisation(answer: &Answer) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_sim::answer::{Figures, JobTime, Latency, Life};
-    use blockyard_sim::profile::builtin_designs;
+    use blockyard_answer::{Figures, JobTime, Latency, Life};
+    use blockyard_devices::profile::builtin_designs;
 
     use super::super::samples::{answer, figures, outcome, plain};
     use super::*;

@@ -1,6 +1,6 @@
 //! The further tables of an answer: the MMC host, persistent memory and drives; injected faults and verified data.
 
-use blockyard_sim::answer::Outcome;
+use blockyard_answer::Outcome;
 
 use super::{drive, faults, mmc, pmem, verified};
 
@@ -37,7 +37,7 @@ pub(crate) fn findings(outcomes: &[Named<'_>], width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_sim::answer::{DriveFigures, Figures, LoadFigures};
+    use blockyard_answer::{DriveFigures, Figures, LoadFigures};
 
     use super::super::samples;
     use super::*;

@@ -1,7 +1,7 @@
 //! What the front end and the medium of a drive did.
 
-use blockyard_sim::answer::DriveFigures;
-use blockyard_sim::answer::number::{count, digits, exact_percent, time};
+use blockyard_answer::DriveFigures;
+use blockyard_answer::number::{count, digits, exact_percent, time};
 
 use super::table::Table;
 use super::wrap::wrapped;
@@ -54,7 +54,7 @@ fn shown(name: &str, amount: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blockyard_sim::answer::LoadFigures;
+    use blockyard_answer::LoadFigures;
 
     #[test]
     fn designs_are_shown_below_each_other() {

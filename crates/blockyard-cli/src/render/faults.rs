@@ -1,6 +1,6 @@
 //! The number of times that each rule of a fault file matched and fired.
 
-use blockyard_sim::device::stack::FaultCount;
+use blockyard_devices::stack::FaultCount;
 
 use super::table::{Align, Table};
 

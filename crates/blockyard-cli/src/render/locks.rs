@@ -1,7 +1,7 @@
 //! Locks: a table for each kind, with the designs that use it, and what holds it under each.
 
-use blockyard_sim::answer::number::{digits, exact_percent, nanoseconds, time};
-use blockyard_sim::answer::{HoldFigures, LockFigures, LockKind};
+use blockyard_answer::number::{digits, exact_percent, nanoseconds, time};
+use blockyard_answer::{HoldFigures, LockFigures, LockKind};
 
 use super::table::Table;
 
@@ -61,7 +61,7 @@ fn row(first: String, of: &HoldFigures) -> [String; 1 + COLUMNS.len()] {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_sim::answer::{HolderFigures, LockHolder};
+    use blockyard_answer::{HolderFigures, LockHolder};
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use blockyard_sim::answer::number::{approximate, count, digits, exact_percent, time};
-use blockyard_sim::answer::{HostFigures, Overlapped};
+use blockyard_answer::number::{approximate, count, digits, exact_percent, time};
+use blockyard_answer::{HostFigures, Overlapped};
 
 use super::table::Table;
 use super::wrap::wrapped;
@@ -159,7 +159,7 @@ fn lines(figures: &HostFigures) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use blockyard_sim::answer::{CommandCounts, TransferCounts, TransferTimes, Woken};
+    use blockyard_answer::{CommandCounts, TransferCounts, TransferTimes, Woken};
     use serde_json::Value;
 
     use super::*;

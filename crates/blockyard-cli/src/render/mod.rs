@@ -1,4 +1,4 @@
-//! Renders answers, for people and as JSON. The values and their numbers are those of `blockyard_sim::answer`.
+//! Renders answers, for people and as JSON. The values and their numbers are those of `blockyard_answer`.
 
 pub(crate) mod certainty;
 mod colour;
@@ -22,7 +22,7 @@ mod wrap;
 
 pub(crate) use wrap::wrapped;
 
-use blockyard_sim::answer::number::{nanoseconds, percent};
+use blockyard_answer::number::{nanoseconds, percent};
 use serde::Serialize;
 
 /// Formats `answer` as JSON with a final newline. An array of numbers is one line.

@@ -1,7 +1,7 @@
 //! The parts of the time of an I/O on persistent memory.
 
-use blockyard_sim::answer::PmemFigures;
-use blockyard_sim::answer::number::{digits, exact_percent, nanoseconds};
+use blockyard_answer::PmemFigures;
+use blockyard_answer::number::{digits, exact_percent, nanoseconds};
 
 use super::table::Table;
 
@@ -39,7 +39,7 @@ pub(super) fn text(rows: &[(&str, &PmemFigures)], width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_sim::answer::PmemParts;
+    use blockyard_answer::PmemParts;
 
     use super::*;
 

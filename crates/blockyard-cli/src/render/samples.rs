@@ -1,8 +1,8 @@
 //! An answer to render in tests.
 
 use blockyard::trace::Hold;
-use blockyard_sim::answer::certainty::Rests;
-use blockyard_sim::answer::{
+use blockyard_answer::certainty::Rests;
+use blockyard_answer::{
     Answer, Explanation, Factor, Figures, Held, Holds, JobTime, Latency, Life, Outcome, Verdict,
 };
 use blockyard_sim::measure::series::Series;

@@ -1,6 +1,6 @@
 //! The results of verifying the media.
 
-use blockyard_sim::answer::{PowerCut, Verified};
+use blockyard_answer::{PowerCut, Verified};
 
 /// The maximum number of power losses that get a line each.
 const LINES_MAX: usize = 10;

@@ -1,6 +1,6 @@
 //! The human-readable answer of `whatif`: the verdict first, then how sure it is, then why.
 
-use blockyard_sim::answer::{Answer, JobReason, Outcome};
+use blockyard_answer::{Answer, JobReason, Outcome};
 
 use super::wrap::wrapped;
 use super::{certainty, details, device, verdict};
@@ -70,7 +70,7 @@ pub(crate) fn why(answer: &Answer) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_sim::answer::{Cell, Row, Unsuited, Verdict};
+    use blockyard_answer::{Cell, Row, Unsuited, Verdict};
 
     use super::super::samples::{answer, plain};
     use super::*;

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::output::{Files, Recorder};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
+use blockyard_trace::output::{Files, Recorder};
 
 /// A run that shows something the other cases do not.
 pub(crate) struct Case {

@@ -144,7 +144,8 @@ impl Chip {
     fn play(&mut self, command: u32) -> (Duration, u32) {
         let mode = self.mode.expect("mode of the bus");
         let [index, ..] = command.to_be_bytes();
-        let (has_data, reads) = (command & HAS_DATA != 0, command & READS != 0);
+        let has_data = command & HAS_DATA != 0;
+        let reads = command & READS != 0;
         let (access, busy) = Card::delays(index);
         let mut clocks = mode.command_clocks(ResponseKind::R1, NCR) + u64::from(NRC);
         if command & (AUTO_CMD12 | AUTO_CMD23) != 0 {
@@ -166,8 +167,8 @@ impl Chip {
             }
         }
         if has_data {
-            let (blocks, block_bytes) =
-                (self.registers[BLOCKS / 4] >> 16, self.registers[BLOCKS / 4] & 0xfff);
+            let blocks = self.registers[BLOCKS / 4] >> 16;
+            let block_bytes = self.registers[BLOCKS / 4] & 0xfff;
             if self.transfer(blocks * block_bytes, reads).is_none() {
                 return (DATA_LIMIT, DATA_TIMEOUT);
             }
@@ -199,7 +200,8 @@ impl Chip {
             if attributes & DESCRIBES != DESCRIBES {
                 return None;
             }
-            let (length, address) = (u16::from_le_bytes([low, high]), u32::from_le_bytes(address));
+            let length = u16::from_le_bytes([low, high]);
+            let address = u32::from_le_bytes(address);
             let length = if length == 0 { 1 << 16 } else { usize::from(length) }.min(left);
             for block in self.ram[address as usize..][..length].chunks_mut(512) {
                 if reads { self.card.read(block)? } else { self.card.write(block)? }

@@ -41,26 +41,19 @@ impl Report {
 /// Runs everything on a fresh chip, whose card fails to read a certain block `bad_reads` times.
 pub(crate) fn run(pipeline: Pipeline, bad_reads: u32) -> Report {
     let mut disk = Disk::new(Chip::new(RAM_BYTES as usize, Card::new(bad_reads)), pipeline);
-    // For each write: the place of its data in memory and on the disk. Neighbours on the disk come from both
-    // ends of the memory, so their merged request has two descriptors.
-    let place = |at: u32| {
-        let source = if at.is_multiple_of(2) { at } else { WRITES - at };
-        let sector = at / 2 * PAIR_STRIDE_SECTORS + at % 2 * WRITE_SECTORS;
-        (RAM_FROM + source * WRITE_BYTES, u64::from(sector))
-    };
     for at in 0..WRITES {
-        let from = place(at).0 as usize;
+        let from = place_of_write(at).0 as usize;
         let words = disk.ram()[from..][..WRITE_BYTES as usize].chunks_mut(4);
         words.zip(at << 16..).for_each(|(word, n)| word.copy_from_slice(&n.to_le_bytes()));
     }
 
     let since = disk.now();
     disk.host.driver.controller.chip.bus_use = BusUse::default(); // identification does not count
-    let writes = (0..WRITES).map(place);
+    let writes = (0..WRITES).map(place_of_write);
     let writes = writes.map(|(from, sector)| Bio::write(sector, WRITE_SECTORS, u64::from(from)));
     let reads = (0..WRITES).step_by(2).map(|at| {
         let to = READ_FROM + at * WRITE_BYTES;
-        Bio::read(place(at).1, 2 * WRITE_SECTORS, u64::from(to))
+        Bio::read(place_of_write(at).1, 2 * WRITE_SECTORS, u64::from(to))
     });
     let (writes, reads): (Vec<_>, Vec<_>) = (writes.collect(), reads.collect());
     let ended = disk.transfer(&writes).and_then(|()| disk.transfer(&reads));
@@ -69,7 +62,8 @@ pub(crate) fn run(pipeline: Pipeline, bad_reads: u32) -> Report {
 
     let ram = disk.ram();
     let intact = (0..WRITES).all(|at| {
-        let (from, to) = (place(at).0, READ_FROM + at * WRITE_BYTES);
+        let from = place_of_write(at).0;
+        let to = READ_FROM + at * WRITE_BYTES;
         ram[from as usize..][..WRITE_BYTES as usize] == ram[to as usize..][..WRITE_BYTES as usize]
     });
     Report {
@@ -80,4 +74,12 @@ pub(crate) fn run(pipeline: Pipeline, bad_reads: u32) -> Report {
         bus_use: disk.host.driver.controller.chip.bus_use,
         took,
     }
+}
+
+/// For each write: the place of its data in memory and on the disk. Neighbours on the disk come from both
+/// ends of the memory, so their merged request has two descriptors.
+fn place_of_write(at: u32) -> (u32, u64) {
+    let source = if at.is_multiple_of(2) { at } else { WRITES - at };
+    let sector = at / 2 * PAIR_STRIDE_SECTORS + at % 2 * WRITE_SECTORS;
+    (RAM_FROM + source * WRITE_BYTES, u64::from(sector))
 }

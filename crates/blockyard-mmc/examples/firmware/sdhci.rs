@@ -79,12 +79,11 @@ impl Sdhci {
             let error = HostError::Timeout;
             return self.events.push_back(HostEvent::Error { part, error, blocks: 0 });
         }
-        let answered = |part, response| HostEvent::CommandDone { part, response };
         let response = self.response(transaction.command.response);
         let auto = Response::Short(self.chip.read(RESPONSE_AUTO));
         self.events.extend(transaction.parts().map(|part| match part {
-            Part::Announce | Part::Stop => answered(part, auto),
-            Part::Command => answered(part, response),
+            Part::Announce | Part::Stop => HostEvent::CommandDone { part, response: auto },
+            Part::Command => HostEvent::CommandDone { part, response },
             Part::Data => HostEvent::DataDone,
             Part::Busy => HostEvent::BusyReleased,
         }));
@@ -95,9 +94,8 @@ impl Sdhci {
             0 => Response::None,
             48 => Response::Short(self.chip.read(RESPONSE)),
             _ => {
-                let word = |at| u128::from(self.chip.read(RESPONSE + at)) << (8 * at);
-                let bits: u128 = [0, 4, 8, 12].map(word).iter().sum();
-                Response::Long(Bits((bits << 8).to_be_bytes()))
+                let words = [0, 4, 8, 12].map(|at| self.chip.read(RESPONSE + at));
+                Response::Long(Bits::from_sdhci(words))
             }
         }
     }

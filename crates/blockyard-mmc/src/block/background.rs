@@ -51,10 +51,6 @@ impl<H: HostController> Mmc<H> {
 
     /// Returns the MMC request of `step`.
     pub(super) fn background_request(&self, step: BusStep) -> MmcRequest {
-        let interrupt = |by| match by {
-            Hpi::SendStatus => Command::interrupt_by_status(self.target.rca),
-            Hpi::StopTransmission => Command::interrupt_by_stop(self.target.rca),
-        };
         match step {
             BusStep::ReadExtCsd => {
                 let payload = Payload::Block;
@@ -67,8 +63,15 @@ impl<H: HostController> Mmc<H> {
             }
             _ => {
                 let by = self.target.hpi.expect("HPI of a card that is interrupted");
-                MmcRequest::plain(interrupt(by), self.target.interrupt_limit)
+                MmcRequest::plain(self.interrupt_command(by), self.target.interrupt_limit)
             }
+        }
+    }
+
+    fn interrupt_command(&self, by: Hpi) -> Command {
+        match by {
+            Hpi::SendStatus => Command::interrupt_by_status(self.target.rca),
+            Hpi::StopTransmission => Command::interrupt_by_stop(self.target.rca),
         }
     }
 

@@ -84,10 +84,15 @@ impl<H: HostController> Device for Mmc<H> {
     /// Returns the instant of the next check of a busy card, or of the next time limit. The controller reports
     /// everything else.
     fn poll_at(&self) -> Option<Instant> {
-        // `Instant::MAX` stands for never.
-        let to_come = |at: Option<Instant>| at.filter(|&at| at > self.now).unwrap_or(Instant::MAX);
-        let on_bus = to_come(self.bus.as_ref().and_then(Claim::wakes_at));
-        let first = on_bus.min(to_come(self.power.wakes_at())).min(to_come(self.engine_wakes_at()));
+        let on_bus = later_than(self.now, self.bus.as_ref().and_then(Claim::wakes_at));
+        let first = on_bus
+            .min(later_than(self.now, self.power.wakes_at()))
+            .min(later_than(self.now, self.engine_wakes_at()));
         (first < Instant::MAX).then_some(first)
     }
+}
+
+/// Returns `at` if it is later than `now`; otherwise `Instant::MAX`, which means never.
+fn later_than(now: Instant, at: Option<Instant>) -> Instant {
+    at.filter(|&at| at > now).unwrap_or(Instant::MAX)
 }

@@ -58,11 +58,9 @@ impl Target {
     /// Returns the next command of the operation in `slot`; `None` after the last one.
     fn command_of(&self, operation: Operation, slot: &Slot) -> Option<Command> {
         let (erase, command) = slot.erase_step();
-        let switch =
-            |at| (slot.commands_done == 0).then(|| Command::switch(SwitchAccess::WriteByte, at, 1));
         match operation {
-            Operation::Flush => switch(index::FLUSH_CACHE),
-            Operation::Sanitize => switch(index::SANITIZE_START),
+            Operation::Flush => switch_once(slot, index::FLUSH_CACHE),
+            Operation::Sanitize => switch_once(slot, index::SANITIZE_START),
             Operation::Background => None,
             Operation::Discard | Operation::WriteZeroes | Operation::SecureErase => {
                 let way = operation.erases(self).get(erase)?;
@@ -84,6 +82,11 @@ impl Target {
             }
         }
     }
+}
+
+/// Returns the switch that sets byte `at` of EXT_CSD to 1; `None` if the operation has sent it.
+fn switch_once(slot: &Slot, at: u16) -> Option<Command> {
+    (slot.commands_done == 0).then(|| Command::switch(SwitchAccess::WriteByte, at, 1))
 }
 
 /// Why no sanitize can begin.
@@ -165,9 +168,10 @@ impl<H: HostController> Mmc<H> {
     /// Makes `slot`, which was requested at the instant `asked`, the exclusive operation that waits.
     pub(super) fn await_idle(&mut self, at: SlotId, slot: &mut Slot, asked: Instant) {
         debug_assert!(self.exclusive.is_none(), "[exclusive-waits-for-idle]: two operations wait");
-        let is_untold = |slot: &Slot| slot.is_in_use() && slot.held_at_loss;
         let is_older = self.cache.lost_since(asked);
-        slot.held_at_loss = is_older || self.slots.iter().any(is_untold); // [reset-loss-fails-flush]
+        // [reset-loss-fails-flush]
+        slot.held_at_loss =
+            is_older || self.slots.iter().any(|slot| slot.is_in_use() && slot.held_at_loss);
         self.exclusive = Some(at);
     }
 
@@ -192,14 +196,16 @@ impl<H: HostController> Mmc<H> {
         if context != Context::Thread {
             return None;
         }
-        let is_exclusive = |slot: &SlotId| self.slots[slot.index()].is_exclusive();
         let on_bus = self.due_on_bus(context, now).map(|at| Due::Slot(Job::Settle, at));
-        let start = || self.exclusive_start().map(|at| Due::Slot(Job::Start, at));
-        let complete = || {
-            let ended = self.posted.iter().find(is_exclusive).or_else(|| self.empty_flush());
-            ended.map(|at| Due::Slot(Job::Complete, at))
-        };
-        on_bus.or_else(start).or_else(complete)
+        on_bus
+            .or_else(|| self.exclusive_start().map(|at| Due::Slot(Job::Start, at)))
+            .or_else(|| self.exclusive_end().map(|at| Due::Slot(Job::Complete, at)))
+    }
+
+    /// Returns the exclusive operation that has ended on the card.
+    fn exclusive_end(&self) -> Option<SlotId> {
+        let mut posted = self.posted.iter();
+        posted.find(|slot| self.slots[slot.index()].is_exclusive()).or_else(|| self.empty_flush())
     }
 
     /// Returns the exclusive operation, if it waits for nothing but the bus ([exclusive-waits-for-idle]).
@@ -213,9 +219,8 @@ impl<H: HostController> Mmc<H> {
     /// Returns the exclusive operation that waits, if it may start.
     fn exclusive_start(&self) -> Option<SlotId> {
         let is_free = self.bus.is_none() && self.engine_is_off(); // [one-claim-on-bus]
-        let starts =
-            |slot: &SlotId| !self.has_no_command(*slot) && (is_free || self.goes_direct(*slot));
-        self.exclusive_is_next().filter(starts)
+        self.exclusive_is_next()
+            .filter(|slot| !self.has_no_command(*slot) && (is_free || self.goes_direct(*slot)))
     }
 
     /// Returns the flush that is next, if it has no command to send.

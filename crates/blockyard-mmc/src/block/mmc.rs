@@ -265,10 +265,9 @@ impl<H: HostController> Mmc<H> {
 
     /// Returns whether an accepted request has not reached the bus.
     fn has_to_start(&self) -> bool {
-        let waits = |slot: &Slot| {
+        self.slots.iter().any(|slot| {
             matches!(slot.stage, Stage::Fresh | Stage::Preparing | Stage::Ready | Stage::Exclusive)
-        };
-        self.slots.iter().any(waits)
+        })
     }
 
     /// Returns whether a thread that has dispatched a request, and that sleeps until the driver is done with it, still
@@ -286,9 +285,13 @@ impl<H: HostController> Mmc<H> {
         let Pipeline::Hsq(HsqPolicy { limit: HsqLimit::Dynamic, .. }) = self.policy.pipeline else {
             return;
         };
-        let is_small = |slot: &SlotId| self.slots[slot.index()].is_small_write();
-        let small_writes = usize::from(is_small(&first)) + self.ready.count(is_small);
+        let small_writes = usize::from(self.is_small_write(&first))
+            + self.ready.count(|slot| self.is_small_write(slot));
         self.limit = if small_writes >= 2 { HSQ_PERFORMANCE } else { HSQ_NORMAL };
+    }
+
+    fn is_small_write(&self, slot: &SlotId) -> bool {
+        self.slots[slot.index()].is_small_write()
     }
 
     /// Ends all waiting requests after the card was removed. Nothing is started from now on.

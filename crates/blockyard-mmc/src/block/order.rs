@@ -221,7 +221,8 @@ mod tests {
     #[test]
     fn the_list_agrees_with_a_queue() {
         let mut prng = Prng::new(7);
-        let (mut fifo, mut slow) = (Fifo::new(9), VecDeque::new());
+        let mut fifo = Fifo::new(9);
+        let mut slow = VecDeque::new();
         for _ in 0..2000 {
             let slot = SlotId(u8::try_from(prng.below(9)).unwrap());
             match slow.iter().position(|&other| other == slot) {

@@ -31,9 +31,8 @@ impl PackLimit {
         if policy.pipeline == Pipeline::Cqe {
             return None;
         }
-        let enough = |most: u8| most >= 2;
         debug_assert_ne!(policy.packed, Packed::Off, "decided above");
-        let card = enough(writes) && (policy.packed == Packed::Write || enough(reads));
+        let card = writes >= 2 && (policy.packed == Packed::Write || reads >= 2);
         let segments = capabilities.transfer == Transfer::Pio || capabilities.max_segments >= 3;
         let host = segments && policy.bounce != Bounce::Sync;
         let [writes, reads] = [writes, reads].map(|most| most.min(MAX_ENTRIES));

@@ -18,6 +18,7 @@ use super::act::Context;
 use super::claim::{BUSY_LIMIT, BusStep, Health, PackStep};
 use super::mmc::Mmc;
 use super::slot::{Scope, Stage};
+use crate::block::slot::Slot;
 use crate::card::erase_time::times;
 use crate::command::packed::{MAX_ENTRIES, write_header};
 use crate::command::{BlockCount, Command, Direction};
@@ -25,6 +26,7 @@ use crate::controller::{HostController, MmcRequest, Pack, Payload, SlotId};
 use crate::exchange::{Cause, Exchange, Failure};
 use crate::host::{BusyDetect, Transfer};
 use crate::register::ext_csd::ExtCsd;
+use crate::target::Target;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 
@@ -88,20 +90,18 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn packed_transfer(&mut self) -> MmcRequest {
         debug_assert!(self.pack.len() > 1, "a pack of {} requests", self.pack.len());
         let Self { pack, slots, target, controller, bus, .. } = self;
-        let entry = |slot: &SlotId| {
-            let of = &slots[slot.index()];
-            let blocks = u16::try_from(of.sectors).expect("blocks of an accepted request");
-            let address = target.addressing.argument(of.sector);
-            (BlockCount::new(blocks), address.expect("address of an accepted request"))
-        };
         let first = pack.first().expect("request of a pack");
         let direction = slots[first.index()].direction();
-        let (_, address) = entry(first);
+        let (_, address) = pack_entry(slots, target, first);
         let header_sent = bus.as_ref().is_some_and(|bus| bus.pack_step == PackStep::HeaderSent);
         if !header_sent {
-            write_header(controller.block(), direction, pack.iter().map(entry));
+            write_header(
+                controller.block(),
+                direction,
+                pack.iter().map(|slot| pack_entry(slots, target, slot)),
+            );
         }
-        let data: u16 = pack.iter().map(|slot| entry(slot).0.blocks).sum();
+        let data: u16 = pack.iter().map(|slot| pack_entry(slots, target, slot).0.blocks).sum();
         let (blocks, payload) = match direction {
             Direction::Read if !header_sent => (1, Payload::Block),
             Direction::Read => (data, Payload::Packed(Pack::new(pack))),
@@ -220,4 +220,12 @@ impl<H: HostController> Mmc<H> {
         }
         self.undo_pack();
     }
+}
+
+/// Returns the block count and the address of the request in `slot`, as the header of a pack lists them.
+fn pack_entry(slots: &[Slot], target: &Target, slot: &SlotId) -> (BlockCount, u32) {
+    let of = &slots[slot.index()];
+    let blocks = u16::try_from(of.sectors).expect("blocks of an accepted request");
+    let address = target.addressing.argument(of.sector);
+    (BlockCount::new(blocks), address.expect("address of an accepted request"))
 }

@@ -224,7 +224,6 @@ impl<H: HostController> Mmc<H> {
     /// Not inlined: inlined, it would load the fields that all jobs need before it checks the first job.
     #[inline(never)]
     fn due(&self, job: Job, context: Context, now: Instant) -> Option<Due> {
-        let of_context = |slot: &SlotId| self.slots[slot.index()].ended_by == context;
         let slot = match job {
             Job::Settle => match self.due_on_bus(context, now) {
                 None => return self.due_of_engine(now).map(Due::Engine),
@@ -234,14 +233,18 @@ impl<H: HostController> Mmc<H> {
                 let next = self.ready.first().or_else(|| self.lone_read());
                 next.filter(|_| self.may_start(context))
             }
-            Job::Prepare => {
-                let starts_first = |slot| self.lone_read() == Some(slot) && self.may_start(context);
-                self.fresh.first().filter(|slot| !starts_first(*slot))
-            }
-            Job::Post => self.ended.iter().find(of_context),
-            Job::Complete => self.posted.iter().find(of_context),
+            Job::Prepare => self
+                .fresh
+                .first()
+                .filter(|slot| !(self.lone_read() == Some(*slot) && self.may_start(context))),
+            Job::Post => self.ended.iter().find(|slot| self.is_ended_by(context, slot)),
+            Job::Complete => self.posted.iter().find(|slot| self.is_ended_by(context, slot)),
         };
         slot.map(|slot| Due::Slot(job, slot))
+    }
+
+    fn is_ended_by(&self, context: Context, slot: &SlotId) -> bool {
+        self.slots[slot.index()].ended_by == context
     }
 
     /// Returns the kind of the next act of what is `due`, and its slot.
@@ -334,15 +337,18 @@ impl<H: HostController> Mmc<H> {
 
     /// Returns whether the requests before have come as far as they must before the next one starts.
     pub(super) fn previous_allows_start(&self) -> bool {
-        let is_at = |stages: &[Stage]| self.slots.iter().any(|slot| stages.contains(&slot.stage));
         match self.plan.overlap {
             Overlap::AtOnce => true,
-            Overlap::AfterTaken => !is_at(&[Stage::Ended]),
-            Overlap::AfterPost => !is_at(&[Stage::Ended, Stage::Posting]),
+            Overlap::AfterTaken => !self.has_slot_at(&[Stage::Ended]),
+            Overlap::AfterPost => !self.has_slot_at(&[Stage::Ended, Stage::Posting]),
             Overlap::AfterComplete => {
-                !is_at(&[Stage::Ended, Stage::Posting, Stage::Posted, Stage::Completing])
+                !self.has_slot_at(&[Stage::Ended, Stage::Posting, Stage::Posted, Stage::Completing])
             }
         }
+    }
+
+    fn has_slot_at(&self, stages: &[Stage]) -> bool {
+        self.slots.iter().any(|slot| stages.contains(&slot.stage))
     }
 
     /// Notes that `context` begins the act `kind` for `slot`. No other context can begin one

@@ -14,18 +14,13 @@ impl<H: HostController> Mmc<H> {
     ///
     /// Panics if an invariant does not hold. That is a bug of this crate.
     pub fn self_check(&self) {
-        let at = |stage| -> Vec<_> {
-            let of_stage = |slot: &SlotId| self.slots[slot.index()].stage == stage;
-            (0..=self.plan.slots).map(SlotId).filter(of_stage).collect()
-        };
-        let sorted = |slots: &mut dyn Iterator<Item = SlotId>| {
-            let mut slots: Vec<_> = slots.collect();
-            slots.sort_unstable();
-            slots
-        };
         let leader = self.bus.iter().map(|bus| bus.slot);
         let on_bus: Vec<_> = leader.chain(self.pack.iter().skip(1).copied()).collect();
-        assert_eq!(sorted(&mut on_bus.into_iter()), at(Stage::OnBus), "[one-claim-on-bus]");
+        assert_eq!(
+            sorted(&mut on_bus.into_iter()),
+            self.slots_at(Stage::OnBus),
+            "[one-claim-on-bus]"
+        );
         assert!(
             self.pack.is_empty() || self.bus.is_some(),
             "[one-claim-on-bus]: a pack without claim"
@@ -36,14 +31,22 @@ impl<H: HostController> Mmc<H> {
             (&self.posted, Stage::Posted),
         ];
         for (list, stage) in lists {
-            assert_eq!(sorted(&mut list.iter()), at(stage), "[one-act-per-request]: {stage:?}");
+            assert_eq!(
+                sorted(&mut list.iter()),
+                self.slots_at(stage),
+                "[one-act-per-request]: {stage:?}"
+            );
         }
-        let ready = at(Stage::Ready).len();
+        let ready = self.slots_at(Stage::Ready).len();
         assert_eq!(self.ready.count(|_| true), ready, "[one-act-per-request]: ready");
         assert_eq!(self.ready.is_empty(), ready == 0, "[one-act-per-request]: ready");
         let tasks = self.cqe.iter().flat_map(|cqe| cqe.tasks.iter());
-        assert_eq!(sorted(&mut { tasks }), at(Stage::Queued), "[one-act-per-request]: tasks");
-        let in_use = self.slots.len() - at(Stage::Free).len();
+        assert_eq!(
+            sorted(&mut { tasks }),
+            self.slots_at(Stage::Queued),
+            "[one-act-per-request]: tasks"
+        );
+        let in_use = self.slots.len() - self.slots_at(Stage::Free).len();
         assert_eq!(usize::from(self.slots_in_use), in_use, "slots in use");
         self.check_exclusive();
         for slot in self.slots.iter().filter(|slot| slot.is_in_use()) {
@@ -51,6 +54,13 @@ impl<H: HostController> Mmc<H> {
             let is_posted = matches!(slot.stage, Stage::Posted | Stage::Completing);
             assert!(!is_posted || !slot.memory.is_prepared(), "[memory-prepared-once]");
         }
+    }
+
+    fn slots_at(&self, stage: Stage) -> Vec<SlotId> {
+        (0..=self.plan.slots)
+            .map(SlotId)
+            .filter(|slot| self.slots[slot.index()].stage == stage)
+            .collect()
     }
 
     /// Checks [exclusive-waits-for-idle].
@@ -74,4 +84,10 @@ impl<H: HostController> Mmc<H> {
             "operations under way"
         );
     }
+}
+
+fn sorted(slots: &mut dyn Iterator<Item = SlotId>) -> Vec<SlotId> {
+    let mut slots: Vec<_> = slots.collect();
+    slots.sort_unstable();
+    slots
 }

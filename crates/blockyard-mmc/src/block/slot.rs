@@ -234,7 +234,8 @@ impl Slot {
     /// Returns a slot that has just accepted the request of `issue`; `None` where `target` cannot do it.
     pub(super) fn of(issue: &Issue<'_>, target: &Target) -> Option<Self> {
         let request = issue.request();
-        let (sector, sectors) = (request.sector, request.sectors);
+        let sector = request.sector;
+        let sectors = request.sectors;
         let slot = Self {
             stage: Stage::Fresh,
             queue: issue.queue,

@@ -118,20 +118,21 @@ fn a_card_that_stays_busy_or_silent_is_given_up_at_the_limit() {
 
 #[test]
 fn an_error_says_which_part_of_the_command_failed() {
-    let failed = |part, error| {
-        let mut board =
-            board(BusyDetect::Hardware, &[(5, HostEvent::Error { part, error, blocks: 0 })]);
-        match send(&mut board, Command::send_ext_csd(), LIMIT) {
-            Answer::Error(error) => error,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(failed(Part::Command, HostError::Timeout), BusError::NoResponse);
-    assert_eq!(failed(Part::Command, HostError::Damaged), BusError::ResponseCrc);
-    assert_eq!(failed(Part::Data, HostError::Timeout), BusError::Data);
-    assert_eq!(failed(Part::Busy, HostError::Timeout), BusError::Busy);
+    assert_eq!(bus_error(Part::Command, HostError::Timeout), BusError::NoResponse);
+    assert_eq!(bus_error(Part::Command, HostError::Damaged), BusError::ResponseCrc);
+    assert_eq!(bus_error(Part::Data, HostError::Timeout), BusError::Data);
+    assert_eq!(bus_error(Part::Busy, HostError::Timeout), BusError::Busy);
     let mut gone = board(BusyDetect::Hardware, &[(5, HostEvent::CardGone)]);
     assert!(matches!(select(&mut gone), Answer::Error(BusError::NoResponse)));
+}
+
+fn bus_error(part: Part, error: HostError) -> BusError {
+    let mut board =
+        board(BusyDetect::Hardware, &[(5, HostEvent::Error { part, error, blocks: 0 })]);
+    match send(&mut board, Command::send_ext_csd(), LIMIT) {
+        Answer::Error(error) => error,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

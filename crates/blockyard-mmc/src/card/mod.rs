@@ -138,11 +138,12 @@ impl Card {
     /// too.
     #[must_use]
     pub fn max_packed(&self, host: &HostCapabilities) -> (u8, u8) {
-        let packs = |ext_csd: &&ExtCsd| {
+        let Some(ext_csd) = self.ext_csd().filter(|ext_csd| {
             let has_short_header = ext_csd.data_sector_sectors() == 1;
             has_short_header && self.set_block_count(host) && ext_csd.packed_events_on()
+        }) else {
+            return (0, 0);
         };
-        let Some(ext_csd) = self.ext_csd().filter(packs) else { return (0, 0) };
         (ext_csd.max_packed_writes().min(63), ext_csd.max_packed_reads().min(63))
     }
 
@@ -211,15 +212,14 @@ impl Card {
         debug_assert!(max_blocks > 0 && host.max_segments > 0, "a host that transfers nothing");
         let unit = self.preferred_erase_sectors();
         let erasable = u32::MAX / unit * unit;
-        let max_if = |able: bool| if able { erasable } else { 0 };
         let fua = self.reliable_write(host) != ReliableWrite::None;
         Some(Limits {
             logical_block_sectors,
             max_sectors: (max_blocks / logical_block_sectors * logical_block_sectors)
                 .max(logical_block_sectors),
             max_segments: host.max_segments,
-            max_discard_sectors: max_if(self.discard_by().is_some()),
-            max_write_zeroes_sectors: max_if(self.zero_by().is_some()),
+            max_discard_sectors: if self.discard_by().is_some() { erasable } else { 0 },
+            max_write_zeroes_sectors: if self.zero_by().is_some() { erasable } else { 0 },
             write_cache: self.cache_on() || fua,
             fua,
             ..Limits::new(self.sectors)

@@ -135,11 +135,9 @@ fn time_limits_follow_the_standards() {
     assert_eq!(card.read_limit(), Duration::from_ms(100));
     assert_eq!(card.write_limit(), Duration::from_ms(1600));
     assert_eq!(card.switch_limit(), Duration::from_ms(250));
-    assert_eq!(card.partition_switch_limit(), Duration::from_ms(30));
     assert_eq!(card.interrupt_limit(), Duration::from_ms(50));
     let old = emmc(emmc_4_41(), &[]);
     assert_eq!(old.switch_limit(), time::SWITCH);
-    assert_eq!(old.partition_switch_limit(), Duration::from_ms(10));
     // SDHC and SDXC have fixed limits; below 2 GB the CSD states them: TAAC 1.5 ms * 100, no more than ...
     let sdhc = sd(example::CSD_SAMSUNG_32G, &[], SCR);
     let limits = (sdhc.read_limit(), sdhc.write_limit());
@@ -158,25 +156,30 @@ fn time_limits_follow_the_standards() {
 #[test]
 fn the_limit_of_an_erase_counts_each_group_that_it_touches() {
     let card = emmc(emmc_5_1(), &[index::ERASE_GROUP_DEF]);
-    let limit =
-        |by, sector, sectors| card.erase_way(Erase::Mmc(by)).unwrap().limit(sector, sectors);
     // Groups of 1024 sectors: 600 ms to erase, 1500 ms to trim.
-    assert_eq!(limit(MmcErase::Erase, 1024, 4096), Duration::from_ms(2400));
-    assert_eq!(limit(MmcErase::Trim, 1023, 2), Duration::from_ms(3000));
-    assert_eq!(limit(MmcErase::Discard, 1024, 1024), Duration::from_ms(1500));
-    assert_eq!(limit(MmcErase::Erase, 0, 1024), Duration::from_secs(1));
-    assert_eq!(limit(MmcErase::SecureErase, 0, 1024), Duration::from_ms(16_200));
+    assert_eq!(mmc_limit(&card, MmcErase::Erase, 1024, 4096), Duration::from_ms(2400));
+    assert_eq!(mmc_limit(&card, MmcErase::Trim, 1023, 2), Duration::from_ms(3000));
+    assert_eq!(mmc_limit(&card, MmcErase::Discard, 1024, 1024), Duration::from_ms(1500));
+    assert_eq!(mmc_limit(&card, MmcErase::Erase, 0, 1024), Duration::from_secs(1));
+    assert_eq!(mmc_limit(&card, MmcErase::SecureErase, 0, 1024), Duration::from_ms(16_200));
     // Allocation units of 4 MiB, 2 of them in 3 s, plus 1 s; if the card states nothing, 250 ms a block.
     let card = sd(example::CSD_SAMSUNG_32G, &[(10, 0x90), (12, 2), (13, 0b0000_1101)], SCR);
-    let limit = |by, sector, sectors| card.erase_way(Erase::Sd(by)).unwrap().limit(sector, sectors);
-    assert_eq!(limit(SdErase::Erase, 8192, 16_384), Duration::from_secs(4));
-    assert_eq!(limit(SdErase::Erase, 8191, 2), Duration::from_secs(4));
-    assert_eq!(limit(SdErase::Discard, 0, 1 << 20), Duration::from_ms(250));
+    assert_eq!(sd_limit(&card, SdErase::Erase, 8192, 16_384), Duration::from_secs(4));
+    assert_eq!(sd_limit(&card, SdErase::Erase, 8191, 2), Duration::from_secs(4));
+    assert_eq!(sd_limit(&card, SdErase::Discard, 0, 1 << 20), Duration::from_ms(250));
     let card = sd(example::CSD_SAMSUNG_32G, &[], SCR);
     assert_eq!(
         card.erase_way(Erase::Sd(SdErase::Erase)).unwrap().limit(0, 8),
         Duration::from_secs(2)
     );
+}
+
+fn mmc_limit(card: &Card, by: MmcErase, sector: u64, sectors: u64) -> Duration {
+    card.erase_way(Erase::Mmc(by)).unwrap().limit(sector, sectors)
+}
+
+fn sd_limit(card: &Card, by: SdErase, sector: u64, sectors: u64) -> Duration {
+    card.erase_way(Erase::Sd(by)).unwrap().limit(sector, sectors)
 }
 
 #[test]
@@ -210,13 +213,8 @@ fn an_erase_is_three_commands_over_whole_units() {
 #[test]
 fn a_card_without_the_class_or_the_size_of_erases_does_without() {
     let on = [index::ERASE_GROUP_DEF];
-    let without_class = |mut card: Card| {
-        assert!(card.discard_by().is_some() && card.zero_by().is_some());
-        card.csd.classes.0 &= !(1 << 5);
-        (card.discard_by(), card.zero_by())
-    };
-    assert_eq!(without_class(emmc(emmc_5_1(), &on)), (None, None));
-    assert_eq!(without_class(sd(example::CSD_SAMSUNG_32G, &[], SCR)), (None, None));
+    assert_eq!(erases_without_class(emmc(emmc_5_1(), &on)), (None, None));
+    assert_eq!(erases_without_class(sd(example::CSD_SAMSUNG_32G, &[], SCR)), (None, None));
     // A high-capacity group of no sectors leaves the CSD's in force, of 1024 sectors.
     let mut bytes = emmc_5_1();
     for (groups, sectors) in [(0, 1024), (1, 1024), (2, 2048)] {
@@ -235,6 +233,12 @@ fn a_card_without_the_class_or_the_size_of_erases_does_without() {
         card.sectors = sectors;
         assert_eq!(card.write_limit(), limit);
     }
+}
+
+fn erases_without_class(mut card: Card) -> (Option<Erase>, Option<Erase>) {
+    assert!(card.discard_by().is_some() && card.zero_by().is_some());
+    card.csd.classes.0 &= !(1 << 5);
+    (card.discard_by(), card.zero_by())
 }
 
 #[test]
@@ -279,21 +283,27 @@ fn a_feature_begins_at_its_limit() {
 /// TAAC is a time and NSAC a number of clocks; both count. Larger SD cards do not use them.
 #[test]
 fn time_limits_follow_from_both_parts_of_the_access_time() {
-    let stated = |mut card: Card| {
-        let clocks = 200;
-        card.csd.read_access.span = Duration::from_us(100);
-        card.csd.read_access.clocks = clocks;
-        card.csd.write_factor = 4;
-        let access = Duration::from_us(100) + card.mode.time(clocks.into());
-        let times = move |factor: u64| Duration::from_ns(access.as_ns() * factor);
-        ((card.read_limit(), card.write_limit()), times)
-    };
-    let (limits, times) = stated(emmc(emmc_5_1(), &[]));
-    assert_eq!(limits, (times(10), times(40)));
-    let (limits, times) = stated(sd(example::CSD_SANDISK_2G, &[], "0025000000000000"));
-    assert_eq!(limits, (times(100), times(400)));
-    let (limits, _) = stated(sd(example::CSD_SAMSUNG_32G, &[], SCR));
+    let (limits, access) = limits_with_slow_access(emmc(emmc_5_1(), &[]));
+    assert_eq!(limits, (times(access, 10), times(access, 40)));
+    let (limits, access) =
+        limits_with_slow_access(sd(example::CSD_SANDISK_2G, &[], "0025000000000000"));
+    assert_eq!(limits, (times(access, 100), times(access, 400)));
+    let (limits, _) = limits_with_slow_access(sd(example::CSD_SAMSUNG_32G, &[], SCR));
     assert_eq!(limits, (time::SD_READ, time::SD_WRITE));
+}
+
+/// Returns the read and write limits of `card` with an access time of 100 us and 200 clocks, and that time.
+fn limits_with_slow_access(mut card: Card) -> ((Duration, Duration), Duration) {
+    let clocks = 200;
+    card.csd.read_access.span = Duration::from_us(100);
+    card.csd.read_access.clocks = clocks;
+    card.csd.write_factor = 4;
+    let access = Duration::from_us(100) + card.mode.time(clocks.into());
+    ((card.read_limit(), card.write_limit()), access)
+}
+
+fn times(access: Duration, factor: u64) -> Duration {
+    Duration::from_ns(access.as_ns() * factor)
 }
 
 /// A full erase takes as long as an erase of each allocation unit: two of 4 MiB in 3 s, plus 1 s.

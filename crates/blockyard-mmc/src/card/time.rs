@@ -80,14 +80,6 @@ impl Card {
         self.ext_csd().and_then(ExtCsd::generic_switch_time).unwrap_or(SWITCH)
     }
 
-    /// Returns the limit of a switch that changes the partition.
-    #[must_use]
-    pub fn partition_switch_limit(&self) -> Duration {
-        self.ext_csd()
-            .and_then(ExtCsd::partition_switch_time)
-            .unwrap_or_else(|| self.switch_limit())
-    }
-
     /// Returns the time that the card may take to stop after an interrupt (HPI).
     #[must_use]
     pub fn interrupt_limit(&self) -> Duration {

@@ -435,21 +435,23 @@ mod tests {
 
     #[test]
     fn the_flags_of_a_block_count_are_bits_31_30_29_and_24() {
-        let argument = |count| Command::set_block_count(count).argument;
         let count = BlockCount::new(0x1234);
-        assert_eq!(argument(count), 0x1234);
-        assert_eq!(argument(BlockCount { reliable: true, ..count }), 0x8000_1234);
-        assert_eq!(argument(BlockCount { packed: true, ..count }), 0x4000_1234);
-        assert_eq!(argument(BlockCount { tagged: true, ..count }), 0x2000_1234);
-        assert_eq!(argument(BlockCount { forced: true, ..count }), 0x0100_1234);
+        assert_eq!(block_count_argument(count), 0x1234);
+        assert_eq!(block_count_argument(BlockCount { reliable: true, ..count }), 0x8000_1234);
+        assert_eq!(block_count_argument(BlockCount { packed: true, ..count }), 0x4000_1234);
+        assert_eq!(block_count_argument(BlockCount { tagged: true, ..count }), 0x2000_1234);
+        assert_eq!(block_count_argument(BlockCount { forced: true, ..count }), 0x0100_1234);
+    }
+
+    fn block_count_argument(count: BlockCount) -> u32 {
+        Command::set_block_count(count).argument
     }
 
     #[test]
     fn the_command_decides_the_direction_of_its_data() {
-        let data = |command: Command| command.data.map(|data| (data.direction, data.bytes()));
-        assert_eq!(data(Command::read_multiple(0, 3)), Some((Direction::Read, 1536)));
-        assert_eq!(data(Command::write_single(0)), Some((Direction::Write, 512)));
-        assert_eq!(data(Command::send_scr()), Some((Direction::Read, 8)));
+        assert_eq!(data_of(Command::read_multiple(0, 3)), Some((Direction::Read, 1536)));
+        assert_eq!(data_of(Command::write_single(0)), Some((Direction::Write, 512)));
+        assert_eq!(data_of(Command::send_scr()), Some((Direction::Read, 8)));
         for (command, bytes) in [
             (Command::mmc_tuning_block(true), 128),
             (Command::mmc_tuning_block(false), 64),
@@ -460,11 +462,15 @@ mod tests {
             (Command::check_functions(), 64),
             (Command::set_function(Group::AccessMode, 1), 64),
         ] {
-            assert_eq!(data(command), Some((Direction::Read, bytes)), "{command}");
+            assert_eq!(data_of(command), Some((Direction::Read, bytes)), "{command}");
         }
-        assert_eq!(data(Command::send_status(Rca(1))), None);
+        assert_eq!(data_of(Command::send_status(Rca(1))), None);
         assert!(!Command::stop_transmission(Direction::Read).response.has_busy());
         assert!(Command::stop_transmission(Direction::Write).response.has_busy());
+    }
+
+    fn data_of(command: Command) -> Option<(Direction, u32)> {
+        command.data.map(|data| (data.direction, data.bytes()))
     }
 
     #[test]

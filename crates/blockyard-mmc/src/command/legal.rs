@@ -59,9 +59,6 @@ mod tests {
     #[test]
     fn all_commands_from_power_up_to_data_are_legal() {
         use CardState::*;
-        let way = |from, opcodes: &[Opcode]| {
-            opcodes.iter().try_fold(from, |state, &opcode| legal(state, opcode, Queue::Off))
-        };
         let mmc = [
             Opcode::GoIdle,
             Opcode::SendOpCond,
@@ -72,8 +69,8 @@ mod tests {
             Opcode::WriteMultiple,
             Opcode::StopTransmission,
         ];
-        assert_eq!(way(Inactive, &mmc).unwrap_err().state, Inactive);
-        assert_eq!(way(Idle, &mmc), Ok(Programming));
+        assert_eq!(walk(Inactive, &mmc).unwrap_err().state, Inactive);
+        assert_eq!(walk(Idle, &mmc), Ok(Programming));
         let sd = [
             Opcode::GoIdle,
             Opcode::SendIfCond,
@@ -87,9 +84,13 @@ mod tests {
             Opcode::StopTransmission,
             Opcode::Deselect,
         ];
-        assert_eq!(way(Idle, &sd), Ok(StandBy));
+        assert_eq!(walk(Idle, &sd), Ok(StandBy));
         assert_eq!((Receive.after_data(), Programming.after_busy()), (Programming, Transfer));
         assert_eq!((Data.after_data(), Disconnect.after_busy()), (Transfer, StandBy));
+    }
+
+    fn walk(from: CardState, opcodes: &[Opcode]) -> Result<CardState, Illegal> {
+        opcodes.iter().try_fold(from, |state, &opcode| legal(state, opcode, Queue::Off))
     }
 
     #[test]

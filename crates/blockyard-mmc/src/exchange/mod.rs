@@ -92,8 +92,11 @@ impl Exchange {
     #[must_use]
     pub fn new(transaction: &MmcRequest, busy: BusyDetect) -> Self {
         let data = transaction.data();
-        let is_told = |part: &Part| *part != Part::Busy || busy == BusyDetect::Hardware;
-        let awaited = transaction.parts().filter(is_told).map(bit).sum();
+        let awaited = transaction
+            .parts()
+            .filter(|part| *part != Part::Busy || busy == BusyDetect::Hardware)
+            .map(bit)
+            .sum();
         debug_assert_ne!(awaited, 0, "every request has a command");
         Self {
             awaited,

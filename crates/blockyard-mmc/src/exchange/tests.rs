@@ -136,14 +136,9 @@ fn errors_in_a_response_fail_the_request_but_not_its_parts() {
 /// [earlier-bits-ignored].
 #[test]
 fn errors_of_an_earlier_command_fail_nothing() {
-    let fails = |transaction: &MmcRequest, part, bits| {
-        let mut exchange = Exchange::new(transaction, BusyDetect::Status);
-        let response = r1(bits);
-        let _ = exchange.event(HostEvent::CommandDone { part, response });
-        exchange.failure().is_some()
-    };
     let ways = ways();
-    let (open, close) = (&ways[0].0, &ways[1].0);
+    let open = &ways[0].0;
+    let close = &ways[1].0;
     assert!(!fails(open, Part::Command, Status::ILLEGAL_COMMAND), "[earlier-bits-ignored]");
     assert!(!fails(close, Part::Announce, Status::COM_CRC_ERROR), "[earlier-bits-ignored]");
     assert!(
@@ -153,6 +148,13 @@ fn errors_of_an_earlier_command_fail_nothing() {
     assert!(fails(open, Part::Stop, Status::COM_CRC_ERROR));
     assert!(fails(open, Part::Command, Status::OUT_OF_RANGE));
     assert!(!fails(open, Part::Command, Status::EXCEPTION_EVENT), "not an error");
+}
+
+fn fails(transaction: &MmcRequest, part: Part, bits: u32) -> bool {
+    let mut exchange = Exchange::new(transaction, BusyDetect::Status);
+    let response = r1(bits);
+    let _ = exchange.event(HostEvent::CommandDone { part, response });
+    exchange.failure().is_some()
 }
 
 #[test]
@@ -206,8 +208,7 @@ fn an_event_that_is_not_awaited_changes_nothing() {
             for &part in &parts[..known] {
                 let _ = exchange.event(done(part));
             }
-            let awaits = |part| parts[known..].contains(&part);
-            for part in PARTS.into_iter().filter(|part| !awaits(*part)) {
+            for part in PARTS.into_iter().filter(|part| !parts[known..].contains(part)) {
                 let error = HostEvent::Error { part, error: HostError::Damaged, blocks: 1 };
                 for event in [done(part), error] {
                     let before = exchange;

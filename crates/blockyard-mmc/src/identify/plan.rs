@@ -48,9 +48,6 @@ impl Identify {
 
     /// Returns the timings of an SD card at the present voltage.
     fn sd_timings(&self) -> TimingSet {
-        let has = |mode| {
-            self.found.functions.is_some_and(|status| status.supports(Group::AccessMode, mode))
-        };
         let (basic, others): (_, &[(Timing, u8)]) = match self.found.voltage {
             SignalVoltage::V3_3 => {
                 (Timing::SdDefault, &[(Timing::SdHighSpeed, switch::ACCESS_HIGH_SPEED)])
@@ -67,8 +64,12 @@ impl Identify {
         };
         others
             .iter()
-            .filter(|&&(_, mode)| has(mode))
+            .filter(|&&(_, mode)| self.has_access_mode(mode))
             .fold(TimingSet::of(&[basic]), |set, &(timing, _)| set.with(timing))
+    }
+
+    fn has_access_mode(&self, mode: u8) -> bool {
+        self.found.functions.is_some_and(|status| status.supports(Group::AccessMode, mode))
     }
 
     /// Returns whether an SD card has CMD6.
@@ -149,20 +150,24 @@ impl Identify {
     /// Returns the timings of a device at the voltages that the host will use.
     fn mmc_timings(&self, ext_csd: &ExtCsd) -> TimingSet {
         let types = ext_csd.device_type();
-        let low = |at_1v8, at_1v2| {
-            if self.host.signal_1v8 { types.has(at_1v8) } else { types.has(at_1v2) }
-        };
-        let hs400 = low(DeviceType::HS400_1V8, DeviceType::HS400_1V2);
+        let hs400 = self.has_low_voltage(types, DeviceType::HS400_1V8, DeviceType::HS400_1V2);
         [
             (Timing::MmcHighSpeed, types.has(DeviceType::HS_52)),
             (Timing::MmcDdr52, types.has(DeviceType::DDR_1V8)),
-            (Timing::Hs200, low(DeviceType::HS200_1V8, DeviceType::HS200_1V2)),
+            (
+                Timing::Hs200,
+                self.has_low_voltage(types, DeviceType::HS200_1V8, DeviceType::HS200_1V2),
+            ),
             (Timing::Hs400, hs400),
             (Timing::Hs400Es, hs400 && ext_csd.enhanced_strobe()),
         ]
         .into_iter()
         .filter(|&(_, has)| has)
         .fold(TimingSet::of(&[Timing::MmcLegacy]), |set, (timing, _)| set.with(timing))
+    }
+
+    fn has_low_voltage(&self, types: DeviceType, at_1v8: u8, at_1v2: u8) -> bool {
+        if self.host.signal_1v8 { types.has(at_1v8) } else { types.has(at_1v2) }
     }
 
     /// Plans the settings after the mode, and a read of EXT_CSD after them.

@@ -154,35 +154,57 @@ mod tests {
 
     #[test]
     fn each_field_has_its_own_bits() {
-        let (none, all) = (u128::MIN, u128::MAX);
-        // Of all bits, those from `high` to `low`.
-        let only = |high: u32, low: u32| all >> (127 - high) & all << low;
-        let sd = |bits: u128| Cid::sd(&Bits(bits.to_be_bytes()));
-        let mmc = |bits: u128| Cid::mmc(&Bits(bits.to_be_bytes()), 8);
+        let none = u128::MIN;
         for one in 0..128 {
-            let (bit, same) = (1 << one, |high, low| !(low..=high).contains(&one));
-            let fields = |cid: Cid| (cid.manufacturer, cid.oem, cid.revision, cid.serial);
-            let (changed, zero) = (fields(sd(bit)), fields(sd(none)));
-            assert_eq!(changed.0 == zero.0, same(127, 120), "SD, {one}");
-            assert_eq!(changed.1 == zero.1, same(119, 104), "SD, {one}");
-            assert_eq!(changed.2 == zero.2, same(63, 56), "SD, {one}");
-            assert_eq!(changed.3 == zero.3, same(55, 24), "SD, {one}");
-            let (changed, zero) = (fields(mmc(bit)), fields(mmc(none)));
-            assert_eq!(changed.0 == zero.0, same(127, 120), "MMC, {one}");
-            assert_eq!(changed.1 == zero.1, same(111, 104), "MMC, {one}");
-            assert_eq!(changed.2 == zero.2, same(55, 48), "MMC, {one}");
-            assert_eq!(changed.3 == zero.3, same(47, 16), "MMC, {one}");
+            let bit = 1 << one;
+            let changed = fields(sd_of(bit));
+            let zero = fields(sd_of(none));
+            assert_eq!(changed.0 == zero.0, is_outside(one, 127, 120), "SD, {one}");
+            assert_eq!(changed.1 == zero.1, is_outside(one, 119, 104), "SD, {one}");
+            assert_eq!(changed.2 == zero.2, is_outside(one, 63, 56), "SD, {one}");
+            assert_eq!(changed.3 == zero.3, is_outside(one, 55, 24), "SD, {one}");
+            let changed = fields(mmc_of(bit));
+            let zero = fields(mmc_of(none));
+            assert_eq!(changed.0 == zero.0, is_outside(one, 127, 120), "MMC, {one}");
+            assert_eq!(changed.1 == zero.1, is_outside(one, 111, 104), "MMC, {one}");
+            assert_eq!(changed.2 == zero.2, is_outside(one, 55, 48), "MMC, {one}");
+            assert_eq!(changed.3 == zero.3, is_outside(one, 47, 16), "MMC, {one}");
         }
         for (year, month) in (0..16).flat_map(|year| (1..=12).map(move |month| (year, month))) {
-            let made = |year, month| Some(MonthOfYear { year, month });
-            let (code, of_year) = (u128::from(month), u128::from(year));
+            let code = u128::from(month);
+            let of_year = u128::from(year);
             // The bits around the two fields are set.
-            let around = all & !only(19, 8);
-            assert_eq!(sd(around | of_year << 12 | code << 8).made, made(2000 + year, month));
-            let (around, year) =
-                (all & !only(15, 8), if year < 13 { 2013 + year } else { 1997 + year });
-            assert_eq!(mmc(around | code << 12 | of_year << 8).made, made(year, month));
+            let around = !only(19, 8);
+            assert_eq!(sd_of(around | of_year << 12 | code << 8).made, made_in(2000 + year, month));
+            let around = !only(15, 8);
+            let year = if year < 13 { 2013 + year } else { 1997 + year };
+            assert_eq!(mmc_of(around | code << 12 | of_year << 8).made, made_in(year, month));
         }
+    }
+
+    /// Returns a register with the bits from `high` to `low` set.
+    fn only(high: u32, low: u32) -> u128 {
+        u128::MAX >> (127 - high) & u128::MAX << low
+    }
+
+    fn sd_of(bits: u128) -> Cid {
+        Cid::sd(&Bits(bits.to_be_bytes()))
+    }
+
+    fn mmc_of(bits: u128) -> Cid {
+        Cid::mmc(&Bits(bits.to_be_bytes()), 8)
+    }
+
+    fn is_outside(one: u32, high: u32, low: u32) -> bool {
+        !(low..=high).contains(&one)
+    }
+
+    fn fields(cid: Cid) -> (u8, u16, u8, u32) {
+        (cid.manufacturer, cid.oem, cid.revision, cid.serial)
+    }
+
+    fn made_in(year: u16, month: u8) -> Option<MonthOfYear> {
+        Some(MonthOfYear { year, month })
     }
 
     #[test]

@@ -146,7 +146,8 @@ const TENTHS: [u32; 16] = [0, 10, 12, 13, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60
 /// MHz for SD's 25 and 50 (JESD84-B51 7.3.6).
 fn max_clock_hz(bits: &Bits<16>, layout: Layout) -> Result<u32, RegisterError> {
     let code = bits.field(103, 96);
-    let (mantissa, exponent) = (bits.field(102, 99), bits.field(98, 96));
+    let mantissa = bits.field(102, 99);
+    let exponent = bits.field(98, 96);
     let tenths = match (mantissa, layout) {
         (6, Layout::Mmc { .. }) => 26,
         (11, Layout::Mmc { .. }) => 52,
@@ -252,19 +253,14 @@ mod tests {
 
     #[test]
     fn reserved_codes_are_refused_by_name() {
-        let with = |change: fn(&mut [u8; 16])| {
-            let mut bits = example::bits(example::CSD_SANDISK_2G);
-            change(&mut bits.0);
-            Csd::sd(&bits).map_err(|error| (error.field, error.value))
-        };
-        assert_eq!(with(|csd| csd[0] = 0xc0), Err(("CSD_STRUCTURE", 3)));
-        assert_eq!(with(|csd| csd[3] = 0x02), Err(("TRAN_SPEED", 2)));
-        assert_eq!(with(|csd| csd[3] = 0x34), Err(("TRAN_SPEED", 0x34)));
-        assert_eq!(with(|csd| csd[1] = 0x06), Err(("TAAC", 6)));
-        assert_eq!(with(|csd| csd[5] = 0x58), Err(("READ_BL_LEN", 8)));
+        assert_eq!(parse_changed(|csd| csd[0] = 0xc0), Err(("CSD_STRUCTURE", 3)));
+        assert_eq!(parse_changed(|csd| csd[3] = 0x02), Err(("TRAN_SPEED", 2)));
+        assert_eq!(parse_changed(|csd| csd[3] = 0x34), Err(("TRAN_SPEED", 0x34)));
+        assert_eq!(parse_changed(|csd| csd[1] = 0x06), Err(("TAAC", 6)));
+        assert_eq!(parse_changed(|csd| csd[5] = 0x58), Err(("READ_BL_LEN", 8)));
         // WRITE_BL_LEN matters where ERASE_BLK_EN is off.
         assert_eq!(
-            with(|csd| {
+            parse_changed(|csd| {
                 csd[10] &= !0x40;
                 csd[12] = 0x83;
                 csd[13] = 0;
@@ -273,11 +269,18 @@ mod tests {
         );
     }
 
+    fn parse_changed(change: fn(&mut [u8; 16])) -> Result<Csd, (&'static str, u64)> {
+        let mut bits = example::bits(example::CSD_SANDISK_2G);
+        change(&mut bits.0);
+        Csd::sd(&bits).map_err(|error| (error.field, error.value))
+    }
+
     /// Compares random registers with the formulas of the standards.
     #[test]
     fn each_field_follows_from_its_own_bits() {
         let mut prng = blockyard::prng::Prng::new(3);
-        let (mut read, mut refused) = (0, 0);
+        let mut read = 0;
+        let mut refused = 0;
         for _ in 0..20_000 {
             let mut raw = u128::from(prng.next()) << 64 | u128::from(prng.next());
             // Most codes of block lengths are reserved.
@@ -289,61 +292,86 @@ mod tests {
             if prng.below(50) == 0 {
                 raw |= 0xfff << 62;
             }
-            let of = |high: u32, low: u32| {
-                u64::try_from(raw >> low & ((1 << (high - low + 1)) - 1)).unwrap()
-            };
             let bits = Bits(raw.to_be_bytes());
-            let (read_power, write_power) = (of(83, 80), of(25, 22));
-            let is_block = |power| (9..=11).contains(&power);
-            let clock_ok = of(102, 99) != 0 && of(98, 96) <= 3;
-            let common_ok = clock_ok && of(118, 115) != 0 && is_block(read_power);
-            let small = || ((of(73, 62) + 1) << (of(49, 47) + 2)) << (read_power - 9);
-            let single = of(127, 126) != 0 || of(46, 46) == 1;
-            let sd_ok = common_ok && of(127, 126) != 3 && (single || is_block(write_power));
+            let read_power = field(raw, 83, 80);
+            let write_power = field(raw, 25, 22);
+            let clock_ok = field(raw, 102, 99) != 0 && field(raw, 98, 96) <= 3;
+            let common_ok = clock_ok && field(raw, 118, 115) != 0 && is_block(read_power);
+            let single = field(raw, 127, 126) != 0 || field(raw, 46, 46) == 1;
+            let sd_ok = common_ok && field(raw, 127, 126) != 3 && (single || is_block(write_power));
             let mmc_ok = common_ok && is_block(write_power);
-            let (sd, mmc) = (Csd::sd(&bits), Csd::mmc(&bits));
+            let sd = Csd::sd(&bits);
+            let mmc = Csd::mmc(&bits);
             assert_eq!((sd.is_ok(), mmc.is_ok()), (sd_ok, mmc_ok), "{raw:032x}");
             refused += u64::from(sd.is_err()) + u64::from(mmc.is_err());
             if let Ok(csd) = sd {
-                let (layout, sectors) = match of(127, 126) {
-                    0 => (Layout::Sd1, small()),
-                    1 => (Layout::Sd2, (of(69, 48) + 1) * 1024),
-                    _ => (Layout::Sd3, (of(75, 48) + 1) * 1024),
+                let (layout, sectors) = match field(raw, 127, 126) {
+                    0 => (Layout::Sd1, small_size(raw, read_power)),
+                    1 => (Layout::Sd2, (field(raw, 69, 48) + 1) * 1024),
+                    _ => (Layout::Sd3, (field(raw, 75, 48) + 1) * 1024),
                 };
                 assert_eq!((csd.layout, csd.sectors), (layout, Some(sectors)), "{raw:032x}");
-                let erase = if single { 1 } else { (of(45, 39) + 1) << (write_power - 9) };
+                let erase = if single { 1 } else { (field(raw, 45, 39) + 1) << (write_power - 9) };
                 assert_eq!(u64::from(csd.erase_sectors), erase, "{raw:032x}");
             }
             if let Ok(csd) = mmc {
-                let spec_version = u8::try_from(of(125, 122)).unwrap();
+                let spec_version = u8::try_from(field(raw, 125, 122)).unwrap();
                 assert_eq!(csd.layout, Layout::Mmc { spec_version });
-                assert_eq!(csd.sectors, (of(73, 62) != 0xfff).then(small), "{raw:032x}");
-                let erase = ((of(46, 42) + 1) * (of(41, 37) + 1)) << (write_power - 9);
+                assert_eq!(
+                    csd.sectors,
+                    (field(raw, 73, 62) != 0xfff).then(|| small_size(raw, read_power)),
+                    "{raw:032x}"
+                );
+                let erase =
+                    ((field(raw, 46, 42) + 1) * (field(raw, 41, 37) + 1)) << (write_power - 9);
                 assert_eq!(u64::from(csd.erase_sectors), erase, "{raw:032x}");
             }
             for (csd, is_mmc) in [(sd, false), (mmc, true)] {
                 let Ok(csd) = csd else { continue };
                 read += 1;
-                let tenths = match of(102, 99) {
-                    6 if is_mmc => 26,
-                    11 if is_mmc => 52,
-                    code => u64::from(TENTHS[usize::try_from(code).unwrap()]),
-                };
-                let power = |high, low| 10_u64.pow(u32::try_from(of(high, low)).unwrap());
-                assert_eq!(u64::from(csd.max_clock_hz), tenths * 10_000 * power(98, 96));
-                let tenths = u64::from(TENTHS[usize::try_from(of(118, 115)).unwrap()]);
-                let access = (tenths * power(114, 112)).div_ceil(10);
-                assert_eq!(csd.read_access.span.as_ns(), access, "{raw:032x}");
-                assert_eq!(u64::from(csd.read_access.clocks), 100 * of(111, 104));
-                assert_eq!(u64::from(csd.write_factor), 1 << of(28, 26));
-                assert_eq!(u64::from(csd.classes.0), of(95, 84));
-                assert!(
-                    (0..12).all(|class| csd.classes.has(class) == (of(95, 84) >> class & 1 == 1))
-                );
-                assert_eq!(u64::from(csd.read_block_bytes), 1 << read_power);
-                assert_eq!(csd.write_protected, of(13, 12) != 0);
+                check_common_fields(raw, csd, is_mmc);
             }
         }
         assert!(read > 10_000 && refused > 1000, "{read} registers were read, {refused} refused");
+    }
+
+    fn check_common_fields(raw: u128, csd: Csd, is_mmc: bool) {
+        let read_power = field(raw, 83, 80);
+        let tenths = match field(raw, 102, 99) {
+            6 if is_mmc => 26,
+            11 if is_mmc => 52,
+            code => u64::from(TENTHS[usize::try_from(code).unwrap()]),
+        };
+        assert_eq!(u64::from(csd.max_clock_hz), tenths * 10_000 * power_of_ten(raw, 98, 96));
+        let tenths = u64::from(TENTHS[usize::try_from(field(raw, 118, 115)).unwrap()]);
+        let access = (tenths * power_of_ten(raw, 114, 112)).div_ceil(10);
+        assert_eq!(csd.read_access.span.as_ns(), access, "{raw:032x}");
+        assert_eq!(u64::from(csd.read_access.clocks), 100 * field(raw, 111, 104));
+        assert_eq!(u64::from(csd.write_factor), 1 << field(raw, 28, 26));
+        assert_eq!(u64::from(csd.classes.0), field(raw, 95, 84));
+        assert!(
+            (0..12).all(|class| csd.classes.has(class) == (field(raw, 95, 84) >> class & 1 == 1))
+        );
+        assert_eq!(u64::from(csd.read_block_bytes), 1 << read_power);
+        assert_eq!(csd.write_protected, field(raw, 13, 12) != 0);
+    }
+
+    /// Returns the bits from `high` to `low`.
+    fn field(raw: u128, high: u32, low: u32) -> u64 {
+        u64::try_from(raw >> low & ((1 << (high - low + 1)) - 1)).unwrap()
+    }
+
+    fn is_block(power: u64) -> bool {
+        (9..=11).contains(&power)
+    }
+
+    /// Returns the sectors of a card whose size has a multiplier.
+    fn small_size(raw: u128, read_power: u64) -> u64 {
+        ((field(raw, 73, 62) + 1) << (field(raw, 49, 47) + 2)) << (read_power - 9)
+    }
+
+    /// Returns ten to the power of the bits from `high` to `low`.
+    fn power_of_ten(raw: u128, high: u32, low: u32) -> u64 {
+        10_u64.pow(u32::try_from(field(raw, high, low)).unwrap())
     }
 }

@@ -155,12 +155,6 @@ impl Bits<16> {
         let Self(delivered) = Self::from_words([first, second, third, last]);
         Self((u128::from_be_bytes(delivered) << 8).to_be_bytes())
     }
-
-    /// Returns the words of [`Self::from_words`].
-    #[must_use]
-    pub fn to_words(self) -> [u32; 4] {
-        [96, 64, 32, 0].map(|low| self.field(low + 31, low))
-    }
 }
 
 #[cfg(test)]
@@ -198,7 +192,6 @@ mod tests {
         let words = [0x0f0e_0d0c, 0x0b0a_0908, 0x0706_0504, 0x0302_0100];
         let bits = Bits::from_words(words);
         assert_eq!(bits, Bits([15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]));
-        assert_eq!(bits.to_words(), words);
         let response = [0x0403_0201, 0x0807_0605, 0x0c0b_0a09, 0xff0f_0e0d];
         assert_eq!(Bits::from_sdhci(response), bits);
     }
@@ -241,7 +234,6 @@ mod tests {
         let words = [0x0026_0032, 0x5f5a_83c9, 0x3efb_cfff, 0x9280_40cb];
         let whole = Bits::from_words(words);
         assert_eq!(whole, example::bits(example::CSD_SANDISK_2G));
-        assert_eq!(whole.to_words(), words);
         // The 120 bits 0026 0032 5f5a 83c9 3efb cfff 9280 40, cut into words from the right.
         let sdhci = Bits::from_sdhci([0xff92_8040, 0xc93e_fbcf, 0x325f_5a83, 0x0000_2600]);
         assert_eq!(sdhci.0[..15], whole.0[..15]);

@@ -52,11 +52,6 @@ impl Scr {
     /// Fails for an SCR_STRUCTURE other than 1.0, and for a reserved SD_SPEC.
     pub fn parse(bytes: &[u8; 8]) -> Result<Self, RegisterError> {
         let bits = Bits(*bytes);
-        let refused = |field, value| RegisterError {
-            register: Register::Scr,
-            field,
-            value: u64::from(value),
-        };
         let structure = bits.field(63, 60);
         if structure != 0 {
             return Err(refused("SCR_STRUCTURE", structure));
@@ -85,6 +80,10 @@ impl Scr {
     }
 }
 
+fn refused(field: &'static str, value: u32) -> RegisterError {
+    RegisterError { register: Register::Scr, field, value: u64::from(value) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::example::hex;
@@ -107,18 +106,21 @@ mod tests {
 
     #[test]
     fn the_version_combines_four_fields() {
-        let version = |text: &str| Scr::parse(&hex(text)).map(|scr| scr.version);
-        assert_eq!(version("0025000000000000"), Ok(SdVersion::V1_0));
-        assert_eq!(version("0125000000000000"), Ok(SdVersion::V1_10));
-        assert_eq!(version("0235000000000000"), Ok(SdVersion::V2_00));
-        assert_eq!(version("0235800000000000"), Ok(SdVersion::V3));
-        assert_eq!(version("0235840000000000"), Ok(SdVersion::V4));
-        assert_eq!(version("0245844300000000"), Ok(SdVersion::V5));
-        assert_eq!(version("0245848700000000"), Ok(SdVersion::V6));
-        assert_eq!(version("024584c700000000"), Ok(SdVersion::V7));
-        assert_eq!(version("0245854700000000"), Ok(SdVersion::V9));
-        assert_eq!(version("0345800000000000").unwrap_err().field, "SD_SPEC");
-        assert_eq!(version("1235800000000000").unwrap_err().field, "SCR_STRUCTURE");
+        assert_eq!(version_of("0025000000000000"), Ok(SdVersion::V1_0));
+        assert_eq!(version_of("0125000000000000"), Ok(SdVersion::V1_10));
+        assert_eq!(version_of("0235000000000000"), Ok(SdVersion::V2_00));
+        assert_eq!(version_of("0235800000000000"), Ok(SdVersion::V3));
+        assert_eq!(version_of("0235840000000000"), Ok(SdVersion::V4));
+        assert_eq!(version_of("0245844300000000"), Ok(SdVersion::V5));
+        assert_eq!(version_of("0245848700000000"), Ok(SdVersion::V6));
+        assert_eq!(version_of("024584c700000000"), Ok(SdVersion::V7));
+        assert_eq!(version_of("0245854700000000"), Ok(SdVersion::V9));
+        assert_eq!(version_of("0345800000000000").unwrap_err().field, "SD_SPEC");
+        assert_eq!(version_of("1235800000000000").unwrap_err().field, "SCR_STRUCTURE");
+    }
+
+    fn version_of(text: &str) -> Result<SdVersion, RegisterError> {
+        Scr::parse(&hex(text)).map(|scr| scr.version)
     }
 
     #[test]

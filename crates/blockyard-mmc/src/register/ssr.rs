@@ -104,7 +104,8 @@ fn unit_sectors(code: u32) -> Option<u32> {
 }
 
 fn erase_timing(bits: &Bits<64>) -> Option<EraseTiming> {
-    let (units, seconds) = (bits.short(423, 408), bits.field(407, 402));
+    let units = bits.short(423, 408);
+    let seconds = bits.field(407, 402);
     // The card states no time if either of the two is zero.
     (units != 0 && seconds != 0).then(|| EraseTiming {
         units,
@@ -179,35 +180,53 @@ mod tests {
             }
             // Classes up to 5, of which 5 is unknown.
             bytes[8] %= 6;
-            // Byte n holds bits 511 - 8n to 504 - 8n.
-            let of = |high: usize, low: usize| {
-                let bit = |at: usize| u64::from(bytes[63 - at / 8] >> (at % 8) & 1);
-                (low..=high).map(|at| bit(at) << (at - low)).sum::<u64>()
-            };
             let ssr = Ssr::parse(&bytes);
-            assert_eq!(ssr.width_4, of(511, 510) == 2);
+            assert_eq!(ssr.width_4, field(&bytes, 511, 510) == 2);
             assert_eq!(ssr.speed_class, [0, 2, 4, 6, 10, 0][usize::from(bytes[8])]);
-            assert_eq!(u64::from(ssr.uhs_speed_grade), of(399, 396));
-            assert_eq!(u64::from(ssr.video_speed_class), of(391, 384));
-            assert_eq!(u64::from(ssr.app_performance_class), of(339, 336));
-            let depth = if of(335, 331) == 0 { 0 } else { of(335, 331) + 1 };
+            assert_eq!(u64::from(ssr.uhs_speed_grade), field(&bytes, 399, 396));
+            assert_eq!(u64::from(ssr.video_speed_class), field(&bytes, 391, 384));
+            assert_eq!(u64::from(ssr.app_performance_class), field(&bytes, 339, 336));
+            let depth = if field(&bytes, 335, 331) == 0 { 0 } else { field(&bytes, 335, 331) + 1 };
             assert_eq!(u64::from(ssr.queue_depth), depth);
             let flags = (ssr.cache, ssr.discard, ssr.full_erase);
-            assert_eq!(flags, (of(330, 330) == 1, of(313, 313) == 1, of(312, 312) == 1));
-            let code = if of(395, 392) != 0 { of(395, 392) } else { of(431, 428) };
+            assert_eq!(
+                flags,
+                (
+                    field(&bytes, 330, 330) == 1,
+                    field(&bytes, 313, 313) == 1,
+                    field(&bytes, 312, 312) == 1
+                )
+            );
+            let code = if field(&bytes, 395, 392) != 0 {
+                field(&bytes, 395, 392)
+            } else {
+                field(&bytes, 431, 428)
+            };
             let kib = match code {
                 0 => None,
                 1..=10 => Some(16 << (code - 1)),
                 _ => Some(1024 * [12, 16, 24, 32, 64][usize::try_from(code - 11).unwrap()]),
             };
             assert_eq!(ssr.allocation_unit_sectors.map(u64::from), kib.map(|kib| 2 * kib));
-            let (units, seconds) = (of(423, 408), of(407, 402));
-            let stated = (units != 0 && seconds != 0).then_some((units, seconds, of(401, 400)));
+            let units = field(&bytes, 423, 408);
+            let seconds = field(&bytes, 407, 402);
+            let stated =
+                (units != 0 && seconds != 0).then_some((units, seconds, field(&bytes, 401, 400)));
             let said = ssr.erase.map(|erase| {
-                let seconds = |time: Duration| time.as_ns() / 1_000_000_000;
-                (u64::from(erase.units), seconds(erase.time), seconds(erase.offset))
+                (
+                    u64::from(erase.units),
+                    erase.time.as_ns() / 1_000_000_000,
+                    erase.offset.as_ns() / 1_000_000_000,
+                )
             });
             assert_eq!(said, stated);
         }
+    }
+
+    /// Byte n holds bits 511 - 8n to 504 - 8n.
+    fn field(bytes: &[u8; 64], high: usize, low: usize) -> u64 {
+        (low..=high)
+            .map(|at| u64::from(bytes[63 - at / 8] >> (at % 8) & 1) << (at - low))
+            .sum::<u64>()
     }
 }

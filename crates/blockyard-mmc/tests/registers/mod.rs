@@ -4,7 +4,7 @@
 //! The first byte chooses the host and the probes that the card answers. The card's responses are taken from the
 //! other bytes, which repeat.
 
-use blockyard_mmc::card::{Card, CardKind};
+use blockyard_mmc::card::Card;
 use blockyard_mmc::command::status::Status;
 use blockyard_mmc::command::{Opcode, Response, ResponseKind};
 use blockyard_mmc::host::HostCapabilities;
@@ -85,7 +85,7 @@ fn ask(card: &Card, host: &HostCapabilities) {
     }
     let _ = (card.max_packed(host), card.reliable_write(host), card.queue_depth(host));
     let _ = (card.read_limit(), card.write_limit(), card.switch_limit());
-    let _ = (card.partition_switch_limit(), card.interrupt_limit(), card.hpi(), card.bkops());
+    let _ = (card.interrupt_limit(), card.hpi(), card.bkops());
     let ways = [card.discard_by(), card.zero_by()];
     for by in ways.into_iter().flatten().chain(card.secure_erase_by().into_iter().flatten()) {
         let unit = u64::from(card.erase_unit_sectors(by));
@@ -98,12 +98,5 @@ fn ask(card: &Card, host: &HostCapabilities) {
                 first >= sector && count <= sectors && count.is_multiple_of(unit)
             }));
         }
-    }
-    if let CardKind::Mmc { ext_csd: Some(ext_csd) } = &card.kind {
-        let _ =
-            (ext_csd.life_time_a(), ext_csd.life_time_b(), ext_csd.pre_eol(), ext_csd.firmware());
-        let _ = (ext_csd.super_page_sectors(), ext_csd.optimal_trim_sectors());
-        let _ = (ext_csd.optimal_read_sectors(), ext_csd.optimal_write_sectors());
-        let _ = (ext_csd.sleep_awake_time(), ext_csd.power_off_long_time());
     }
 }

@@ -155,7 +155,9 @@ impl Mapped {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
         }
         let lines = persistent.then(lines).transpose()?;
-        let (home, is_synchronous, guard) = (Home::Caller, false, Guard::none());
+        let home = Home::Caller;
+        let is_synchronous = false;
+        let guard = Guard::none();
         Ok(Self { start, len, home, writable, copying, lines, is_synchronous, guard })
     }
 

@@ -1,9 +1,9 @@
 //! The answers to an operator, one in each line.
 
 use crate::disk::Disk;
-use crate::overview::{Overview, Visitor};
-use crate::roster::Listed;
-use crate::traffic::Traffic;
+use crate::disk::roster::Listed;
+use crate::observation::overview::{ClientView, Overview};
+use crate::observation::traffic::Traffic;
 use blockyard_btt::Health;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -167,7 +167,7 @@ impl From<Result<Value, String>> for Answer {
 
 impl Answer {
     /// Returns the answer as a line.
-    pub(super) fn line(&self) -> Vec<u8> {
+    pub(super) fn to_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).expect("an answer whose keys are words");
         line.push(b'\n');
         line
@@ -182,33 +182,17 @@ impl Listing {
         now: &[Overview],
         passed: Duration,
     ) -> Self {
-        let (old, new) = (traffic_of(before), traffic_of(now));
+        let old = traffic_of(before);
+        let new = traffic_of(now);
         let exports = listed.iter().map(|Listed { number, disk, .. }| {
-            let of = |all: &BTreeMap<usize, Traffic>| all.get(number).copied().unwrap_or_default();
-            export(disk, &of(&old), &of(&new), passed)
+            let [old, new] = [&old, &new].map(|all| all.get(number).copied().unwrap_or_default());
+            describe_export(disk, &old, &new, passed)
         });
-        let visitors = |lanes: &'_ [Overview]| -> BTreeMap<u64, Visitor> {
-            let all = lanes.iter().flat_map(|lane| &lane.clients);
-            all.map(|visitor| (visitor.id, visitor.clone())).collect()
-        };
-        let name_of = |number: usize| {
-            let mut listed = listed.iter();
-            listed.find(|it| it.number == number).map(|it| it.disk.name.clone())
-        };
-        let known = visitors(before);
-        let clients = visitors(now).into_values().map(|visitor| {
+        let known = clients_of(before);
+        let clients = clients_of(now).into_values().map(|view| {
             // A client that came since then had sent nothing.
-            let requests = known.get(&visitor.id).map_or(0, |known| known.requests);
-            Client {
-                id: visitor.id,
-                export: visitor.disk.and_then(name_of),
-                tls: visitor.tls.map(str::to_owned),
-                connected_s: visitor.age.as_ns() / 1_000_000_000,
-                in_flight: visitor.in_flight,
-                requests: visitor.requests,
-                requests_per_s: per_second(requests, visitor.requests, passed),
-                peer: visitor.peer,
-            }
+            let requests = known.get(&view.id).map_or(0, |known| known.requests);
+            describe_client(view, requests, listed, passed)
         });
         Self {
             measured_ms: u64::try_from(passed.as_millis()).unwrap_or(u64::MAX),
@@ -218,8 +202,34 @@ impl Listing {
     }
 }
 
+/// Returns the clients of all lanes, by their numbers.
+fn clients_of(lanes: &[Overview]) -> BTreeMap<u64, ClientView> {
+    let all = lanes.iter().flat_map(|lane| &lane.clients);
+    all.map(|view| (view.id, view.clone())).collect()
+}
+
+/// Returns what an operator learns of the client in `view`, which had sent `requests_before` some time before.
+fn describe_client(
+    view: ClientView,
+    requests_before: u64,
+    listed: &[Listed],
+    passed: Duration,
+) -> Client {
+    let export = listed.iter().find(|it| Some(it.number) == view.disk);
+    Client {
+        id: view.id,
+        export: export.map(|it| it.disk.name.clone()),
+        tls: view.tls.map(str::to_owned),
+        connected_s: view.age.as_ns() / 1_000_000_000,
+        in_flight: view.in_flight,
+        requests: view.requests,
+        requests_per_s: per_second(requests_before, view.requests, passed),
+        peer: view.peer,
+    }
+}
+
 /// Returns what an operator learns of `disk`, whose traffic was `old` some time before.
-fn export(disk: &Disk, old: &Traffic, new: &Traffic, passed: Duration) -> Export {
+fn describe_export(disk: &Disk, old: &Traffic, new: &Traffic, passed: Duration) -> Export {
     Export {
         name: disk.name.clone(),
         kind: disk.kind().to_owned(),
@@ -233,7 +243,7 @@ fn export(disk: &Disk, old: &Traffic, new: &Traffic, passed: Duration) -> Export
             writes_per_s: per_second(old.writes, new.writes, passed),
             written_bytes_per_s: per_second(old.written_bytes, new.written_bytes, passed),
         },
-        failed_requests: disk.damage.failed(),
+        failed_requests: disk.damage.failed_requests(),
         damage: disk.damage.harm().map(|harm| harm.to_string()),
         flush_failed: disk.damage.has_failed_flush(),
         btt: disk.btt_health().map(BttHealth::from),

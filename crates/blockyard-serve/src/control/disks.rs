@@ -13,12 +13,12 @@
 
 use super::answer::Changed;
 use super::{Control, silent_lane};
-use crate::descriptors;
+use crate::clients::descriptors;
+use crate::disk::roster::Listed;
 use crate::disk::{Disk, DiskConfig, Source};
 use crate::door::nbd;
-use crate::entrance::{Message, ask_for};
-use crate::roster::Listed;
-use crate::words::{counted, error_words};
+use crate::lane::entrance::{Message, ask_within};
+use blockyard_std::parts::words::{counted, error_words};
 use blockyard_wire::nbd::ExportError;
 use core::fmt;
 use serde_json::{Map, Value};
@@ -55,7 +55,7 @@ impl fmt::Debug for DiskReader {
 
 impl Control {
     /// Adds the export of `disk`.
-    pub(super) fn add(&self, disk: &Map<String, Value>) -> Result<Changed, String> {
+    pub(super) fn add_export(&self, disk: &Map<String, Value>) -> Result<Changed, String> {
         let Some(DiskReader(read)) = &self.read_disk else {
             return Err("this server adds no exports".to_owned());
         };
@@ -68,22 +68,23 @@ impl Control {
         let changed = config.name.clone();
         let _change = self.roster.change(&changed);
         let number = self.roster.take_number().ok_or_else(|| ExportError::TooMany.to_string())?;
-        let opened = self.open(config, number).inspect_err(|_| self.roster.give_back(number))?;
-        self.hand_over(&opened)?;
+        let opened =
+            self.open_disk(config, number).inspect_err(|_| self.roster.give_back(number))?;
+        self.add_to_lanes(&opened)?;
         self.roster.put(opened);
         Ok(Changed { changed })
     }
 
     /// Removes the export called `name`, after the end of its clients, if there are any and `force` allows that.
-    pub(super) fn remove(&self, name: &str, force: bool) -> Result<Changed, String> {
+    pub(super) fn remove_export(&self, name: &str, force: bool) -> Result<Changed, String> {
         let _change = self.roster.change(name);
-        let listed = self.find(name)?;
-        self.close(&listed, force)?;
+        let listed = self.find_export(name)?;
+        self.close_gate(&listed, force)?;
         self.roster.remove(listed.number);
-        self.tell_waiting();
-        let ended = self.give_up(&listed);
+        self.notify_waiting_clients();
+        let ended = self.release_disk(&listed);
         // A silent lane may still know the number.
-        if !matches!(ended, Err(GivingUp::Silent(_))) {
+        if !matches!(ended, Err(ReleaseError::Silent(_))) {
             self.roster.give_back(listed.number);
         }
         ended.map_err(|error| format!("export {name:?} was removed, but {error}"))?;
@@ -92,28 +93,33 @@ impl Control {
 
     /// Gives the export called `name` another size, after the end of its clients, if there are any and `force` allows
     /// that.
-    pub(super) fn resize(&self, name: &str, bytes: u64, force: bool) -> Result<Changed, String> {
+    pub(super) fn resize_export(
+        &self,
+        name: &str,
+        bytes: u64,
+        force: bool,
+    ) -> Result<Changed, String> {
         let _change = self.roster.change(name);
-        let old = self.find(name)?;
+        let old = self.find_export(name)?;
         let config = resized(&old, bytes)?;
         // [change-is-whole]: first everything that can be refused.
         let new = self.in_place_of(&old, bytes, config)?;
         let others = self.roster.all();
         let others = others.iter().filter(|other| other.number != old.number);
         check_together(others.chain([&new]))?;
-        self.close(&old, force)?;
-        let swapped = self.swap(&old, new);
-        self.tell_waiting();
+        self.close_gate(&old, force)?;
+        let swapped = self.swap_disk(&old, new);
+        self.notify_waiting_clients();
         swapped?;
         Ok(Changed { changed: name.to_owned() })
     }
 
-    pub(super) fn find(&self, name: &str) -> Result<Listed, String> {
+    pub(super) fn find_export(&self, name: &str) -> Result<Listed, String> {
         self.roster.find(name).ok_or_else(|| format!("there is no export {name:?}"))
     }
 
     /// Opens a disk, and checks that its export goes with the others.
-    fn open(&self, config: DiskConfig, number: usize) -> Result<Listed, String> {
+    fn open_disk(&self, config: DiskConfig, number: usize) -> Result<Listed, String> {
         if self.roster.find(&config.name).is_some() {
             return Err(format!("there is already an export {:?}", config.name));
         }
@@ -132,10 +138,11 @@ impl Control {
     }
 
     /// Hands a disk to the lanes.
-    fn hand_over(&self, listed: &Listed) -> Result<(), String> {
+    fn add_to_lanes(&self, listed: &Listed) -> Result<(), String> {
         let Listed { number, disk, .. } = listed;
-        let add = |answer| Message::Add(*number, Arc::clone(disk), answer);
-        let added = ask_for(ADDING, &self.entrances, add);
+        let added = ask_within(ADDING, &self.entrances, |answer| {
+            Message::Add(*number, Arc::clone(disk), answer)
+        });
         added.map(drop).map_err(|lane| {
             // Lanes that have the disk give it up again.
             for entrance in &self.entrances {
@@ -146,7 +153,7 @@ impl Control {
     }
 
     /// Closes the gate of a disk, unless it has clients and there is no `force` ([gate-decides-once]).
-    fn close(&self, listed: &Listed, force: bool) -> Result<(), String> {
+    fn close_gate(&self, listed: &Listed, force: bool) -> Result<(), String> {
         listed.disk.gate.close(force).map_err(|clients| {
             let name = &listed.disk.name;
             format!("export {name:?} has {}", counted(clients, "client"))
@@ -154,58 +161,71 @@ impl Control {
     }
 
     /// Has the lanes serve `new` in place of `old`, whose gate is closed. If that fails, they serve a disk like `old`.
-    fn swap(&self, old: &Listed, new: Listed) -> Result<(), String> {
-        let cause = |error: io::Error| match &old.config.source {
-            Source::File { path, .. } => format!("{}: {}", path.display(), error_words(&error)),
-            _ => error_words(&error),
-        };
+    fn swap_disk(&self, old: &Listed, new: Listed) -> Result<(), String> {
         // [change-is-whole]: no client has ended yet.
         if let Err(error) = new.disk.grow() {
             old.disk.gate.open();
-            return Err(cause(error));
+            return Err(cause_of(old, &error));
         }
-        let name = &old.disk.name;
-        let gone = |why: String| {
-            self.roster.remove(old.number);
-            format!("export {name:?} was removed: {why}")
-        };
-        let swapped = match self.give_up(old) {
-            Err(GivingUp::Silent(lane)) => return Err(gone(GivingUp::Silent(lane).to_string())),
+        let swapped = match self.release_disk(old) {
+            Err(ReleaseError::Silent(lane)) => {
+                return Err(self.drop_export(old, &ReleaseError::Silent(lane).to_string()));
+            }
             // Its lost writes are not forgotten: the same file is served again, and later flushes fail too.
-            Err(GivingUp::Flush(error)) => Err(error.to_string()),
-            Ok(()) => new.disk.take_over(&old.disk).map_err(cause),
+            Err(ReleaseError::Flush(error)) => Err(error.to_string()),
+            Ok(()) => new.disk.take_over(&old.disk).map_err(|error| cause_of(old, &error)),
         };
         let (served, answer) = match swapped {
             Ok(()) => (new, Ok(())),
             Err(why) => {
                 let config = (*old.config).clone();
-                let again = self.in_place_of(old, old.disk.size_bytes, config).map_err(gone)?;
-                again.disk.take_over(&old.disk).map_err(|error| gone(cause(error)))?;
+                let again = self
+                    .in_place_of(old, old.disk.size_bytes, config)
+                    .map_err(|why| self.drop_export(old, &why))?;
+                again
+                    .disk
+                    .take_over(&old.disk)
+                    .map_err(|error| self.drop_export(old, &cause_of(old, &error)))?;
                 (again, Err(why))
             }
         };
         // No client enters a lane's new disk with the size that the list still has.
         served.disk.gate.close(true).expect("a gate that is closed by force");
-        self.hand_over(&served).map_err(gone)?;
+        self.add_to_lanes(&served).map_err(|why| self.drop_export(old, &why))?;
         self.roster.replace(served.clone());
         served.disk.gate.open();
         answer
     }
 
+    /// Takes an export whose disk cannot be served any more off the list. Returns the message about it.
+    fn drop_export(&self, listed: &Listed, why: &str) -> String {
+        self.roster.remove(listed.number);
+        format!("export {:?} was removed: {why}", listed.disk.name)
+    }
+
     /// Tells the lanes that a closed gate is open again, or that its export is gone.
-    fn tell_waiting(&self) {
+    fn notify_waiting_clients(&self) {
         for entrance in &self.entrances {
             entrance.send(Message::ChooseAgain);
         }
     }
 
     /// Has the lanes end the clients of a disk, flush it, and forget it.
-    fn give_up(&self, listed: &Listed) -> Result<(), GivingUp> {
-        let remove = |answer| Message::Remove(listed.number, answer);
+    fn release_disk(&self, listed: &Listed) -> Result<(), ReleaseError> {
         // [removal-is-bounded]
-        let ended = ask_for(self.patience * 2 + LAST_FLUSH, &self.entrances, remove);
-        let ended = ended.map_err(GivingUp::Silent)?;
-        ended.into_iter().collect::<io::Result<()>>().map_err(GivingUp::Flush)
+        let ended = ask_within(self.patience * 2 + LAST_FLUSH, &self.entrances, |answer| {
+            Message::Remove(listed.number, answer)
+        });
+        let ended = ended.map_err(ReleaseError::Silent)?;
+        ended.into_iter().collect::<io::Result<()>>().map_err(ReleaseError::Flush)
+    }
+}
+
+/// Returns the message about an error with the file of a disk.
+fn cause_of(listed: &Listed, error: &io::Error) -> String {
+    match &listed.config.source {
+        Source::File { path, .. } => format!("{}: {}", path.display(), error_words(error)),
+        _ => error_words(error),
     }
 }
 
@@ -215,15 +235,15 @@ fn check_together<'a>(listed: impl Iterator<Item = &'a Listed>) -> Result<(), St
     nbd::exports(&listed).map(drop).map_err(|error| error.to_string())
 }
 
-/// The reason why a disk was not given up in good order.
-enum GivingUp {
+/// The reason why the lanes did not release a disk in good order.
+enum ReleaseError {
     /// This lane has ended, or has not given up the disk in time.
     Silent(usize),
     /// The last flush failed.
     Flush(io::Error),
 }
 
-impl fmt::Display for GivingUp {
+impl fmt::Display for ReleaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Silent(lane) => write!(f, "lane {lane} did not let go of it in time"),

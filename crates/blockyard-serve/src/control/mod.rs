@@ -16,14 +16,13 @@ pub use answer::{
 pub use disks::DiskReader;
 pub use request::{LINE_BYTES_MAX, Refusal, Request};
 
-use crate::callers::{Caller, Callers, Terms};
+use crate::clients::callers::{Caller, Callers, Terms};
+use crate::clients::listen::Listener;
 use crate::disk::Change;
-use crate::door::nbd;
-use crate::entrance::{Entrance, Message, ask};
-use crate::event::Event;
-use crate::listen::Listener;
-use crate::overview::Overview;
-use crate::roster::Roster;
+use crate::disk::roster::Roster;
+use crate::lane::entrance::{Entrance, Message, ask_lanes};
+use crate::observation::event::Event;
+use crate::observation::overview::Overview;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::fault::FaultRule;
 use blockyard::layer::rate as layer;
@@ -62,7 +61,7 @@ pub type ReadFaults = fn(&str) -> Result<Vec<FaultRule>, String>;
 
 /// The controls of a server. See the [module](self).
 pub(crate) struct Control {
-    pub(crate) entrances: Vec<Entrance<nbd::Arrival>>,
+    pub(crate) entrances: Vec<Entrance>,
     pub(crate) roster: Arc<Roster>,
     /// The bells of the lanes, and the channel for events: added disks need them.
     pub(crate) bells: Vec<Arc<OwnedFd>>,
@@ -81,13 +80,13 @@ impl Control {
     pub(crate) fn run(&self, listener: Listener) {
         let callers = Callers::new(listener, Arc::clone(&self.stop), Terms::CONTROL);
         // After an error, the operator has hung up or is hung up on.
-        callers.serve(|caller| drop(self.converse(caller)));
+        callers.serve(|caller| drop(self.serve_caller(caller)));
     }
 
-    fn converse(&self, caller: &Caller) -> io::Result<()> {
+    fn serve_caller(&self, caller: &Caller) -> io::Result<()> {
         let mut received = Vec::new();
         loop {
-            let (request, is_last) = match receive(caller, &mut received)? {
+            let (request, is_last) = match receive_request(caller, &mut received)? {
                 Some(request) => (request, false),
                 None if received.is_empty() => return Ok(()),
                 None => (Err(Refusal::Unfinished), true),
@@ -97,7 +96,7 @@ impl Control {
                 Ok(request) => self.answer(request),
                 Err(refusal) => Err(refusal.to_string()),
             };
-            caller.send(&Answer::from(answer).line(), Instant::now() + ANSWER_TIMEOUT)?;
+            caller.send(&Answer::from(answer).to_line(), Instant::now() + ANSWER_TIMEOUT)?;
             if is_last {
                 return Ok(());
             }
@@ -106,54 +105,55 @@ impl Control {
 
     fn answer(&self, request: Request) -> Result<Value, String> {
         match request {
-            Request::List {} => self.list().map(value),
-            Request::Disconnect { client } => self.disconnect(client).map(value),
+            Request::List {} => self.build_listing().map(to_value),
+            Request::Disconnect { client } => self.disconnect_client(client).map(to_value),
             Request::Rate { export, bytes_per_s, requests_per_s, burst_ms } => {
                 let change = Change::Rates(layer::Rates {
                     bytes_per_s: bytes_per_s.map(NonZeroU64::get),
                     requests_per_s: requests_per_s.map(NonZeroU64::get),
                     burst: time::Duration::from_ms(burst_ms.into()),
                 });
-                self.change(export, change, "rate").map(value)
+                self.change_layer(export, change, "rate").map(to_value)
             }
             Request::Delay { min_us, max_us, .. } if min_us > max_us => {
                 Err("the shortest delay is longer than the longest".to_owned())
             }
             Request::Delay { export, min_us, max_us } => {
-                let us = |us: u32| time::Duration::from_us(us.into());
-                let extra = Extra { min: us(min_us), max: us(max_us), op: None };
-                self.change(export, Change::Delay(extra), "delay").map(value)
+                let [min, max] = [min_us, max_us].map(|us| time::Duration::from_us(us.into()));
+                let extra = Extra { min, max, op: None };
+                self.change_layer(export, Change::Delay(extra), "delay").map(to_value)
             }
-            Request::Fault { export, rules } => self.set_faults(export, &rules).map(value),
-            Request::Add { disk } => self.add(&disk).map(value),
-            Request::Remove { export, force } => self.remove(&export, force).map(value),
+            Request::Fault { export, rules } => self.set_faults(export, &rules).map(to_value),
+            Request::Add { disk } => self.add_export(&disk).map(to_value),
+            Request::Remove { export, force } => self.remove_export(&export, force).map(to_value),
             Request::Resize { export, size_bytes, force } => {
-                self.resize(&export, size_bytes, force).map(value)
+                self.resize_export(&export, size_bytes, force).map(to_value)
             }
             Request::Drain {} => {
                 let in_flight = in_flight(&self.overviews()?);
                 self.drain.send(()).map_err(|_| "the server does not listen to this command")?;
-                Ok(value(Draining { in_flight }))
+                Ok(to_value(Draining { in_flight }))
             }
         }
     }
 
     fn set_faults(&self, export: String, text: &str) -> Result<Struck, String> {
         let rules = (self.read_faults)(text)?;
-        if let Some((rule, why)) = self.find(&export)?.disk.impossible_fault(&rules) {
+        if let Some((rule, why)) = self.find_export(&export)?.disk.impossible_fault(&rules) {
             return Err(format!("fault rule {rule:?} cannot strike export {export:?}: {why}"));
         }
         let names = rules.iter().map(|rule| rule.name.clone()).collect();
-        let Changed { changed } = self.change(export, Change::Faults(rules), "fault")?;
+        let Changed { changed } = self.change_layer(export, Change::Faults(rules), "fault")?;
         Ok(Struck { changed, rules: names })
     }
 
     /// Makes `change` to the export called `name`, which needs the layer called `layer`.
-    fn change(&self, name: String, change: Change, layer: &str) -> Result<Changed, String> {
+    fn change_layer(&self, name: String, change: Change, layer: &str) -> Result<Changed, String> {
         let _change = self.roster.change(&name);
-        let disk = self.find(&name)?.number;
-        let ask_lane = |answer| Message::Change(disk, change.clone(), answer);
-        if !ask(&self.entrances, ask_lane).map_err(silent_lane)?.contains(&true) {
+        let disk = self.find_export(&name)?.number;
+        let found =
+            ask_lanes(&self.entrances, |answer| Message::Change(disk, change.clone(), answer));
+        if !found.map_err(silent_lane)?.contains(&true) {
             return Err(format!("export {name:?} was started without --{layer}"));
         }
         self.roster.change_config(disk, |config| config.layers.keep(change));
@@ -161,11 +161,11 @@ impl Control {
     }
 
     fn overviews(&self) -> Result<Vec<Overview>, String> {
-        ask(&self.entrances, Message::Overview).map_err(silent_lane)
+        ask_lanes(&self.entrances, Message::Overview).map_err(silent_lane)
     }
 
     /// Looks at the lanes twice, and returns what they say with the rates in between.
-    fn list(&self) -> Result<Listing, String> {
+    fn build_listing(&self) -> Result<Listing, String> {
         let before = self.overviews()?;
         let start = Instant::now();
         // The bell ends the wait early.
@@ -174,10 +174,9 @@ impl Control {
         Ok(Listing::new(&self.roster.all(), &before, &now, start.elapsed()))
     }
 
-    fn disconnect(&self, client: u64) -> Result<Disconnected, String> {
-        let ask_lane = |answer| Message::Disconnect(client, answer);
-        let found = ask(&self.entrances, ask_lane).map_err(silent_lane)?;
-        match found.contains(&true) {
+    fn disconnect_client(&self, client: u64) -> Result<Disconnected, String> {
+        let found = ask_lanes(&self.entrances, |answer| Message::Disconnect(client, answer));
+        match found.map_err(silent_lane)?.contains(&true) {
             true => Ok(Disconnected { disconnected: client }),
             false => Err(format!("no client has the number {client}")),
         }
@@ -192,7 +191,7 @@ fn silent_lane(lane: usize) -> String {
     format!("lane {lane} does not answer")
 }
 
-fn value(answer: impl serde::Serialize) -> Value {
+fn to_value(answer: impl serde::Serialize) -> Value {
     serde_json::to_value(answer).expect("an answer whose keys are words")
 }
 
@@ -201,7 +200,7 @@ fn value(answer: impl serde::Serialize) -> Value {
 /// # Errors
 ///
 /// The line does not arrive in time, or the connection fails.
-fn receive(
+fn receive_request(
     caller: &Caller,
     received: &mut Vec<u8>,
 ) -> io::Result<Option<Result<Request, Refusal>>> {

@@ -79,7 +79,7 @@ pub enum Request {
     Drain {},
 }
 
-/// Why a line is no [`Request`].
+/// The reason why a line is no [`Request`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The line has more than [`LINE_BYTES_MAX`] bytes.
@@ -130,9 +130,12 @@ mod tests {
         request.expect_err("line that is no request").to_string()
     }
 
+    fn read(line: &[u8]) -> Result<Request, Refusal> {
+        Request::read(line).expect("line that is complete").1
+    }
+
     #[test]
     fn a_request_is_an_object_with_a_known_command_and_its_fields() {
-        let read = |line: &[u8]| Request::read(line).expect("line that is complete").1;
         assert_eq!(read(b"{\"command\":\"list\"}\n"), Ok(Request::List {}));
         assert_eq!(
             read(b" {\"client\": 7, \"command\": \"disconnect\"} \r\n"),

@@ -6,7 +6,7 @@
 //!   succeeds, which never happens for a file ([failed-flush-stays-failed]). The log gets a line at each change, and not for each
 //!   flush.
 
-use crate::event::{DiskEvent, Event, Harm};
+use crate::observation::event::{DiskEvent, Event, Harm};
 use blockyard_std::parts::device::file::Damaged;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -41,23 +41,23 @@ impl Damage {
 
     /// Counts a request that failed because of `harm`. The first report that finds room in the log is the only one.
     #[cold]
-    pub(in crate::disk) fn note(&self, harm: Harm) {
+    pub(in crate::disk) fn note_failure(&self, harm: Harm) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         *self.harm.lock().unwrap_or_else(PoisonError::into_inner) = Some(harm);
         if !self.is_reported.swap(true, Ordering::Relaxed) {
             // A lane never waits for the log: the next failure tries again.
-            self.is_reported.store(self.tell(harm), Ordering::Relaxed);
+            self.is_reported.store(self.report(harm), Ordering::Relaxed);
         }
     }
 
     /// Takes note that a flush has ended, and whether it `failed` ([failed-flush-is-told]).
-    pub(crate) fn flushed(&self, failed: bool) {
+    pub(crate) fn note_flush(&self, failed: bool) {
         self.has_failed_flush.store(failed, Ordering::Relaxed);
         if self.is_flush_reported.swap(failed, Ordering::Relaxed) == failed {
             return;
         }
         let harm = if failed { Harm::FlushFailed } else { Harm::FlushSucceeded };
-        if !self.tell(harm) {
+        if !self.report(harm) {
             self.is_flush_reported.store(!failed, Ordering::Relaxed); // the next flush tries again
         }
     }
@@ -67,10 +67,10 @@ impl Damage {
         self.has_failed_flush.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the log, if there is one, has taken a report of `harm`.
-    fn tell(&self, harm: Harm) -> bool {
-        let event = || Event::Disk(DiskEvent { disk: self.disk.clone(), harm });
-        self.events.as_ref().is_none_or(|events| events.try_send(event()).is_ok())
+    /// Reports `harm` to the log. Returns whether the log, if there is one, has taken it.
+    fn report(&self, harm: Harm) -> bool {
+        let Some(events) = &self.events else { return true };
+        events.try_send(Event::Disk(DiskEvent { disk: self.disk.clone(), harm })).is_ok()
     }
 
     /// Returns the damage that was found last, if any.
@@ -78,17 +78,17 @@ impl Damage {
         *self.harm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn failed(&self) -> u64 {
+    pub(crate) fn failed_requests(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 }
 
 impl Damaged for Damage {
     fn cut_short(&self, disk_bytes: u64, file_bytes: u64) {
-        self.note(Harm::CutShort { disk_bytes, file_bytes });
+        self.note_failure(Harm::CutShort { disk_bytes, file_bytes });
     }
 
     fn flush_failed(&self) {
-        self.flushed(true);
+        self.note_flush(true);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Gate {
     clients_max: usize,
 }
 
-/// What a client meets at the gate.
+/// The state of the gate as a client meets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// It is inside.
@@ -39,8 +39,10 @@ impl Gate {
 
     /// Lets one more client in, if the gate is open and there is room.
     pub(crate) fn enter(&self) -> Entry {
-        let more = |clients| (clients < self.clients_max).then_some(clients + 1);
-        match self.clients.fetch_update(Ordering::AcqRel, Ordering::Acquire, more) {
+        // A closed gate counts as more clients than any limit, so it lets nobody in either.
+        match self.clients.fetch_update(Ordering::AcqRel, Ordering::Acquire, |clients| {
+            (clients < self.clients_max).then_some(clients + 1)
+        }) {
             Ok(_) => Entry::Entered,
             Err(clients) if clients & CLOSED != 0 => Entry::Closed,
             Err(_) => Entry::Full,
@@ -58,8 +60,10 @@ impl Gate {
     ///
     /// Returns the number of clients inside. The gate is still open.
     pub(crate) fn close(&self, force: bool) -> Result<(), usize> {
-        let closed = |clients| (clients == 0 || force).then_some(clients | CLOSED);
-        self.clients.fetch_update(Ordering::AcqRel, Ordering::Acquire, closed).map(drop)
+        let closed = self.clients.fetch_update(Ordering::AcqRel, Ordering::Acquire, |clients| {
+            (clients == 0 || force).then_some(clients | CLOSED)
+        });
+        closed.map(drop)
     }
 
     /// Opens the gate again. The clients that wait in front of it must be told.

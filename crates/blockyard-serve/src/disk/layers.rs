@@ -8,7 +8,6 @@
 
 use super::Medium;
 use super::live::{Behaviour, Live, Timing};
-use crate::clock;
 use blockyard::bio::Op;
 use blockyard::layer::delay::{Delayed, Extra};
 use blockyard::layer::fault::{Action, FaultRule, Faulty};
@@ -17,6 +16,7 @@ use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::tag::TagSetConfig;
 use blockyard::unit::QueueId;
+use blockyard_std::parts::clock;
 use core::ops::Range;
 use std::sync::Arc;
 
@@ -74,14 +74,21 @@ fn is_about(rule: &FaultRule, op: Op) -> bool {
         && (op != Op::Flush || rule.when.sectors.is_none()) // a flush has no sectors
 }
 
+/// Returns whether clients of a disk with `limits` send requests of `op`.
+fn is_sent(op: Op, limits: &Limits, read_only: bool) -> bool {
+    match op {
+        Op::Read | Op::Flush => true,
+        op => !read_only && limits.max_sectors_of(op) > 0,
+    }
+}
+
 /// Returns the name of the first of `rules` that cannot fire on a disk with `limits` or cannot be obeyed, and the reason.
 pub(super) fn impossible_fault<'a>(
     rules: &'a [FaultRule],
     limits: &Limits,
     read_only: bool,
 ) -> Option<(&'a str, &'static str)> {
-    let refused = |rule: &'_ FaultRule| impossible(rule, limits, read_only);
-    rules.iter().find_map(|rule| Some((rule.name.as_str(), refused(rule)?)))
+    rules.iter().find_map(|rule| Some((rule.name.as_str(), impossible(rule, limits, read_only)?)))
 }
 
 /// Returns the reason why `rule` cannot fire on a disk with `limits` or cannot be obeyed, if there is one.
@@ -91,11 +98,7 @@ fn impossible(rule: &FaultRule, limits: &Limits, read_only: bool) -> Option<&'st
             "torn and misdirected writes are for simulations; a disk that is served can lose a write or fail it",
         );
     }
-    let is_sent = |op: &Op| match op {
-        Op::Read | Op::Flush => true,
-        op => !read_only && limits.max_sectors_of(*op) > 0,
-    };
-    if !SENT.iter().filter(|op| is_sent(op)).any(|op| is_about(rule, *op)) {
+    if !SENT.iter().any(|op| is_sent(*op, limits, read_only) && is_about(rule, *op)) {
         return Some("no request of a client to this disk can match its op");
     }
     if rule

@@ -447,7 +447,8 @@ mod tests {
         }
 
         fn device(&self) -> Box<dyn Device> {
-            let (hour, draws) = (Duration::from_secs(3600), Prng::new(1));
+            let hour = Duration::from_secs(3600);
+            let draws = Prng::new(1);
             let below = NullDevice::new(1, 4);
             Box::new(Delayed::new(below, Extra::fixed(hour), draws, &TagSetConfig::single(4)))
         }

@@ -12,6 +12,7 @@ mod layers;
 mod live;
 mod null;
 mod open;
+pub(crate) mod roster;
 
 pub(crate) use blockyard_std::parts::device::file::Outbox;
 pub(crate) use damage::Damage;
@@ -22,9 +23,7 @@ pub(crate) use layers::Change;
 pub use layers::Layers;
 pub use live::{Behaviour, LATE, Lateness, Timing};
 
-use crate::admission::Admission;
-use crate::job::{Jobs, Place, SECTOR, Transfer};
-use crate::map::{Map, Pages};
+use crate::clients::admission::Admission;
 use blockyard::driver::{Device, Driver};
 use blockyard::layer::delay::Delayed;
 use blockyard::layer::fault::{FaultRule, Faulty};
@@ -41,6 +40,8 @@ use blockyard_std::parts::device::limited::{Limited, SharedDepth};
 pub(crate) use blockyard_std::parts::device::memory::Memory;
 use blockyard_std::parts::device::memory::MemoryDevice;
 use blockyard_std::parts::device::{self, FILE_REQUEST_SECTORS, MEMORY_REQUEST_SECTORS};
+use blockyard_std::parts::job::{Jobs, Place, SECTOR, Transfer};
+use blockyard_std::parts::map::{Map, Pages};
 use blockyard_std::parts::shape::Shape;
 use btt::{BttDevice, Table};
 use core::ops::Range;
@@ -208,8 +209,13 @@ impl Disk {
                 Medium::Btt(Box::new(BttDevice::new(Arc::clone(table), Rc::clone(jobs))))
             }
             Kept::File(file, shared) => {
-                let (file, jobs, outbox) = (Arc::clone(file), Rc::clone(jobs), Rc::clone(outbox));
-                let device = FileDevice::new(file, lane, jobs, outbox, self.depth);
+                let device = FileDevice::new(
+                    Arc::clone(file),
+                    lane,
+                    Rc::clone(jobs),
+                    Rc::clone(outbox),
+                    self.depth,
+                );
                 // A model above grants its own budget.
                 let has_budget =
                     self.policies.dispatch == Dispatch::Budget && self.layers.model.is_none();
@@ -300,7 +306,7 @@ impl Disk {
 
     /// Returns the place of the byte at `offset` in the disk's own memory, if a payload may be received there before
     /// its write is submitted: no layer may refuse the write.
-    pub(crate) fn home(&self, offset: u64) -> Option<(Arc<Map>, usize)> {
+    pub(crate) fn place_in_memory(&self, offset: u64) -> Option<(Arc<Map>, usize)> {
         let Kept::Memory(memory) = &self.kept else { return None };
         if !self.layers.is_empty() {
             return None;
@@ -309,9 +315,9 @@ impl Disk {
         Some((Arc::clone(&memory.map), start))
     }
 
-    /// Marks a range as data. Part of a payload may have been received [in place](Self::home), and no write will
+    /// Marks a range as data. Part of a payload may have been received [in place](Self::place_in_memory), and no write will
     /// follow.
-    pub(crate) fn touched(&self, offset: u64, len: u64) {
+    pub(crate) fn mark_written(&self, offset: u64, len: u64) {
         if let Kept::Memory(memory) = &self.kept {
             memory.extents.written(offset..offset + len);
         }
@@ -366,13 +372,13 @@ pub(crate) enum Data<'a> {
 
 impl Medium {
     /// Changes the layer that `change` is about. Returns whether there is one.
-    pub(crate) fn change(&mut self, change: &Change, now: Instant) -> bool {
+    pub(crate) fn change_layer(&mut self, change: &Change, now: Instant) -> bool {
         match (self, change) {
             (Self::Rated(limited), Change::Rates(rates)) => limited.set_rates(*rates, now),
             (Self::Delayed(delayed), Change::Delay(extra)) => delayed.set_extra(*extra, now),
             (Self::Faulty(faulty), Change::Faults(rules)) => faulty.set_rules(rules.clone(), now),
-            (Self::Faulty(faulty), _) => return faulty.below.change(change, now),
-            (Self::Rated(limited), _) => return limited.below.change(change, now),
+            (Self::Faulty(faulty), _) => return faulty.below.change_layer(change, now),
+            (Self::Rated(limited), _) => return limited.below.change_layer(change, now),
             _ => return false,
         }
         true
@@ -399,7 +405,7 @@ impl Medium {
         }
     }
 
-    pub(crate) fn tell_faults(&self, counts: &FaultCounts) {
+    pub(crate) fn report_faults(&self, counts: &FaultCounts) {
         if let Self::Faulty(faulty) = self {
             counts.set(faulty.counts());
         }

@@ -4,9 +4,7 @@ use super::btt::{Table, Wanted};
 use super::error::OpenError;
 use super::live::Timing;
 use super::{Damage, Disk, DiskConfig, FaultCounts, Gate, Kept, NULL_READ_BYTES_MAX, Source};
-use crate::event::Event;
-use crate::job::SECTOR;
-use crate::map::Map;
+use crate::observation::event::Event;
 use blockyard::policy::ElevatorKind;
 use blockyard_std::OpenError as StoreError;
 use blockyard_std::parts::depth::{DEPTH_BYTES_MAX, Depth, SHARING_LANES_MAX};
@@ -14,6 +12,8 @@ use blockyard_std::parts::device::How;
 use blockyard_std::parts::device::file::File;
 use blockyard_std::parts::device::limited::SharedDepth;
 use blockyard_std::parts::device::memory::Memory;
+use blockyard_std::parts::job::SECTOR;
+use blockyard_std::parts::map::Map;
 use blockyard_std::parts::shape::check_policies;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -41,12 +41,16 @@ impl Disk {
         let mut is_written_elsewhere = false;
         let damage = Arc::new(Damage::new(&config.name, events));
         let (size_bytes, kept) = match &config.source {
-            Source::Memory { bytes, huge_pages } => (*bytes, memory(*bytes, *huge_pages)?),
-            Source::Null { bytes } => (*bytes, null(*bytes)?),
+            Source::Memory { bytes, huge_pages } => (*bytes, open_memory(*bytes, *huge_pages)?),
+            Source::Null { bytes } => (*bytes, open_null(*bytes)?),
             Source::Btt { path, durability, container, force } => {
-                let (durability, container, force) = (*durability, *container, *force);
-                let read_only = config.read_only;
-                let wanted = Wanted { durability, container, read_only, force, lanes };
+                let wanted = Wanted {
+                    durability: *durability,
+                    container: *container,
+                    read_only: config.read_only,
+                    force: *force,
+                    lanes,
+                };
                 let table = Table::open(path, wanted, &damage)?;
                 (table.size_bytes(), Kept::Btt(Arc::new(table)))
             }
@@ -64,7 +68,7 @@ impl Disk {
                 (file.size_bytes, Kept::File(Arc::new(file), shared_depth(config, bells)))
             }
         };
-        Self::over(kept, size_bytes, config, lanes, damage, is_written_elsewhere)
+        Self::assemble(kept, size_bytes, config, lanes, damage, is_written_elsewhere)
     }
 
     /// Returns a disk of `bytes` that can take the place of this one, with the layers of `config`. The data stays where it
@@ -87,19 +91,21 @@ impl Disk {
         let damage = Arc::clone(&self.damage);
         let kept = match (&self.kept, &config.source) {
             (Kept::Memory(own), _) if bytes == self.size_bytes => Kept::Memory(Arc::clone(own)),
-            (Kept::Memory(_), Source::Memory { huge_pages, .. }) => memory(bytes, *huge_pages)?,
-            (Kept::Null(_), _) => null(bytes)?,
+            (Kept::Memory(_), Source::Memory { huge_pages, .. }) => {
+                open_memory(bytes, *huge_pages)?
+            }
+            (Kept::Null(_), _) => open_null(bytes)?,
             (Kept::File(file, _), _) => {
                 let file = file.resized(bytes, bells, Arc::<Damage>::clone(&damage));
                 Kept::File(Arc::new(file), shared_depth(config, bells))
             }
             (Kept::Memory(_) | Kept::Btt(_), _) => unreachable!("a disk that can be resized"),
         };
-        Self::over(kept, bytes, config, bells.len(), damage, self.is_written_elsewhere)
+        Self::assemble(kept, bytes, config, bells.len(), damage, self.is_written_elsewhere)
     }
 
     /// Returns the disk of `config` that keeps its data in `kept`, after the checks that depend on its size.
-    fn over(
+    fn assemble(
         kept: Kept,
         size_bytes: u64,
         config: &DiskConfig,
@@ -191,7 +197,7 @@ fn shared_depth(config: &DiskConfig, bells: &[Arc<OwnedFd>]) -> Arc<SharedDepth>
     Arc::new(SharedDepth { depth, bells: bells.to_vec() })
 }
 
-fn memory(bytes: u64, huge_pages: bool) -> Result<Kept, StoreError> {
+fn open_memory(bytes: u64, huge_pages: bool) -> Result<Kept, StoreError> {
     if bytes == 0 {
         return Err(StoreError::Empty("memory".to_owned()));
     }
@@ -200,7 +206,7 @@ fn memory(bytes: u64, huge_pages: bool) -> Result<Kept, StoreError> {
     Ok(Kept::Memory(Arc::new(memory)))
 }
 
-fn null(bytes: u64) -> Result<Kept, StoreError> {
+fn open_null(bytes: u64) -> Result<Kept, StoreError> {
     if bytes == 0 {
         return Err(StoreError::Empty("null".to_owned()));
     }

@@ -5,15 +5,15 @@
 //! ended. Data moves directly between the disk and the client's memory. Tests use this door to check a
 //! lane without a protocol, and benchmarks use it to measure the lane's own cost.
 
-use super::{Door, Settled};
 use crate::disk::Data;
-use crate::job::{Owner, Place, Transfer};
-use crate::map::Map;
-use crate::overview::Visitor;
-use crate::services::Services;
+use crate::lane::door::{AfterTurn, Arrival, Door};
+use crate::lane::lent::Lent;
+use crate::lane::services::Services;
 use blockyard::bio::Op;
 use blockyard::status::Status;
-use blockyard::time::Instant;
+use blockyard_std::parts::job::{Owner, Place, Transfer};
+use blockyard_std::parts::map::Map;
+use core::fmt;
 use core::ops::Range;
 use std::io;
 use std::rc::Rc;
@@ -100,14 +100,8 @@ pub(crate) struct MemoryDoor {
     stage: Stage,
 }
 
-/// The memory that this door lends to the kernel: none.
-#[derive(Debug)]
-pub(crate) enum Nothing {}
-
-type Lane = Services<Nothing>;
-
 impl MemoryDoor {
-    fn submit(&mut self, number: u32, lane: &mut Lane) {
+    fn submit(&mut self, number: u32, lane: &mut Services) {
         self.round.clear();
         (self.next)(&self.memory, &mut self.round);
         self.stage = if self.round.is_empty() { Stage::Over } else { Stage::Waiting };
@@ -129,36 +123,49 @@ impl MemoryDoor {
     }
 }
 
-impl Door for MemoryDoor {
-    type Arrival = Rounds;
-    type Shared = ();
-    type Memory = Nothing;
+impl fmt::Debug for Rounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rounds").field("disk", &self.disk).finish_non_exhaustive()
+    }
+}
 
-    fn open(arrival: Rounds, (): &(), lane: &mut Lane) -> Option<Self> {
-        let Rounds { disk, memory_bytes, next, ended } = arrival;
-        lane.serve_disk(disk);
+impl Arrival for Rounds {
+    fn open_door(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
+        let Self { disk, memory_bytes, next, ended } = *self;
+        lane.ensure_queue(disk);
         let memory = Map::new(memory_bytes).expect("the client's memory should be mappable");
-        let (memory, stage) = (Memory(Rc::new(memory)), Stage::Asking);
-        Some(Self { disk, memory, next, ended, round: Vec::new(), left: 0, stage })
+        Some(Box::new(MemoryDoor {
+            disk,
+            memory: Memory(Rc::new(memory)),
+            next,
+            ended,
+            round: Vec::new(),
+            left: 0,
+            stage: Stage::Asking,
+        }))
     }
 
-    fn leave(self, _lane: &mut Lane) -> Rounds {
-        unreachable!("a client in memory stays in its lane")
-    }
+    fn turn_away(self: Box<Self>) {}
+}
 
-    fn turn_away(_arrival: Rounds, _shared: &()) {}
-
-    fn ready(&mut self, number: u32, lane: &mut Lane) {
+impl Door for MemoryDoor {
+    fn process_input(&mut self, number: u32, lane: &mut Services) {
         if self.stage == Stage::Asking {
             self.submit(number, lane);
         }
     }
 
-    fn returned(&mut self, _: u32, memory: Nothing, _: io::Result<usize>, _: bool, _: &mut Lane) {
-        match memory {}
+    fn take_back(&mut self, _: u32, _: Lent, _: io::Result<usize>, _: bool, _: &mut Services) {
+        unreachable!("a client in memory lends nothing to the kernel")
     }
 
-    fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Lane) {
+    fn finish_request(
+        &mut self,
+        token: u32,
+        status: Status,
+        transfer: Transfer,
+        lane: &mut Services,
+    ) {
         let ask = self.round[token as usize];
         if ask.op == Op::Read
             && status == Status::Ok
@@ -177,38 +184,28 @@ impl Door for MemoryDoor {
         }
     }
 
-    fn settle(&mut self, number: u32, lane: &mut Lane) -> Settled {
+    fn end_turn(&mut self, number: u32, lane: &mut Services) -> AfterTurn {
         if self.stage == Stage::Asking {
-            lane.list(number);
+            lane.schedule_door(number);
         }
         match self.stage == Stage::Over && self.left == 0 {
-            true => Settled::Done,
-            false => Settled::Stays,
+            true => AfterTurn::Close,
+            false => AfterTurn::Keep,
         }
-    }
-
-    fn wake(&mut self, _number: u32, _lane: &mut Lane) {}
-
-    fn holds_since(&self, _anything: bool) -> Option<Instant> {
-        None
     }
 
     fn disk(&self) -> Option<usize> {
         Some(self.disk)
     }
 
-    fn visitor(&self, _now: Instant) -> Option<Visitor> {
-        None
-    }
-
-    fn cut_off(&mut self, _number: u32, _why: &'static str, _lane: &mut Lane) {
+    fn cut_off(&mut self, _number: u32, _why: &'static str, _lane: &mut Services) {
         unreachable!("a client in memory holds nothing of the lane")
     }
 
-    fn end(&mut self, number: u32, _why: &'static str, lane: &mut Lane) {
+    fn start_drain(&mut self, number: u32, _why: &'static str, lane: &mut Services) {
         self.stage = Stage::Over;
-        lane.list(number);
+        lane.schedule_door(number);
     }
 
-    fn close(self, _lane: &mut Lane) {}
+    fn close(self: Box<Self>, _lane: &mut Services) {}
 }

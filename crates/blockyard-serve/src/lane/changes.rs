@@ -1,12 +1,12 @@
-//! Disks that come and go while a lane runs.
+//! Disks that are added and removed while a lane runs.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[removed-disk-is-flushed]** A lane gives up a disk when no door uses it, and after a last flush. Its answer to the removal
+//! - **[removed-disk-is-flushed]** A lane forgets a disk when no door uses it, and after a last flush. Its answer to the removal
 //!   comes afterwards, and says whether the flush failed.
-//! - **[removal-is-bounded]** The requests of a disk that is given up get the lane's patience to end by themselves. Then its
+//! - **[removal-is-bounded]** The requests of a disk that is removed get the lane's patience to end by themselves. Then its
 //!   layers [let go](crate::disk::Medium::let_go): requests that they hold end with an error, and they hold no
-//!   further ones, and ranges end where they stand, so that only the medium decides when the last flush ends. After as long again, clients that have not
+//!   further ones, and ranges end where they stand, so that only the medium decides when the last flush ends. After the same time again, clients that have not
 //!   received their answers are cut off. A last flush that a layer held is repeated, so that no data is lost by this.
 //! - **[served-at-home]** Only one lane, its home, serves a disk that needs one lane. A client that chooses such a disk in another lane
 //!   moves to that one at the end of its handshake, so the lanes of other disks keep their clients.
@@ -15,18 +15,17 @@
 
 use super::{Lane, Stage};
 use crate::disk::Disk;
-use crate::door::Door;
-use crate::event::REMOVED;
-use crate::job::{Owner, Transfer};
-use crate::services::Offered;
-use crate::watcher::LaneWatcher;
+use crate::lane::services::Offered;
+use crate::observation::event::REMOVED;
+use crate::observation::watcher::LaneWatcher;
 use blockyard::bio::Op;
 use blockyard::status::Status;
 use blockyard::time::Instant;
+use blockyard_std::parts::job::{Owner, Transfer};
 use std::io;
 use std::sync::{Arc, mpsc};
 
-/// A disk that the lane gives up.
+/// A disk that the lane is about to forget.
 #[derive(Debug)]
 pub(super) struct Removal {
     pub(super) disk: usize,
@@ -47,7 +46,7 @@ enum RemovalStage {
     Flushed(Status),
 }
 
-impl<D: Door> Lane<D> {
+impl Lane {
     /// Offers the disk with this number to clients. A watcher sees its events.
     pub(super) fn add_disk(
         &mut self,
@@ -59,26 +58,26 @@ impl<D: Door> Lane<D> {
         let elsewhere = home.filter(|home| *home != self.services.number); // [served-at-home]
         let offered = Offered { disk: Arc::clone(disk), elsewhere, watcher };
         self.services.offered.insert(number, offered);
-        self.services.memory.admit(number);
+        self.services.memory.add_export(number);
         if home == Some(self.services.number) {
-            self.services.serve_disk(number); // [queue-at-first-client]
+            self.services.ensure_queue(number); // [queue-at-first-client]
         }
     }
 
-    /// Drains the doors of a disk, and gives the disk up when they have closed.
+    /// Drains the doors of a disk, and forgets the disk when they have closed.
     pub(super) fn remove_disk(&mut self, disk: usize, answer: mpsc::Sender<io::Result<()>>) {
         self.services.offered.remove(&disk);
-        if !self.services.disks.has(disk) {
-            // The operator may have hung up.
-            let _ = answer.send(Ok(()));
+        if !self.services.disks.contains(disk) {
+            // No client of this lane has chosen it. The operator may have hung up.
+            drop(answer.send(Ok(())));
             return;
         }
         for number in 0..self.doors.end() {
             if let Some(door) = self.doors.find_mut(number)
                 && door.disk() == Some(disk)
             {
-                door.end(number, REMOVED, &mut self.services);
-                self.services.list(number);
+                door.start_drain(number, REMOVED, &mut self.services);
+                self.services.schedule_door(number);
             }
         }
         let hurries_at = self.services.now + self.services.patience;
@@ -94,22 +93,25 @@ impl<D: Door> Lane<D> {
             if removal.hurries_at > now {
                 continue;
             }
+            // With a patience of 30 s: the layers let go after 30 s, and clients are cut off after 60 s.
             if !removal.has_let_go {
                 removal.has_let_go = true;
                 removal.hurries_at = now + self.services.patience;
+                // The layers end what they hold with an error, so a flush among it says nothing about the medium.
                 if let RemovalStage::Flushing { was_held } = &mut removal.stage {
                     *was_held = true;
                 }
                 self.services.disks[removal.disk].let_go(now);
                 let doors = &self.doors;
-                self.services.abandon(|owner| match owner {
-                    Owner::Door { door, .. } => {
-                        doors.find(*door).and_then(Door::disk) == Some(removal.disk)
+                self.services.stop_ranges(|owner| match owner {
+                    Owner::Door { door, .. } | Owner::Abandoned { door } => {
+                        doors.find(*door).and_then(|door| door.disk()) == Some(removal.disk)
                     }
                     Owner::Lane => false,
                 });
                 continue;
             }
+            // From here on only the medium decides when the removal ends.
             removal.hurries_at = Instant::MAX;
             for number in 0..self.doors.end() {
                 if let Some(door) = self.doors.find_mut(number)
@@ -122,51 +124,59 @@ impl<D: Door> Lane<D> {
     }
 
     /// Calls the doors of clients that have not chosen an export.
-    pub(super) fn choose_again(&mut self) {
+    pub(super) fn schedule_choosing_doors(&mut self) {
         for number in 0..self.doors.end() {
             if self.doors.find(number).is_some_and(|door| door.disk().is_none()) {
-                self.services.list(number);
+                self.services.schedule_door(number);
             }
         }
     }
 
-    /// Begins the last flush of each disk that no door uses any more, and gives up those whose last flush has ended
+    /// Begins the last flush of each disk that no door uses any more, and forgets those whose last flush has ended
     /// ([removed-disk-is-flushed]).
     pub(super) fn advance_removals(&mut self) {
         for at in 0..self.removals.len() {
             let Removal { disk, stage, .. } = self.removals[at];
-            let uses = |number| self.doors.find(number).and_then(Door::disk) == Some(disk);
-            if stage == RemovalStage::Used && !(0..self.doors.end()).any(uses) {
+            if stage == RemovalStage::Used && !self.is_used(disk) {
                 self.removals[at].stage = RemovalStage::Flushing { was_held: false };
-                self.flush(disk);
+                self.start_flush(disk);
             }
         }
-        let flushed = |removal: &mut Removal| matches!(removal.stage, RemovalStage::Flushed(_));
-        for Removal { disk, stage, answer, .. } in self.removals.extract_if(.., flushed) {
+        for Removal { disk, stage, answer, .. } in
+            self.removals.extract_if(.., |it| matches!(it.stage, RemovalStage::Flushed(_)))
+        {
             let queue = match self.stage {
-                // The lane's end flushes each disk once more.
+                // The lane's end flushes each disk once more, and that flush needs the queue.
                 Stage::Flushing { .. } => None,
-                _ => self.services.disks.take(disk),
+                Stage::Serving | Stage::Draining | Stage::Leaving => {
+                    self.services.disks.remove(disk)
+                }
             };
             if let Some(queue) = queue {
-                queue.tell_faults();
+                queue.report_faults();
             }
             let ended = match stage {
                 RemovalStage::Flushed(Status::Ok) => Ok(()),
                 _ => Err(io::Error::other("the last flush failed")),
             };
-            // The operator may have hung up.
-            let _ = answer.send(ended);
+            drop(answer.send(ended)); // the operator may have hung up
         }
     }
 
+    /// Returns whether the client of a door has chosen `disk`.
+    fn is_used(&self, disk: usize) -> bool {
+        (0..self.doors.end())
+            .any(|number| self.doors.find(number).and_then(|door| door.disk()) == Some(disk))
+    }
+
     /// Takes note that a flush of the lane's own has ended.
-    pub(super) fn flushed(&mut self, disk: usize, status: Status) {
-        let mut removals = self.removals.iter_mut();
-        let is_its = |it: &&mut Removal| {
-            it.disk == disk && matches!(it.stage, RemovalStage::Flushing { .. })
-        };
-        if let Some(removal) = removals.find(is_its) {
+    pub(super) fn finish_flush(&mut self, disk: usize, status: Status) {
+        // A lane that ends flushes all disks, also one that is being removed: the removal's flush was first.
+        let removal = self
+            .removals
+            .iter_mut()
+            .find(|it| it.disk == disk && matches!(it.stage, RemovalStage::Flushing { .. }));
+        if let Some(removal) = removal {
             removal.stage = match removal.stage {
                 RemovalStage::Flushing { was_held: true } if status != Status::Ok => {
                     RemovalStage::Used // [removal-is-bounded]: flush again
@@ -177,7 +187,7 @@ impl<D: Door> Lane<D> {
         }
         let Stage::Flushing { left, has_failed } = &mut self.stage else {
             unreachable!(
-                "a lane's own jobs are flushes of disks that it gives up, and its last ones"
+                "a lane's own jobs are flushes of disks that it removes, and its last ones"
             )
         };
         *left -= 1;
@@ -188,12 +198,13 @@ impl<D: Door> Lane<D> {
     pub(super) fn flush_all(&mut self) {
         let disks: Vec<_> = self.services.disks.numbered().map(|(number, _)| number).collect();
         self.stage = Stage::Flushing { left: disks.len(), has_failed: false };
-        disks.into_iter().for_each(|disk| self.flush(disk));
+        // The number of flushes is set first: a flush of memory ends within the call that starts it.
+        disks.into_iter().for_each(|disk| self.start_flush(disk));
     }
 
     /// Begins a flush of the lane's own.
-    fn flush(&mut self, disk: usize) {
+    fn start_flush(&mut self, disk: usize) {
         self.services.submit(Owner::Lane, disk, Op::Flush, Transfer::new(0, 0), false);
-        self.advance(disk);
+        self.advance_disk(disk);
     }
 }

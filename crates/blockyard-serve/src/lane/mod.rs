@@ -19,7 +19,7 @@
 //! - **[turn-is-bounded]** The work of a turn is bounded, whatever devices, layers and their rules do: a request that a device gives
 //!   back undone waits for the next turn ([undone-waits-a-turn]), and so does the rest of a job after some bios
 //!   ([`ROUNDS_OF_A_TURN`]). Between two turns the lane looks at its bell, so an operator's command always arrives.
-//! - **[last-flush-in-time]** A lane that drains lets ranges go on for half of its patience. What is left of them then is abandoned
+//! - **[last-flush-in-time]** A lane that drains lets ranges continue for half of its patience. The rest of them is abandoned then
 //!   ([abandoned-range-stops]), so that terabytes of TRIM do not use up the time of the last flush. The range of a client whose
 //!   connection is broken is abandoned at once, also while the lane serves.
 //! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until the kernel holds no
@@ -28,29 +28,37 @@
 //!   patience is cut off if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 
 mod changes;
+mod disks;
+pub(crate) mod door;
+pub(crate) mod entrance;
+mod handshakes;
+pub(crate) mod lent;
+pub(crate) mod memory;
+mod numbers;
+pub(crate) mod queue;
+pub(crate) mod services;
 mod spin;
 
-use crate::bell;
-use crate::clock;
-use crate::discards::Discards;
-use crate::door::{Door, Settled};
-use crate::entrance::{Entrance, Message};
-use crate::event::ENDING;
-use crate::job::{Job, Owner};
-use crate::lane_memory::LaneMemory;
-use crate::newcomers::{Newcomers, Register, Ticket};
-use crate::overview::Overview;
-use crate::queue::DiskQueue;
-use crate::reserve;
-use crate::ring::{Done, IoEngine};
-use crate::roster::{Listed, Roster};
-use crate::services::{Kept, LOOKUPS_OF_A_TURN, Services};
-use crate::slab::Slab;
-use crate::traffic::Traffic;
-use crate::watcher::{LaneWatcher, Watcher};
-use crate::words::error_words;
+use crate::clients::reserve;
+use crate::disk::roster::{Listed, Roster};
+use crate::lane::door::{AfterTurn, Arrival, Door};
+use crate::lane::entrance::{Entrance, Message};
+use crate::lane::memory::LaneMemory;
+use crate::lane::queue::DiskQueue;
+use crate::lane::services::{Kept, LOOKUPS_OF_A_TURN, Services};
+use crate::observation::event::ENDING;
+use crate::observation::overview::Overview;
+use crate::observation::traffic::Traffic;
+use crate::observation::watcher::{LaneWatcher, Watcher};
 use blockyard::time::{self, Instant};
+use blockyard_std::parts::bell;
+use blockyard_std::parts::clock;
+use blockyard_std::parts::discards::Discards;
+use blockyard_std::parts::job::{Job, Owner};
 use blockyard_std::parts::queue::{EndedJob, ROUNDS_OF_A_TURN};
+use blockyard_std::parts::ring::{Done, IoEngine};
+use blockyard_std::parts::slab::Slab;
+use blockyard_std::parts::words::error_words;
 use core::num::NonZero;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
@@ -82,31 +90,22 @@ pub(crate) struct Shared {
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// The number of doors of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
-    /// The clients of all lanes that have not chosen an export.
-    pub(crate) newcomers: Arc<Register>,
     /// The bell to ring when the last door closes, if the server is to end with it.
     pub(crate) ends_with_last: Option<Arc<OwnedFd>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct LaneParts<D: Door> {
+pub(crate) struct LaneParts {
     pub(crate) number: u32,
     pub(crate) shared: Arc<Shared>,
-    /// The state that all doors share.
-    pub(crate) doors: D::Shared,
-    pub(crate) messages: mpsc::Receiver<Message<D::Arrival>>,
+    pub(crate) messages: mpsc::Receiver<Message>,
     /// The entrances of all lanes, for clients that move from one to another.
-    pub(crate) entrances: Arc<[Entrance<D::Arrival>]>,
+    pub(crate) entrances: Arc<[Entrance]>,
     /// The bell that rings when there is a message.
     pub(crate) bell: Arc<OwnedFd>,
     /// The number of doors of this lane.
     pub(crate) load: Arc<AtomicUsize>,
 }
-
-/// The reason for which a lane cuts off a client that holds memory.
-const IDLE: &str = "it moved no data for too long while others waited for its memory";
-/// The reason for which a lane cuts off a client that has not chosen an export.
-const SILENT: &str = "it chose no export, and others needed its place";
 
 /// The reason for which a lane cuts off a client by command.
 const DISCONNECTED: &str = "an operator disconnected it";
@@ -126,10 +125,10 @@ enum Stage {
 }
 
 /// A lane. See the [module](self).
-pub(crate) struct Lane<D: Door> {
-    parts: LaneParts<D>,
-    services: Services<D::Memory>,
-    doors: Slab<D>,
+pub(crate) struct Lane {
+    parts: LaneParts,
+    services: Services,
+    doors: Slab<Box<dyn Door>>,
     removals: Vec<Removal>,
     stage: Stage,
     /// The instant at which the ranges in flight are abandoned ([last-flush-in-time]).
@@ -137,22 +136,19 @@ pub(crate) struct Lane<D: Door> {
     spin: Spin,
 }
 
-impl<D: Door> Lane<D> {
+impl Lane {
     /// Returns a lane for this thread.
     ///
     /// # Errors
     ///
-    /// As [`Ring::new`](crate::ring::Ring::new).
-    pub(crate) fn new(parts: LaneParts<D>) -> io::Result<Self> {
-        let (shared, now) = (&parts.shared, clock::now());
-        let patience = clock::duration(shared.patience);
-        let newcomers = Newcomers::new(Arc::clone(&shared.newcomers));
-        let memory = LaneMemory::new(shared.lane_bytes_max);
+    /// As [`Ring::new`](blockyard_std::parts::ring::Ring::new).
+    pub(crate) fn new(parts: LaneParts) -> io::Result<Self> {
+        let shared = &parts.shared;
+        let now = clock::now();
         let mut services = Services::new(
             shared.io,
-            patience,
-            memory,
-            newcomers,
+            clock::duration(shared.patience),
+            LaneMemory::new(shared.lane_bytes_max),
             Discards::new(Arc::clone(&parts.bell)),
             now,
         )?;
@@ -162,10 +158,15 @@ impl<D: Door> Lane<D> {
         let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));
         let watcher = watcher.map(LaneWatcher::new);
         let disks = shared.roster.all();
-        let (doors, removals, stage) = (Slab::default(), Vec::new(), Stage::Serving);
-        let spin = Spin::new(thread::available_parallelism().map_or(1, NonZero::get));
-        let ranges_until = Instant::MAX;
-        let mut lane = Self { parts, services, doors, removals, stage, ranges_until, spin };
+        let mut lane = Self {
+            parts,
+            services,
+            doors: Slab::default(),
+            removals: Vec::new(),
+            stage: Stage::Serving,
+            ranges_until: Instant::MAX,
+            spin: Spin::new(thread::available_parallelism().map_or(1, NonZero::get)),
+        };
         for Listed { number, disk, .. } in disks.iter() {
             lane.add_disk(*number, disk, watcher.clone());
         }
@@ -178,31 +179,35 @@ impl<D: Door> Lane<D> {
     ///
     /// Fails if the io_uring or one of the last flushes fails.
     pub(crate) fn serve(mut self) -> io::Result<()> {
-        let ended = self.run();
-        if let (Err(error), Stage::Serving, Some(failures)) =
-            (&ended, self.stage, &self.parts.shared.failures)
+        let ended = self.run_turns();
+        // Only a lane that fails while it serves makes the server end. A lane that drains is awaited, and its error is the
+        // result of the server.
+        if let Err(error) = &ended
+            && self.stage == Stage::Serving
+            && let Some(failures) = &self.parts.shared.failures
         {
             drop(failures.send(error_words(error))); // the receiver may have gone
         }
-        self.services.disks.iter().for_each(DiskQueue::tell_faults);
+        self.services.disks.iter().for_each(DiskQueue::report_faults);
         ended
     }
 
-    fn run(&mut self) -> io::Result<()> {
+    fn run_turns(&mut self) -> io::Result<()> {
         self.services.ring.readable(self.parts.bell.as_raw_fd(), Kept::Bell);
         loop {
-            let wait = self.wait();
-            self.services.ring.enter(wait)?;
+            let limit = self.sleep_limit();
+            self.services.ring.enter(limit)?;
+            // One reading of the clock serves the whole turn: everything in it happens at the same instant.
             self.services.now = clock::now();
             self.services.turn += 1;
             while let Some(done) = self.services.ring.next_done() {
-                self.spin.found(self.services.now);
-                self.take_in(done);
+                self.spin.note_completion(self.services.now);
+                self.dispatch_completion(done);
             }
             if self.stage == Stage::Leaving {
                 return Ok(());
             }
-            self.turn();
+            self.take_turn();
             if let Stage::Flushing { left: 0, has_failed } = self.stage {
                 return match has_failed {
                     true => Err(io::Error::other("the last flush failed")),
@@ -213,38 +218,40 @@ impl<D: Door> Lane<D> {
     }
 
     /// Returns how long the lane may sleep, or `None` if it must not.
-    fn wait(&mut self) -> Option<Duration> {
+    fn sleep_limit(&mut self) -> Option<Duration> {
         let services = &mut self.services;
-        let has_work = !services.listed.is_empty() || !services.lookups_wanted.is_empty();
+        // Doors that were scheduled after this turn had called its doors, or that have waited for lookups, go on at once.
+        let has_work = !services.scheduled.is_empty() || !services.lookups_wanted.is_empty();
         let is_busy = has_work || services.memory.may_retry();
         if self.parts.shared.polls || is_busy {
-            self.spin.forget();
+            self.spin.reset();
             return None;
         }
-        if self.spin.looks_again(services.ring.has_pushed(), services.now) {
+        if self.spin.should_look_again(services.ring.has_pushed(), services.now) {
             return None;
         }
-        let polls = services.disks.iter().filter_map(|disk| disk.queue.poll_at());
+        let disks = services.disks.iter().filter_map(|disk| disk.queue.poll_at());
         let removals = self.removals.iter().map(|removal| removal.hurries_at);
-        let until = polls.chain(removals);
-        let until = until.chain([services.wakes_at(), services.impatient_at, self.ranges_until]);
-        let until = until.chain(services.handshakes.poll_at()).min();
-        let until = until.unwrap_or(Instant::MAX);
-        if until == Instant::MAX {
+        let others = [services.next_wake(), services.impatient_at, self.ranges_until];
+        let wakes = disks.chain(removals).chain(others).chain(services.handshakes.poll_at());
+        let earliest = wakes.min().unwrap_or(Instant::MAX);
+        if earliest == Instant::MAX {
             return Some(Duration::MAX);
         }
-        Some(Duration::from_nanos(until.since(clock::now()).as_ns()))
+        // The turn itself has taken time: the clock is read again, so that the lane does not oversleep by that much.
+        Some(Duration::from_nanos(earliest.since(clock::now()).as_ns()))
     }
 
     /// Passes a completed operation to its owner.
-    fn take_in(&mut self, done: Done<Kept<D::Memory>>) {
+    fn dispatch_completion(&mut self, done: Done<Kept>) {
         match done.kept {
             Kept::Door { door, memory } => {
                 let services = &mut self.services;
-                self.doors[door].returned(door, memory, done.result, done.more, services);
-                services.list(door);
+                self.doors[door].take_back(door, memory, done.result, done.more, services);
+                services.schedule_door(door);
             }
             Kept::Disk { disk, number, .. } => {
+                // The lane never forgets a disk with I/O in flight, so the number is still the disk's.
                 self.services.disks[usize::from(disk)].outbox.end(number, done.result);
             }
             Kept::Prefetch { disk } => {
@@ -253,92 +260,108 @@ impl<D: Door> Lane<D> {
                     disk.is_prefetching = false;
                 }
             }
-            Kept::Bell => self.rung(),
+            Kept::Bell => self.answer_bell(),
         }
     }
 
     /// Lets doors and disks react to the completed operations.
-    fn turn(&mut self) {
-        if self.services.wakes_at() <= self.services.now {
+    fn take_turn(&mut self) {
+        self.check_deadlines();
+        // A door that is scheduled by another one's call joins the end of the list, and is called in this turn too.
+        let mut at = 0;
+        while let Some(door) = self.services.scheduled.get(at) {
+            self.doors[door].process_input(door, &mut self.services);
+            at += 1;
+        }
+        let now = self.services.now;
+        self.services.disks.iter_mut().for_each(|disk| disk.queue.submit_slices(now)); // [range-in-slices]
+        self.advance_disks();
+        // The requests that have ended may have freed what other doors wait for. Those doors submit in this turn.
+        self.retry_waiting_for_memory();
+        self.grant_lookups();
+        self.grant_handshake_step();
+        // A door that schedules itself again at the end of its turn is called in the next one: the length is taken before.
+        for _ in 0..self.services.scheduled.len() {
+            let Some(door) = self.services.scheduled.pop_first() else { break };
+            // [door-number-kept-until-quiet]: neither the kernel nor a disk uses a door that is done or leaves.
+            match self.doors[door].end_turn(door, &mut self.services) {
+                AfterTurn::Keep => {}
+                AfterTurn::Close => self.close_door(door),
+                AfterTurn::MoveTo(lane) => self.move_client(door, lane),
+            }
+        }
+        if !self.removals.is_empty() {
+            self.advance_removals();
+        }
+        // Only now: the last door may have closed in this turn, and its last write may have ended in it.
+        if self.stage == Stage::Draining && self.doors.is_empty() {
+            self.flush_all();
+        }
+    }
+
+    /// Does what is due at this turn's instant, before doors get new requests.
+    fn check_deadlines(&mut self) {
+        if self.services.next_wake() <= self.services.now {
             self.wake_doors();
         }
         if self.services.impatient_at <= self.services.now {
-            self.cut_off_idlers();
+            self.cut_off_idle_clients();
         }
         if !self.removals.is_empty() {
             self.hurry_removals();
         }
         if self.ranges_until <= self.services.now {
             self.ranges_until = Instant::MAX;
-            self.services.abandon(|_| true); // [last-flush-in-time]
-        }
-        let mut at = 0;
-        while let Some(door) = self.services.listed.at(at) {
-            self.doors[door].ready(door, &mut self.services);
-            at += 1;
-        }
-        let now = self.services.now;
-        self.services.disks.iter_mut().for_each(|disk| disk.queue.submit_slices(now)); // [range-in-slices]
-        self.advance_disks();
-        self.retry_memory();
-        self.look_up();
-        self.shake_hands();
-        for _ in 0..self.services.listed.len() {
-            let Some(door) = self.services.listed.take_first() else { break };
-            // [door-number-kept-until-quiet]: neither the kernel nor a disk uses a door that is done or leaves.
-            match self.doors[door].settle(door, &mut self.services) {
-                Settled::Stays => {}
-                Settled::Done => self.forget(door),
-                Settled::Leaves(lane) => self.hand_over(door, lane),
-            }
-        }
-        if !self.removals.is_empty() {
-            self.advance_removals();
-        }
-        if self.stage == Stage::Draining && self.doors.is_empty() {
-            self.flush_all();
+            self.services.stop_ranges(|_| true); // [last-flush-in-time]
         }
     }
 
     fn advance_disks(&mut self) {
         for disk in 0..self.services.disks.end() {
-            if self.services.disks.has(disk) {
-                self.advance(disk);
+            if self.services.disks.contains(disk) {
+                self.advance_disk(disk);
             }
         }
     }
 
-    /// Advances the queue of `disk` and notifies the owners of the jobs that have ended.
-    fn advance(&mut self, disk: usize) {
-        // [turn-is-bounded]: each bio that ends may let its job submit another one.
+    /// Advances the queue of `disk` and returns the jobs that have ended to their owners.
+    fn advance_disk(&mut self, disk: usize) {
+        // [turn-is-bounded]: each bio that ends may let its job submit another one. A TRIM of 1 TiB on a disk without data would
+        // otherwise end 4096 bios of 256 MiB here, one after the other, while all other clients wait.
         for _ in 0..ROUNDS_OF_A_TURN {
             let mut has_submitted = false;
             self.services.disks[disk].queue.advance(self.services.now);
-            while let Some(ended) = self.services.next_ended(disk, &mut has_submitted) {
-                self.ended(disk, ended);
+            while let Some(ended) = self.services.next_ended_job(disk, &mut has_submitted) {
+                self.return_to_owner(disk, ended);
             }
             if !has_submitted {
                 break;
             }
         }
-        self.services.begin_io(disk);
+        self.services.start_file_io(disk);
     }
 
-    fn ended(&mut self, disk: usize, ended: EndedJob) {
+    fn return_to_owner(&mut self, disk: usize, ended: EndedJob) {
         let EndedJob { status, job: Job { transfer, owner, .. }, .. } = ended;
-        self.spin.ended();
+        self.spin.count_ended_request();
         match owner {
             Owner::Door { door, token } => {
-                self.services.list(door);
-                self.doors[door].ended(token, status, transfer, &mut self.services);
+                // The door answers at the end of this turn, together with its other requests.
+                self.services.schedule_door(door);
+                self.doors[door].finish_request(token, status, transfer, &mut self.services);
             }
-            Owner::Lane => self.flushed(disk, status),
+            Owner::Abandoned { door } => {
+                self.services.schedule_door(door);
+                self.doors[door].reclaim_memory(transfer, &mut self.services);
+            }
+            Owner::Lane => self.finish_flush(disk, status),
         }
     }
 
     /// Lets the first door that waits for lookups look up runs.
-    fn look_up(&mut self) {
-        let Some(door) = self.services.lookups_wanted.take_first() else { return };
+    fn grant_lookups(&mut self) {
+        let Some(door) = self.services.lookups_wanted.pop_first() else { return };
+        // One door gets all lookups of the turn. If it needs more, it queues again behind the others ([status-in-slices]).
         self.services.lookups_left = LOOKUPS_OF_A_TURN;
         self.call_again(door);
         self.services.lookups_left = 0;
@@ -346,26 +369,27 @@ impl<D: Door> Lane<D> {
     }
 
     /// Lets the first door that waits for a step of its TLS handshake take it, if it is time ([handshakes-get-a-tenth]).
-    fn shake_hands(&mut self) {
+    fn grant_handshake_step(&mut self) {
         let now = self.services.now;
-        if self.spin.has_ended() {
-            self.services.handshakes.requests_ended(now);
+        if self.spin.has_ended_requests() {
+            self.services.handshakes.note_ended_requests(now);
         }
-        let Some(door) = self.services.handshakes.next(now) else { return };
+        let Some(door) = self.services.handshakes.next_door(now) else { return };
         self.call_again(door);
-        self.services.handshakes.ended();
+        // The door may have closed its connection instead of taking the step. The permission is for this call alone.
+        self.services.handshakes.revoke_step();
         self.advance_disks();
     }
 
-    /// Calls a door that has waited for a resource, in a turn that has called the listed doors already.
+    /// Calls a door that has waited for a resource, in a turn that has called the scheduled doors already.
     fn call_again(&mut self, door: u32) {
-        self.services.list(door);
-        self.doors[door].ready(door, &mut self.services);
+        self.services.schedule_door(door);
+        self.doors[door].process_input(door, &mut self.services);
     }
 
     /// Lets the doors that wait for memory try again if some has been given back.
-    fn retry_memory(&mut self) {
-        let waiting = self.services.memory.retry();
+    fn retry_waiting_for_memory(&mut self) {
+        let waiting = self.services.memory.take_waiting();
         if waiting.is_empty() {
             return;
         }
@@ -375,8 +399,9 @@ impl<D: Door> Lane<D> {
         self.advance_disks();
     }
 
-    /// Handles the bell: collects ended discards, retries requests that wait for shared depth, and reads the messages.
-    fn rung(&mut self) {
+    /// Answers the bell, which rings for ended discards, for shared depth that has become free, and for messages.
+    fn answer_bell(&mut self) {
+        // Silenced first: what is added after this point rings again, and is not missed.
         bell::silence(&self.parts.bell);
         while let Some((disk, number, result)) = self.services.discards.next_ended() {
             self.services.disks[usize::from(disk)].outbox.end(number, result);
@@ -384,131 +409,134 @@ impl<D: Door> Lane<D> {
         for disk in self.services.disks.iter_mut() {
             disk.queue.try_again(self.services.now);
         }
-        loop {
-            let message = match self.parts.messages.try_recv() {
-                Ok(message) => message,
-                Err(mpsc::TryRecvError::Empty) => break,
-                Err(mpsc::TryRecvError::Disconnected) => {
-                    // All senders are gone, so no further client can arrive.
-                    if self.doors.is_empty() {
-                        self.drain();
-                    }
-                    break;
-                }
-            };
-            match message {
-                Message::Arrival(arrival, ticket) => self.open(arrival, ticket),
-                Message::Report(numbers, answer) => {
-                    let counts =
-                        self.services.disks.within(numbers).filter_map(|(number, disk)| {
-                            disk.tell_faults();
-                            Some((number, disk.counts(self.services.now)?))
-                        });
-                    // The receiver may have been dropped.
-                    drop(answer.send(counts.collect()));
-                }
-                Message::Traffic(answer) => {
-                    // The receiver may have been dropped here too.
-                    let _ = answer.send(self.services.traffic());
-                }
-                Message::CutOff(ticket) => {
-                    // The client may have chosen an export meanwhile.
-                    if let Some(door) = self.services.newcomers.take(ticket) {
-                        self.doors[door].cut_off(door, SILENT, &mut self.services);
-                    }
-                }
-                Message::Overview(answer) => drop(answer.send(self.overview())),
-                Message::Disconnect(client, answer) => {
-                    let _ = answer.send(self.disconnect(client));
-                }
-                Message::Change(disk, change, answer) => {
-                    let (now, disk) = (self.services.now, self.services.disks.find_mut(disk));
-                    let _ = answer.send(disk.is_some_and(|disk| disk.change(&change, now)));
-                }
-                Message::Add(number, disk, answer) => {
-                    self.add_disk(number, &disk, None);
-                    let _ = answer.send(());
-                }
-                Message::Remove(disk, answer) => self.remove_disk(disk, answer),
-                Message::ChooseAgain => self.choose_again(),
-                Message::Drain => self.drain(),
-                Message::Leave => self.stage = Stage::Leaving,
-            }
-        }
+        self.drain_messages();
         self.services.ring.readable(self.parts.bell.as_raw_fd(), Kept::Bell);
     }
 
-    /// Opens a door for a client that has connected, or for one without a ticket, which another lane has handed over.
-    fn open(&mut self, arrival: D::Arrival, ticket: Option<Ticket>) {
-        let has_room = self.doors.make_room() && reserve::has(0); // [session-fails-without-memory]
+    /// Handles all messages that have come.
+    fn drain_messages(&mut self) {
+        loop {
+            match self.parts.messages.try_recv() {
+                Ok(message) => self.handle_message(message),
+                Err(mpsc::TryRecvError::Empty) => return,
+                Err(mpsc::TryRecvError::Disconnected) => {
+                    // All senders are gone, so no further client can arrive.
+                    if self.doors.is_empty() {
+                        self.start_drain();
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn handle_message(&mut self, message: Message) {
+        // Whoever asked may have given up meanwhile, so a failed answer is no error.
+        match message {
+            Message::Arrival(arrival) => self.open_door(arrival),
+            Message::WakeDoors => self.wake_doors(),
+            Message::Report(numbers, answer) => {
+                let disks = self.services.disks.within(numbers);
+                let counts = disks.filter_map(|(number, disk)| {
+                    disk.report_faults();
+                    Some((number, disk.counts(self.services.now)?))
+                });
+                let _ = answer.send(counts.collect());
+            }
+            Message::Traffic(answer) => {
+                let _ = answer.send(self.services.traffic());
+            }
+            Message::Overview(answer) => {
+                let _ = answer.send(self.build_overview());
+            }
+            Message::Disconnect(client, answer) => {
+                let _ = answer.send(self.disconnect_client(client));
+            }
+            Message::Change(disk, change, answer) => {
+                let now = self.services.now;
+                let disk = self.services.disks.find_mut(disk);
+                let _ = answer.send(disk.is_some_and(|disk| disk.change_layer(&change, now)));
+            }
+            Message::Add(number, disk, answer) => {
+                self.add_disk(number, &disk, None);
+                let _ = answer.send(());
+            }
+            Message::Remove(disk, answer) => self.remove_disk(disk, answer),
+            Message::ChooseAgain => self.schedule_choosing_doors(),
+            Message::Drain => self.start_drain(),
+            Message::Leave => self.stage = Stage::Leaving,
+        }
+    }
+
+    /// Opens a door for a client that has connected, or that another lane has handed over.
+    fn open_door(&mut self, arrival: Box<dyn Arrival>) {
+        let has_room = self.doors.make_room() && reserve::has_room_for(0); // [session-fails-without-memory]
         let door = match self.stage {
-            Stage::Serving if has_room => D::open(arrival, &self.parts.doors, &mut self.services),
+            Stage::Serving if has_room => arrival.open_door(&mut self.services),
             Stage::Serving => {
-                D::turn_away(arrival, &self.parts.doors);
+                arrival.turn_away();
                 None
             }
-            _ => None,
+            // The client was accepted just before the server began to end. Its socket is closed with the arrival.
+            Stage::Draining | Stage::Flushing { .. } | Stage::Leaving => None,
         };
         let Some(door) = door else {
-            ticket.into_iter().for_each(|ticket| self.services.newcomers.forget(ticket));
-            self.forget_one();
+            self.count_closed_door();
             return;
         };
         let number = self.doors.insert(door);
-        if let Some(ticket) = ticket {
-            self.services.newcomers.put(ticket, number);
-        }
-        self.services.list(number);
+        // The first call sends the greeting.
+        self.services.schedule_door(number);
     }
 
     /// Hands the client of a door over to the lane with this number ([served-at-home]).
-    fn hand_over(&mut self, door: u32, lane: usize) {
-        let arrival = self.doors.remove(door).leave(&mut self.services);
-        self.strike(door);
+    fn move_client(&mut self, door: u32, lane: usize) {
+        let arrival = self.doors.remove(door).pack_for_move(&mut self.services);
+        self.remove_from_lists(door);
+        // The number of connections stays: the client only changes its lane.
         self.parts.load.fetch_sub(1, Ordering::Relaxed);
         let entrance = &self.parts.entrances[lane];
         entrance.load.fetch_add(1, Ordering::Relaxed);
-        entrance.send(Message::Arrival(arrival, None));
+        entrance.send(Message::Arrival(arrival));
     }
 
     fn wake_doors(&mut self) {
-        self.services.forget_wake();
+        // Each door that still waits for an instant schedules it again.
+        self.services.clear_wake();
         for number in 0..self.doors.end() {
             if let Some(door) = self.doors.find_mut(number) {
-                door.wake(number, &mut self.services);
+                door.on_wake(number, &mut self.services);
             }
         }
     }
 
-    /// Cuts off idle doors if another door waits for memory or the server ends ([idle-holder-cut-off]).
-    fn cut_off_idlers(&mut self) {
+    /// Cuts off idle clients if another one waits for memory, or if they or the server must end ([idle-holder-cut-off]).
+    fn cut_off_idle_clients(&mut self) {
         let services = &mut self.services;
         let is_ending = self.stage != Stage::Serving;
         let leaving: Vec<_> = self.removals.iter().map(|removal| Some(removal.disk)).collect();
         if !services.memory.is_awaited() && !is_ending && leaving.is_empty() {
+            // Nobody waits. The next refusal of memory, or the next drain, starts these checks again.
             services.impatient_at = Instant::MAX;
             return;
         }
+        // With a patience of 30 s and a client that last moved a byte 20 s ago, the next check comes in 10 s.
         services.impatient_at = services.now + services.patience;
         for number in 0..self.doors.end() {
             let Some(door) = self.doors.find_mut(number) else { continue };
-            let is_leaving = is_ending || leaving.contains(&door.disk());
-            let counts_all = is_leaving || services.memory.has_the_turn(number);
-            let Some(since) = door.holds_since(counts_all) else { continue };
-            if since + services.patience <= services.now {
-                door.cut_off(number, IDLE, services);
-            } else {
-                services.impatient_at = services.impatient_at.min(since + services.patience);
+            let must_leave = is_ending || leaving.contains(&door.disk());
+            if let Some(ends_at) = door.cut_off_if_idle(number, must_leave, services) {
+                services.impatient_at = services.impatient_at.min(ends_at);
             }
         }
     }
 
     /// Returns the traffic of each disk, and the clients.
-    fn overview(&mut self) -> Overview {
+    fn build_overview(&mut self) -> Overview {
         let now = self.services.now;
-        let numbers = 0..self.doors.end();
-        let visitor = |number| self.doors.find_mut(number)?.visitor(now);
-        let clients: Vec<_> = numbers.filter_map(visitor).collect();
+        let clients: Vec<_> = (0..self.doors.end())
+            .filter_map(|number| self.doors.find_mut(number)?.describe_client(now))
+            .collect();
         let mut disks = vec![Traffic::default(); self.services.disks.end()];
         for (number, disk) in self.services.disks.numbered() {
             disks[number] = disk.traffic;
@@ -523,11 +551,11 @@ impl<D: Door> Lane<D> {
     }
 
     /// Cuts off the client with this number. Returns whether it is a client of this lane.
-    fn disconnect(&mut self, client: u64) -> bool {
+    fn disconnect_client(&mut self, client: u64) -> bool {
         let now = self.services.now;
         for number in 0..self.doors.end() {
             let Some(door) = self.doors.find_mut(number) else { continue };
-            if door.visitor(now).is_some_and(|visitor| visitor.id == client) {
+            if door.describe_client(now).is_some_and(|view| view.id == client) {
                 door.cut_off(number, DISCONNECTED, &mut self.services);
                 return true;
             }
@@ -536,25 +564,24 @@ impl<D: Door> Lane<D> {
     }
 
     /// Closes a door that is done.
-    fn forget(&mut self, door: u32) {
+    fn close_door(&mut self, door: u32) {
         self.doors.remove(door).close(&mut self.services);
-        self.strike(door);
-        self.forget_one();
+        self.remove_from_lists(door);
+        self.count_closed_door();
     }
 
-    /// Strikes the number of a door off all lists.
-    fn strike(&mut self, door: u32) {
-        self.services.newcomers.remove(door);
-        self.services.memory.forget(door);
+    /// Removes the number of a door from all lists, as another door may get it.
+    fn remove_from_lists(&mut self, door: u32) {
+        self.services.memory.remove_client(door);
         self.services.lookups_wanted.remove(door);
-        self.services.handshakes.forget(door);
+        self.services.handshakes.remove_door(door);
     }
 
-    fn forget_one(&self) {
+    fn count_closed_door(&self) {
         self.parts.load.fetch_sub(1, Ordering::Relaxed);
         let shared = &self.parts.shared;
-        let were = shared.connections.fetch_sub(1, Ordering::Relaxed);
-        if were == 1
+        let before = shared.connections.fetch_sub(1, Ordering::Relaxed);
+        if before == 1
             && let Some(stop) = &shared.ends_with_last
         {
             bell::ring(stop);
@@ -562,17 +589,18 @@ impl<D: Door> Lane<D> {
     }
 
     /// Starts to drain: the doors answer the requests received so far, and then end.
-    fn drain(&mut self) {
+    fn start_drain(&mut self) {
         if self.stage != Stage::Serving {
             return;
         }
         self.stage = Stage::Draining;
+        // From now on, an idle client delays the end of the server, whoever waits for memory.
         self.services.impatient_at = self.services.now;
         let patience_ns = self.services.patience.as_ns();
         self.ranges_until = self.services.now + time::Duration::from_ns(patience_ns / 2);
         for number in 0..self.doors.end() {
             if let Some(door) = self.doors.find_mut(number) {
-                door.end(number, ENDING, &mut self.services);
+                door.start_drain(number, ENDING, &mut self.services);
             }
         }
     }

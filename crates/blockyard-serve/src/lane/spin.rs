@@ -1,17 +1,18 @@
-//! How long a lane looks for completions before it sleeps.
+//! The time for which a lane looks for completions before it sleeps.
 //!
 //! A client that sends its next request as soon as it has the last answer needs a few microseconds for it. Waking a
-//! thread takes about as long. So a lane that has nothing to do looks for completions for a while before it sleeps. Between two
+//! thread takes about the same time. So a lane that has nothing to do looks for completions for a while before it sleeps. Between two
 //! looks it leaves its processor to any thread that is ready: the client may need it.
 //!
 //! # Rules
 //!
-//! - **[spins-where-it-pays]** A lane spins for [`LIMIT`] at most. A spin is in vain if it finds nothing within that time. Then the lane
-//!   sleeps at once for the next waits: for one, and for twice as many after each further spin in vain, up to [`PAUSES_MAX`]. A
-//!   spin that finds something halves that number. So where no spin finds anything, one wait of [`PAUSES_MAX`] has a spin.
+//! - **[spins-where-it-pays]** A lane spins for [`LIMIT`] at most. A spin fails if it finds nothing within that time. Then the lane
+//!   sleeps without a spin for the next waits: for one, and for twice as many after each further spin that fails, up to
+//!   [`PAUSES_MAX`]. A spin that finds something halves that number. So where no spin finds anything, one wait of
+//!   [`PAUSES_MAX`] has a spin.
 //! - **[own-sends-are-no-find]** A spin begins when the lane has submitted all it has: the end of its own sends is no find.
 //! - **[one-processor-never-spins]** A lane whose process has only one processor never spins: its client needs that one.
-//! - **[many-pay-for-one-sleep]** A lane that has ended more than [`FEW`] requests since it last looked sleeps at once:
+//! - **[many-pay-for-one-sleep]** A lane that has ended more than [`FEW`] requests since it last looked sleeps without a spin:
 //!   they share the cost of the sleep, and spinning would cost more.
 
 use blockyard::time::{Duration, Instant};
@@ -32,7 +33,7 @@ pub(super) struct Spin {
     has_others: bool,
     /// The begin of the spin that is under way.
     since: Option<Instant>,
-    /// Waits without a spin after the last spin in vain.
+    /// Waits without a spin after the last spin that failed.
     pauses: u32,
     /// How many of them are left.
     left: u32,
@@ -47,20 +48,21 @@ impl Spin {
     }
 
     /// Notes that a request has ended.
-    pub(super) const fn ended(&mut self) {
+    pub(super) const fn count_ended_request(&mut self) {
         self.ended = self.ended.saturating_add(1);
     }
 
     /// Returns whether requests have ended since the last look.
-    pub(super) const fn has_ended(&self) -> bool {
+    pub(super) const fn has_ended_requests(&self) -> bool {
         self.ended > 0
     }
 
-    /// Whether a lane that has nothing to do at `now` looks once more instead of sleeping. It `submits` something with this look,
+    /// Returns whether a lane that has nothing to do at `now` looks once more instead of sleeping. It `submits` something with this look,
     /// or has submitted it all.
-    pub(super) fn looks_again(&mut self, submits: bool, now: Instant) -> bool {
+    pub(super) fn should_look_again(&mut self, submits: bool, now: Instant) -> bool {
         let ended = core::mem::take(&mut self.ended);
         if ended > 0 || submits {
+            // The lane has worked since the last look, so that spin is over, and it has not failed.
             self.since = None;
         }
         if let Some(since) = self.since {
@@ -68,36 +70,42 @@ impl Spin {
                 thread::yield_now();
                 return true;
             }
-            self.in_vain();
+            self.pause_spinning();
             return false;
         }
-        // [one-processor-never-spins], [spins-where-it-pays], [many-pay-for-one-sleep]
+        // Without a second processor the client cannot run while this lane spins ([one-processor-never-spins]). After three spins
+        // that failed, four waits go by without one ([spins-where-it-pays]). 16 clients share one sleep ([many-pay-for-one-sleep]).
         if !self.has_others || self.left > 0 || ended > FEW {
             self.left = self.left.saturating_sub(1);
             return false;
         }
-        self.since = (!submits).then_some(now); // [own-sends-are-no-find]
+        // While its own sends are in flight, the next completion is theirs. The spin begins at the look after them
+        // ([own-sends-are-no-find]).
+        self.since = (!submits).then_some(now);
         true
     }
 
     /// Notes that the lane has found a completion at `now`.
-    pub(super) fn found(&mut self, now: Instant) {
+    pub(super) fn note_completion(&mut self, now: Instant) {
         let Some(since) = self.since.take() else { return };
         if now.since(since) < LIMIT {
             self.pauses /= 2;
         } else {
-            self.in_vain(); // another thread had the processor meanwhile
+            // Another thread had the processor meanwhile, so the client was not quick, or the spin was in its way.
+            self.pause_spinning();
         }
     }
 
-    /// Notes that the lane has something to do without a look: a spin under way is neither in vain nor a find.
-    pub(super) const fn forget(&mut self) {
-        (self.since, self.ended) = (None, 0);
+    /// Notes that the lane has something to do without a look: a spin under way has neither failed nor found anything.
+    pub(super) const fn reset(&mut self) {
+        self.since = None;
+        self.ended = 0;
     }
 
-    /// Ends a spin in vain.
-    fn in_vain(&mut self) {
+    /// Ends a spin that has failed, and lets the next waits go by without one.
+    fn pause_spinning(&mut self) {
         self.since = None;
+        // 1, 2, 4 and so on up to 1024 waits.
         self.pauses = (2 * self.pauses).clamp(1, PAUSES_MAX);
         self.left = self.pauses;
     }
@@ -114,14 +122,14 @@ mod tests {
         let mut wait = || {
             let begin = now;
             // The first look submits an answer, whose end is a completion.
-            let mut looks = spin.looks_again(true, now);
-            spin.found(now);
+            let mut looks = spin.should_look_again(true, now);
+            spin.note_completion(now);
             while looks && now.since(begin) < Duration::from_us(found_after) {
-                looks = spin.looks_again(false, now);
+                looks = spin.should_look_again(false, now);
                 now = now + Duration::from_us(u64::from(looks));
             }
             let spun = now.since(begin).as_ns() / 1000;
-            spin.found(now);
+            spin.note_completion(now);
             now = begin + Duration::from_us(found_after);
             spun
         };
@@ -139,9 +147,9 @@ mod tests {
     #[test]
     fn a_completion_after_the_longest_spin_is_no_find() {
         let mut spin = Spin::new(2);
-        assert!(spin.looks_again(false, Instant::ZERO), "the spin begins");
-        spin.found(Instant::ZERO + Duration::from_ms(1));
-        assert!(!spin.looks_again(false, Instant::ZERO + Duration::from_ms(1)), "it was in vain");
+        assert!(spin.should_look_again(false, Instant::ZERO), "the spin begins");
+        spin.note_completion(Instant::ZERO + Duration::from_ms(1));
+        assert!(!spin.should_look_again(false, Instant::ZERO + Duration::from_ms(1)), "it failed");
     }
 
     /// [many-pay-for-one-sleep]
@@ -149,9 +157,9 @@ mod tests {
     fn a_lane_that_has_ended_many_requests_sleeps_at_once() {
         let mut spin = Spin::new(2);
         let mut after = |ended| {
-            (0..ended).for_each(|_| spin.ended());
-            let spins = spin.looks_again(false, Instant::ZERO);
-            spin.found(Instant::ZERO);
+            (0..ended).for_each(|_| spin.count_ended_request());
+            let spins = spin.should_look_again(false, Instant::ZERO);
+            spin.note_completion(Instant::ZERO);
             spins
         };
         assert_eq!([0, 1, FEW, FEW + 1, 16].map(&mut after), [true, true, true, false, false]);
@@ -160,12 +168,12 @@ mod tests {
 
     /// [spins-where-it-pays], [own-sends-are-no-find]
     #[test]
-    fn a_lane_that_spins_in_vain_sleeps_at_once_and_soon_hardly_spins() {
+    fn a_lane_whose_spins_fail_sleeps_and_soon_hardly_spins() {
         let mut spin = Spin::new(2);
         assert_eq!(spins(&mut spin, 9, 100), [20, 0, 20, 0, 0, 20, 0, 0, 0]);
         let later = spins(&mut spin, 100_000, 100);
-        let in_vain = later.iter().filter(|&&spun| spun > 0).count();
-        assert!((90..120).contains(&in_vain), "{in_vain} spins in 100,000 waits");
+        let failed = later.iter().filter(|&&spun| spun > 0).count();
+        assert!((90..120).contains(&failed), "{failed} spins in 100,000 waits");
         // A client that answers at once is found again when the pauses are over.
         let again = spins(&mut spin, 3000, 5);
         assert!(again.iter().filter(|&&spun| spun > 0).count() > 900, "{again:?}");

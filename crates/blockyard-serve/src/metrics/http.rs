@@ -1,7 +1,7 @@
 //! One question over HTTP/1.1 and its answer, which ends the connection.
 
 use super::question::Question;
-use crate::callers::Caller;
+use crate::clients::callers::Caller;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ pub(super) fn serve(caller: &Caller, answer: impl FnOnce(Asked) -> Answer) -> io
     if has_body {
         caller.send(answer.text.as_bytes(), until)?;
     }
-    caller.end()
+    caller.end_sending()
 }
 
 /// Receives a whole question, or enough bytes to refuse it.

@@ -11,12 +11,11 @@ mod http;
 pub mod question;
 mod text;
 
-use crate::callers::{Callers, Terms};
-use crate::door::nbd;
-use crate::entrance::{Entrance, Message, ask};
-use crate::listen::{Access, Address, ListenError, Listener};
-use crate::meter::{Counts, DISKS_PER_REPORT};
-use crate::roster::Roster;
+use crate::clients::callers::{Callers, Terms};
+use crate::clients::listen::{Access, Address, ListenError, Listener};
+use crate::disk::roster::Roster;
+use crate::lane::entrance::{Entrance, Message, ask_lanes};
+use crate::observation::meter::{Counts, DISKS_PER_REPORT};
 use http::{Answer, Asked};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -25,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The metrics of a server. See the [module](self).
 pub(crate) struct Metrics {
-    pub(crate) entrances: Vec<Entrance<nbd::Arrival>>,
+    pub(crate) entrances: Vec<Entrance>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) connections: Arc<AtomicUsize>,
 }
@@ -45,28 +44,33 @@ impl Metrics {
 
     fn answer(&self, asked: Asked) -> Answer {
         match asked {
-            Asked::Health => match ask(&self.entrances, Message::Traffic) {
-                Ok(_) => match self.degraded() {
+            Asked::Health => match ask_lanes(&self.entrances, Message::Traffic) {
+                Ok(_) => match self.describe_degraded() {
                     None => Answer::ok("ok\n".to_owned()),
                     Some(why) => Answer::unavailable(why),
                 },
-                Err(lane) => silent(lane),
+                Err(lane) => silent_lane(lane),
             },
             Asked::Metrics => {
                 let disks = self.roster.all();
-                match self.counts(disks.last().map_or(0, |last| last.number + 1)) {
+                match self.collect_counts(disks.last().map_or(0, |last| last.number + 1)) {
                     Ok(counts) => {
                         let connections = self.connections.load(Ordering::Relaxed);
-                        Answer::ok(text::write(&disks, &counts, self.entrances.len(), connections))
+                        Answer::ok(text::write_metrics(
+                            &disks,
+                            &counts,
+                            self.entrances.len(),
+                            connections,
+                        ))
                     }
-                    Err(lane) => silent(lane),
+                    Err(lane) => silent_lane(lane),
                 }
             }
         }
     }
 
     /// Returns why the server is not healthy although its lanes answer, if it is not ([failed-flush-is-told]).
-    fn degraded(&self) -> Option<String> {
+    fn describe_degraded(&self) -> Option<String> {
         let disks = self.roster.all();
         let failed = disks.iter().filter(|listed| listed.disk.damage.has_failed_flush());
         let lines: String = failed
@@ -79,12 +83,13 @@ impl Metrics {
 
     /// Returns the counts over all lanes of each disk whose number is below `end`, by its number, or the number of a lane
     /// that does not answer.
-    fn counts(&self, end: usize) -> Result<BTreeMap<usize, Counts>, usize> {
+    fn collect_counts(&self, end: usize) -> Result<BTreeMap<usize, Counts>, usize> {
         let mut all = BTreeMap::new();
         // [scrape-stops-no-lane]
         for start in (0..end).step_by(DISKS_PER_REPORT) {
             let numbers = start..start + DISKS_PER_REPORT;
-            let told = ask(&self.entrances, |answer| Message::Report(numbers.clone(), answer))?;
+            let told =
+                ask_lanes(&self.entrances, |answer| Message::Report(numbers.clone(), answer))?;
             for (disk, counts) in told.into_iter().flatten() {
                 all.entry(disk).or_insert_with(Counts::new).merge(&counts);
             }
@@ -93,6 +98,6 @@ impl Metrics {
     }
 }
 
-fn silent(lane: usize) -> Answer {
+fn silent_lane(lane: usize) -> Answer {
     Answer::unavailable(format!("lane {lane} does not answer\n"))
 }

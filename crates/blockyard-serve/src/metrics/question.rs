@@ -81,7 +81,7 @@ impl<'a> Question<'a> {
 mod tests {
     use super::*;
 
-    fn ask(line: &str) -> Result<(&str, bool), Refusal> {
+    fn ask_lanes(line: &str) -> Result<(&str, bool), Refusal> {
         let head = [line, "\r\nHost: x\r\n\r\nmore"].concat();
         let question = Question::read(head.as_bytes()).expect("head that is complete")?;
         let at = line.find(question.path).expect("path within its line");
@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn a_question_is_a_method_a_target_and_a_version() {
-        assert_eq!(ask("GET /metrics HTTP/1.1"), Ok(("/metrics", true)));
-        assert_eq!(ask("GET /metrics?a=b HTTP/1.0"), Ok(("/metrics", true)));
-        assert_eq!(ask("HEAD /healthz HTTP/1.1"), Ok(("/healthz", false)));
-        assert_eq!(ask("POST /metrics HTTP/1.1"), Err(Refusal::NotAllowed));
+        assert_eq!(ask_lanes("GET /metrics HTTP/1.1"), Ok(("/metrics", true)));
+        assert_eq!(ask_lanes("GET /metrics?a=b HTTP/1.0"), Ok(("/metrics", true)));
+        assert_eq!(ask_lanes("HEAD /healthz HTTP/1.1"), Ok(("/healthz", false)));
+        assert_eq!(ask_lanes("POST /metrics HTTP/1.1"), Err(Refusal::NotAllowed));
         for bad in [
             "GET /metrics",
             "GET /metrics HTTP/2",
@@ -101,7 +101,7 @@ mod tests {
             "",
             "GET / HTTP/1.1 x",
         ] {
-            assert_eq!(ask(bad), Err(Refusal::Bad), "{bad}");
+            assert_eq!(ask_lanes(bad), Err(Refusal::Bad), "{bad}");
         }
         assert_eq!(Question::read(b"GET /\xff HTTP/1.1\r\n\r\n"), Some(Err(Refusal::Bad)));
     }

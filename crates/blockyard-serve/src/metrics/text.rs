@@ -1,12 +1,12 @@
 //! The counts in Prometheus' text format, under node_exporter's names for disks and under our own where it has none.
 
-use crate::job::SECTOR;
-use crate::meter::{Counts, Kind};
-use crate::roster::Listed;
+use crate::disk::roster::Listed;
+use crate::observation::meter::{Counts, Kind};
 use blockyard::layer::fault::Count;
 use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
+use blockyard_std::parts::job::SECTOR;
 use core::fmt::{Display, Write};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct Page<'a> {
 }
 
 /// Returns the text of all metrics of `disks`, whose `counts` are by their numbers.
-pub(super) fn write(
+pub(super) fn write_metrics(
     disks: &[Listed],
     counts: &BTreeMap<usize, Counts>,
     lanes: usize,
@@ -27,49 +27,55 @@ pub(super) fn write(
     let none = Counts::new();
     let counts = disks.iter().map(|listed| counts.get(&listed.number).unwrap_or(&none)).collect();
     let mut page = Page { text: String::new(), disks, counts };
-    page.head("blockyard_connections", "gauge", "Clients connected.");
-    page.line(format_args!("blockyard_connections {connections}"));
-    page.head("blockyard_lanes", "gauge", "Threads that serve.");
-    page.line(format_args!("blockyard_lanes {lanes}"));
-    page.family(
+    page.write_head("blockyard_connections", "gauge", "Clients connected.");
+    page.write_line(format_args!("blockyard_connections {connections}"));
+    page.write_head("blockyard_lanes", "gauge", "Threads that serve.");
+    page.write_line(format_args!("blockyard_lanes {lanes}"));
+    page.write_family(
         "blockyard_answer_turns_max",
         "The most turns of a lane between the arrival of a READ, WRITE or FLUSH and its answer.",
         |counts| counts.turns_max,
     );
-    page.disk_stats();
-    page.durations();
-    page.holds();
-    page.damage();
-    page.faults();
+    page.write_disk_stats();
+    page.write_durations();
+    page.write_holds();
+    page.write_damage();
+    page.write_faults();
     page.text
 }
 
 impl Page<'_> {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        self.line(format_args!("# HELP {name} {help}"));
-        self.line(format_args!("# TYPE {name} {kind}"));
+    fn write_head(&mut self, name: &str, kind: &str, help: &str) {
+        self.write_line(format_args!("# HELP {name} {help}"));
+        self.write_line(format_args!("# TYPE {name} {kind}"));
     }
 
-    fn line(&mut self, line: impl Display) {
+    fn write_line(&mut self, line: impl Display) {
         writeln!(self.text, "{line}").expect("write of a line to memory");
     }
 
     /// Writes a line for each disk. `labels` are further labels and begin with a comma.
-    fn samples<V: Display>(&mut self, name: &str, labels: &str, value: impl Fn(&Counts) -> V) {
+    fn write_samples<V: Display>(
+        &mut self,
+        name: &str,
+        labels: &str,
+        value: impl Fn(&Counts) -> V,
+    ) {
         for (Listed { disk, .. }, counts) in self.disks.iter().zip(&self.counts) {
-            let (disk, value) = (Escaped(&disk.name), value(counts));
+            let disk = Escaped(&disk.name);
+            let value = value(counts);
             writeln!(self.text, "{name}{{device=\"{disk}\"{labels}}} {value}")
                 .expect("write of a line to memory");
         }
     }
 
-    fn family<V: Display>(&mut self, name: &str, help: &str, value: impl Fn(&Counts) -> V) {
+    fn write_family<V: Display>(&mut self, name: &str, help: &str, value: impl Fn(&Counts) -> V) {
         let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
-        self.head(name, kind, help);
-        self.samples(name, "", value);
+        self.write_head(name, kind, help);
+        self.write_samples(name, "", value);
     }
 
-    fn disk_stats(&mut self) {
+    fn write_disk_stats(&mut self) {
         for (kind, one, many) in [
             (Kind::Read, "read", "reads"),
             (Kind::Write, "write", "writes"),
@@ -77,41 +83,44 @@ impl Page<'_> {
         ] {
             let name = format!("node_disk_{many}_completed_total");
             let help = format!("The total number of {many} completed successfully.");
-            self.family(&name, &help, |counts| counts.done(kind).requests);
+            self.write_family(&name, &help, |counts| counts.done(kind).requests);
             let name = format!("node_disk_{many}_merged_total");
             let help = format!("The total number of {many} merged.");
-            self.family(&name, &help, |counts| counts.done(kind).merged);
+            self.write_family(&name, &help, |counts| counts.done(kind).merged);
             let (name, help) = match kind {
                 Kind::Read => ("node_disk_read_bytes_total", "read"),
                 Kind::Write => ("node_disk_written_bytes_total", "written"),
                 _ => ("node_disk_discarded_bytes_total", "discarded"),
             };
             let help = format!("The total number of bytes {help}.");
-            self.family(name, &help, |counts| counts.done(kind).sectors * SECTOR);
+            self.write_family(name, &help, |counts| counts.done(kind).sectors * SECTOR);
             let name = format!("node_disk_{one}_time_seconds_total");
             let help = format!("The total number of seconds spent by all {many}.");
-            self.family(&name, &help, |counts| Seconds(counts.done(kind).ns));
+            self.write_family(&name, &help, |counts| Seconds(counts.done(kind).ns));
         }
-        let flushes = |counts: &Counts| counts.done(Kind::Flush).requests;
         let help = "The total number of flush requests completed.";
-        self.family("node_disk_flush_requests_total", help, flushes);
+        self.write_family("node_disk_flush_requests_total", help, |counts| {
+            counts.done(Kind::Flush).requests
+        });
         let help = "The total number of seconds spent by all flush requests.";
-        self.family("node_disk_flush_requests_time_seconds_total", help, |counts| {
+        self.write_family("node_disk_flush_requests_time_seconds_total", help, |counts| {
             Seconds(counts.done(Kind::Flush).ns)
         });
         let help = "The number of requests at the device.";
-        self.family("node_disk_io_now", help, |counts| counts.issued);
+        self.write_family("node_disk_io_now", help, |counts| counts.issued);
         let help = "Total seconds with a request at the device, of each lane.";
-        self.family("node_disk_io_time_seconds_total", help, |counts| Seconds(counts.busy_ns));
+        self.write_family("node_disk_io_time_seconds_total", help, |counts| {
+            Seconds(counts.busy_ns)
+        });
         let help = "The weighted number of seconds with requests at the device.";
-        self.family("node_disk_io_time_weighted_seconds_total", help, |counts| {
+        self.write_family("node_disk_io_time_weighted_seconds_total", help, |counts| {
             Seconds(counts.weighted_ns)
         });
     }
 
-    fn durations(&mut self) {
+    fn write_durations(&mut self) {
         const NAME: &str = "blockyard_request_duration_seconds";
-        self.head(NAME, "histogram", "Time that requests spent in each stage.");
+        self.write_head(NAME, "histogram", "Time that requests spent in each stage.");
         for direction in Direction::ALL {
             let op = match direction {
                 Direction::Read => "read",
@@ -136,7 +145,8 @@ impl Page<'_> {
                         writeln!(self.text, "{NAME}_bucket{{{labels},le=\"{end}\"}} {below}")
                             .expect("write of a line to memory");
                     }
-                    let (count, sum) = (times.count(), Seconds(times.sum));
+                    let count = times.count();
+                    let sum = Seconds(times.sum);
                     write!(
                         self.text,
                         "{NAME}_bucket{{{labels},le=\"+Inf\"}} {count}\n\
@@ -148,21 +158,21 @@ impl Page<'_> {
         }
     }
 
-    fn holds(&mut self) {
+    fn write_holds(&mut self) {
         let name = "blockyard_held_total";
-        self.head(name, "counter", "How often requests were held back, by what held them.");
+        self.write_head(name, "counter", "How often requests were held back, by what held them.");
         for hold in Hold::ALL {
             let labels = format!(",because=\"{}\"", hold.name());
-            self.samples(name, &labels, |counts| counts.stages.count(Action::Hold(hold)));
+            self.write_samples(name, &labels, |counts| counts.stages.count(Action::Hold(hold)));
         }
         let name = "blockyard_held_seconds_total";
-        self.head(name, "counter", "How long queues stood held, by what held them.");
+        self.write_head(name, "counter", "How long queues stood held, by what held them.");
         for hold in Hold::ALL {
             let labels = format!(",because=\"{}\"", hold.name());
-            self.samples(name, &labels, |counts| Seconds(counts.stages.held_ns(hold)));
+            self.write_samples(name, &labels, |counts| Seconds(counts.stages.held_ns(hold)));
         }
         let name = "blockyard_errors_total";
-        self.head(name, "counter", "Requests that the device did not do.");
+        self.write_head(name, "counter", "Requests that the device did not do.");
         for (status, words) in [
             (Status::IoError, "io"),
             (Status::Medium, "medium"),
@@ -172,50 +182,60 @@ impl Page<'_> {
             (Status::Gone, "gone"),
         ] {
             let labels = format!(",error=\"{words}\"");
-            self.samples(name, &labels, |counts| counts.stages.count(Action::Complete(status)));
+            self.write_samples(name, &labels, |counts| {
+                counts.stages.count(Action::Complete(status))
+            });
         }
     }
 }
 
 impl Page<'_> {
-    fn damage(&mut self) {
+    fn write_damage(&mut self) {
         const NAME: &str = "blockyard_damage_failures_total";
-        self.head(NAME, "counter", "Requests that failed because the file of the disk is damaged.");
+        self.write_head(
+            NAME,
+            "counter",
+            "Requests that failed because the file of the disk is damaged.",
+        );
         for Listed { disk, .. } in self.disks {
-            let (name, failed) = (Escaped(&disk.name), disk.damage.failed());
-            self.line(format_args!("{NAME}{{device=\"{name}\"}} {failed}"));
+            let name = Escaped(&disk.name);
+            let failed = disk.damage.failed_requests();
+            self.write_line(format_args!("{NAME}{{device=\"{name}\"}} {failed}"));
         }
         const FLUSH: &str = "blockyard_flush_failed";
-        self.head(FLUSH, "gauge", "Whether the last flush of the disk failed: 1 or 0.");
+        self.write_head(FLUSH, "gauge", "Whether the last flush of the disk failed: 1 or 0.");
         for Listed { disk, .. } in self.disks {
-            let (name, failed) = (Escaped(&disk.name), u8::from(disk.damage.has_failed_flush()));
-            self.line(format_args!("{FLUSH}{{device=\"{name}\"}} {failed}"));
+            let name = Escaped(&disk.name);
+            let failed = u8::from(disk.damage.has_failed_flush());
+            self.write_line(format_args!("{FLUSH}{{device=\"{name}\"}} {failed}"));
         }
     }
 
     /// Writes the counts of fault rules, unless no disk has any.
-    fn faults(&mut self) {
+    fn write_faults(&mut self) {
         let counts: Vec<_> = self.disks.iter().map(|listed| listed.disk.faults.read()).collect();
         if counts.iter().all(Vec::is_empty) {
             return;
         }
         let help = "Requests that a fault rule is about.";
-        self.rules("blockyard_fault_matched_total", help, &counts, |count| count.matched);
+        self.write_rules("blockyard_fault_matched_total", help, &counts, |count| count.matched);
         let help = "Requests that a fault rule struck.";
-        self.rules("blockyard_fault_fired_total", help, &counts, |count| count.fired);
+        self.write_rules("blockyard_fault_fired_total", help, &counts, |count| count.fired);
     }
 
-    fn rules(
+    fn write_rules(
         &mut self,
         name: &str,
         help: &str,
         counts: &[Vec<(String, Count)>],
         value: impl Fn(&Count) -> u64,
     ) {
-        self.head(name, "counter", help);
+        self.write_head(name, "counter", help);
         for (Listed { disk, .. }, counts) in self.disks.iter().zip(counts) {
             for (rule, count) in counts {
-                let (disk, rule, value) = (Escaped(&disk.name), Escaped(rule), value(count));
+                let disk = Escaped(&disk.name);
+                let rule = Escaped(rule);
+                let value = value(count);
                 writeln!(self.text, "{name}{{device=\"{disk}\",rule=\"{rule}\"}} {value}")
                     .expect("write of a line to memory");
             }

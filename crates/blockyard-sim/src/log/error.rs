@@ -1,6 +1,6 @@
 //! The error of a log.
 
-use crate::words::Words;
+use blockyard_text::words::Words;
 use std::fmt;
 use std::io;
 

@@ -28,11 +28,11 @@ mod window;
 
 pub use error::LogError;
 
-use crate::job::{Job, LogPrefix, Op, PriorityClass, encoded};
-use crate::machine::cpu::TaskId;
 use crate::measure::meter::Rate;
 use crate::task::Taken;
 use blockyard::time::Duration;
+use blockyard_fio::job::{Job, LogPrefix, Op, PriorityClass, encoded};
+use blockyard_trace::observe::TaskId;
 use file::{Line, LogFile, Priority};
 use window::Windows;
 

@@ -4,7 +4,7 @@
 //! belongs to the window and closes it. The window is logged with the time of that I/O, and the next one
 //! begins at the last multiple of the length. A window without I/Os is not logged.
 
-use crate::job::Op;
+use blockyard_fio::job::Op;
 
 /// The windows of one log.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use blockyard::trace::{Action, Event, Sink};
 
 use super::lock::{Hold, LockHolder};
 use super::locks::Sites;
-use crate::profile::MachineProfile;
+use blockyard_devices::profile::MachineProfile;
 
 /// The steps that cost time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,11 +279,11 @@ const fn costs_under_elevator_lock(machine: &MachineProfile, batch: u32) -> [Cos
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::Device;
     use blockyard::bio::{Flags, Op};
     use blockyard::status::Status;
     use blockyard::time::Instant;
     use blockyard::unit::{CpuId, HctxId, QueueId};
+    use blockyard_devices::profile::Device;
 
     /// Returns the holds by a piece of work with these steps: of each lock of two queues with one hardware queue each,
     /// then of each dispatch list and tag word if cache lines move.

@@ -1,60 +1,9 @@
 //! Processors. Each does one thing at a time.
 
-use crate::device::terms::Runner;
-use blockyard::driver::Finished;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{HctxId, QueueId};
-use blockyard_mmc::block::{ActKind, Context};
-use blockyard_mmc::controller::SlotId;
+use blockyard_mmc::block::Context;
+use blockyard_trace::observe::{ActorId, TaskId, Work};
 use std::collections::VecDeque;
-
-/// The number of a job instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskId(pub u32);
-
-/// The number of an [`Actor`](crate::world::Actor) that was added to a world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ActorId(pub u32);
-
-/// A piece of work for a processor.
-#[derive(Clone, Copy, Debug)]
-pub enum Work {
-    /// Handle a completion, by interrupt or without.
-    Complete {
-        /// The completion.
-        finished: Finished,
-        /// Whether an interrupt announced the completion.
-        interrupt: bool,
-    },
-    /// Take the interrupt of a hardware queue's vector, and handle all completions of the queue.
-    Vector(HctxId),
-    /// Run a hardware queue from a thread.
-    Run {
-        /// The thread.
-        by: Runner,
-        /// The request queue.
-        queue: QueueId,
-        /// The hardware queue.
-        hctx: HctxId,
-    },
-    /// Let a job instance take its next step.
-    Step(TaskId),
-    /// Let a job instance copy from a page of the page cache.
-    Copy(TaskId),
-    /// Let a job instance poll its processor's hardware queue, for every instance that waits for it.
-    Look(TaskId),
-    /// Let an actor that was added to the world act.
-    Actor(ActorId),
-    /// Take an interrupt of an MMC host.
-    Interrupt,
-    /// Take the interrupt of the timer that wakes threads of an MMC host.
-    Timer,
-    /// Run a thread of an MMC host's driver.
-    Host(Context),
-    /// An act of such a driver, for the request in a slot or for none. Only observers receive this kind of
-    /// work; processors never do.
-    Act(ActKind, Option<SlotId>),
-}
 
 /// A job instance that polls its processor's hardware queue again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,6 +46,17 @@ pub enum LockHolder {
 impl LockHolder {
     /// All of them, in the order in which a request meets them.
     pub const ALL: [Self; 4] = [Self::Submit, Self::Insert, Self::Dispatch, Self::Complete];
+
+    /// Returns its name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Submit => "submit",
+            Self::Insert => "insert",
+            Self::Dispatch => "dispatch",
+            Self::Complete => "complete",
+        }
+    }
 }
 
 /// A hold of a lock, from its acquisition until the lock is given back.

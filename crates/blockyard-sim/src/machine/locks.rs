@@ -25,6 +25,19 @@ pub enum LockKind {
     TagWords,
 }
 
+impl LockKind {
+    /// Returns its name in sentences.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "the queue's lock",
+            Self::Elevator => "the scheduler's lock",
+            Self::DispatchList => "the dispatch list's lock",
+            Self::TagWords => "the words of the tag map",
+        }
+    }
+}
+
 /// The use of all locks of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockUse {

@@ -10,10 +10,10 @@ pub mod steady;
 
 pub use interval::{Interval, P99_IOS_MIN, p99_ranks};
 
-use crate::job::{Op, PerOp};
 use blockyard::stats::Histogram;
 use blockyard::status::Status;
 use blockyard::time::Instant;
+use blockyard_fio::job::{Op, PerOp};
 use depth::Depths;
 use sampler::Samples;
 use spent::Spent;

@@ -7,7 +7,7 @@ use blockyard::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::{JobStats, per_second};
-use crate::job::Op;
+use blockyard_fio::job::Op;
 
 /// The largest number of samples in a series.
 pub const SAMPLES_MAX: usize = 128;

@@ -4,7 +4,7 @@
 //! level. All numbers are whole, so that every machine stops a job at the same instant.
 
 use super::JobStats;
-use crate::job::{Steady, SteadyCriterion, SteadyState};
+use blockyard_fio::job::{Steady, SteadyCriterion, SteadyState};
 use std::collections::VecDeque;
 
 /// The default of fio: IOPS that do not differ at all, which is never reached.
@@ -162,7 +162,7 @@ impl SteadyWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Op;
+    use blockyard_fio::job::Op;
 
     fn watch(slope: bool, limit_millionths: u64, percent: bool, window_s: u64) -> SteadyWatch {
         let criterion = SteadyCriterion { of: Steady::Iops, slope, limit_millionths, percent };

@@ -27,9 +27,9 @@ mod read_ahead;
 pub use pages::{FilePages, PageState};
 pub use read_ahead::{Advice, Pages, ReadAhead, Trigger, Window};
 
-use crate::machine::cpu::TaskId;
 use crate::placement::Placement;
-use crate::profile::PAGE_BYTES;
+use blockyard_devices::profile::PAGE_BYTES;
+use blockyard_trace::observe::TaskId;
 use core::ops::Range;
 
 /// A file whose pages may be in the cache.

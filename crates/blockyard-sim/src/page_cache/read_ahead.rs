@@ -20,7 +20,7 @@
 //! while it is small), up to the reach. If the whole first window was requested, it is joined with
 //! the next window when both fit the reach, and otherwise marked in its middle.
 
-use crate::profile::Reach;
+use blockyard_devices::profile::Reach;
 use core::ops::Range;
 
 /// The reader's announced access pattern (`posix_fadvise`).

@@ -1,8 +1,8 @@
 //! Collects the records of each call, which a task gets together.
 
-use super::limits::CALLS_RECORDS_MAX;
-use super::plugs::CALL_SPAN_MAX;
-use super::record::Record;
+use blockyard_trace::CALL_SPAN_MAX;
+use blockyard_trace::CALLS_RECORDS_MAX;
+use blockyard_trace::Record;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The calls whose first record comes next, and which may still grow.

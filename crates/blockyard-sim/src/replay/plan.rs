@@ -1,15 +1,15 @@
 //! A replay: a trace, its pace and its place on a device.
 
-use super::error::{TraceError, TraceFault};
-use super::limits::OUTSTANDING_MAX;
 use super::options::{Options, Pace};
 use super::placing::{Placing, Submitters};
 use super::player::Player;
-use super::summary::DiskSummary;
-use super::trace::Trace;
-use crate::job::{JobFile, NoSource, Op, parse_args};
-use crate::profile::Device;
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
+use blockyard_devices::profile::Device;
+use blockyard_fio::job::{JobFile, NoSource, Op, parse_args};
+use blockyard_trace::DiskSummary;
+use blockyard_trace::OUTSTANDING_MAX;
+use blockyard_trace::Trace;
+use blockyard_trace::{TraceError, TraceFault};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -215,7 +215,7 @@ impl Replay {
             format!("--numjobs={submitters}"),
             "--group_reporting".to_owned(),
             "--rw=rw".to_owned(),
-            format!("--bs={}", longest.clamp(512, crate::job::BLOCK_BYTES_MAX)),
+            format!("--bs={}", longest.clamp(512, blockyard_fio::job::BLOCK_BYTES_MAX)),
         ];
         let parsed = parse_args(args.iter().map(String::as_str), &NoSource);
         parsed.expect("options of a replay's job should be valid")

@@ -7,17 +7,17 @@
 //! fastest submitter.
 
 use super::calls::Calls;
-use super::error::{TraceError, TraceFault};
-use super::limits::{BACKLOG_MAX, OPEN_MAX};
 use super::options::{Options, Pace, Speed};
 use super::placing::{Placing, Submitters};
-use super::reader::Reader;
-use super::record::Record;
-use crate::job::Op as Kind;
-use crate::machine::cpu::TaskId;
 use blockyard::bio::{Bio, Op};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{QueueId, SECTOR_BYTES};
+use blockyard_fio::job::Op as Kind;
+use blockyard_trace::Reader;
+use blockyard_trace::Record;
+use blockyard_trace::observe::TaskId;
+use blockyard_trace::{BACKLOG_MAX, OPEN_MAX};
+use blockyard_trace::{TraceError, TraceFault};
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 

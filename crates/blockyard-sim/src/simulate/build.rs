@@ -1,43 +1,33 @@
 //! Builds a world from a device, a design and the conditions of a run.
 
-use super::{Conditions, SimulationError};
-use crate::data::history::Cache;
-use crate::data::medium::Media;
-use crate::data::verify::{Verifier, Verify};
-use crate::device::Model;
-use crate::device::drive::Drive;
-use crate::device::hba::Hba;
-use crate::device::live::Live;
-use crate::device::mmc::host::MmcHost;
-use crate::device::null::Null;
-use crate::device::pmem::Pmem;
-use crate::device::stack::{Layering, Stack};
-use crate::job::Job;
+use super::{Conditions, MakeElevator, SimulationError};
 use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
-use crate::observe::{Observer, Setting};
-use crate::profile::{
-    Design, Device, DeviceModel, FaultRules, KindQueues, MmcProfile, NoCard, POLL_QUEUES,
-    READ_QUEUES, asked,
-};
 use crate::task::READER_BIOS_MAX;
-use crate::workload::Prng;
 use crate::world::{ADDED_ACTORS_MAX, SimHost, World};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
 use blockyard::layer::fault::{Action, FaultRule};
 use blockyard::policy::{ElevatorKind, Model as Locking};
+use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::StageStats;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
-use blockyard_mmc::policy::{HostPolicy, Pipeline};
+use blockyard_devices::data::history::Cache;
+use blockyard_devices::data::medium::Media;
+use blockyard_devices::data::verify::{Verifier, Verify};
+use blockyard_devices::live::Live;
+use blockyard_devices::profile::{
+    Design, Device, DeviceModel, FaultRules, KindQueues, NoCard, POLL_QUEUES, READ_QUEUES, asked,
+};
+use blockyard_devices::stack::{Layering, Stack};
+use blockyard_devices::{Model, NoHost, Queues, Setup};
+use blockyard_fio::job::Job;
+use blockyard_trace::observe::{Observer, Setting};
 use std::borrow::Cow;
-
-/// The number of driver tags for persistent memory. A request there ends in the call that issues it.
-const PMEM_TAGS: u16 = 64;
 
 /// Returns the hardware queues that serve only one kind of I/O, with their keys.
 fn kinds(design: &Design) -> [(&'static str, KindQueues); 2] {
@@ -65,7 +55,7 @@ pub(super) fn build_world<O: Observer>(
     let machine = device.machine;
     let all_draws = Prng::new(conditions.seed);
     let draws = all_draws.fork(0);
-    let (own_hctxs, _, disks, shared_tags) = queues(device, design);
+    let Queues { hctxs: own_hctxs, disks, shared, .. } = device.model.queues(design.host);
     let default = match policies.model {
         Locking::SingleLock => 1,
         Locking::Multi => design.hw_queues.unwrap_or(own_hctxs).min(own_hctxs).min(machine.cpus),
@@ -76,11 +66,7 @@ pub(super) fn build_world<O: Observer>(
     assert!(default > 0, "a disk must have a hardware queue");
     let mut model = model(device, design, hctxs, draws)?;
     if conditions.verify.is_some() {
-        match &mut model {
-            Model::Mmc(mmc) => mmc.keep_data(),
-            Model::Pmem(pmem) => pmem.keep_data(all_draws.fork(5)),
-            _ => {}
-        }
+        model.keep_data(all_draws.fork(5));
     }
     let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();
     assert!(instances > 0, "a job file must have a job, or a trace a submitter");
@@ -88,7 +74,7 @@ pub(super) fn build_world<O: Observer>(
         hctxs,
         depth: depth(device, design),
         reserved: 0,
-        shared_over_hctxs: shared_tags,
+        shared_over_hctxs: shared,
         queues: disks,
         max_waiters: instances + ADDED_ACTORS_MAX,
     };
@@ -121,7 +107,7 @@ pub(super) fn build_world<O: Observer>(
     };
     let stack = Stack::new(model, layers, &tags);
     let host = Host::new(stack, (counts, observer), tags);
-    Ok(join_world(device, design, host, &config, tags))
+    Ok(join_world(device, design, host, &config, tags, conditions.elevator))
 }
 
 /// Returns a world on the machine of `device`, with a queue of `config` for each disk of `host`.
@@ -131,10 +117,19 @@ fn join_world<O: Observer>(
     host: SimHost<O>,
     config: &QueueConfig,
     tags: TagSetConfig,
+    elevator: Option<MakeElevator>,
 ) -> World<O> {
     let machine = device.machine;
     let queues: Vec<_> = (0..tags.queues)
-        .map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host))
+        .map(|disk| match elevator {
+            None => RequestQueue::new(QueueId(disk), config.clone(), &host),
+            Some(make) => RequestQueue::with_elevator(
+                QueueId(disk),
+                config.clone(),
+                &host,
+                make(config, &tags),
+            ),
+        })
         .collect();
     let worker_cpu: Vec<_> =
         (0..tags.hctxs).map(|hctx| first_cpu_of(&config.map, HctxId(hctx))).collect();
@@ -167,25 +162,21 @@ fn model(
     hctxs: u16,
     draws: Prng,
 ) -> Result<Model, SimulationError> {
-    Ok(match device.model {
-        DeviceModel::Null(null) => Model::Null(Null::new(null, hctxs, device.cache)),
-        DeviceModel::Hba(hba) => Model::Hba(Hba::new(hba, hctxs, device.cache, draws)),
-        DeviceModel::Mmc(mmc) => Model::Mmc(Box::new(mmc_host(&mmc, device, design, draws)?)),
-        DeviceModel::Pmem(pmem) => {
-            let bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
-            let disk = Pmem::new(pmem, design.btt.as_ref(), bytes, device.machine.cpus);
-            Model::Pmem(Box::new(disk))
-        }
-        DeviceModel::Drive(drive) => {
-            let polled = design.poll_queues.count.min(hctxs);
-            Model::Drive(Box::new(Drive::new(
-                drive,
-                device.limits.capacity_sectors,
-                hctxs,
-                polled,
-                draws,
-            )))
-        }
+    let setup = Setup {
+        limits: &device.limits,
+        cache: device.cache,
+        cpus: device.machine.cpus,
+        hctxs,
+        polled: design.poll_queues.count.min(hctxs),
+        host: design.host,
+        unmaps: design.unmaps,
+        btt: design.btt.as_ref(),
+        draws,
+    };
+    device.model.build(setup).map_err(|NoHost { policy, why }| {
+        let ask = asked(&policy, why);
+        let (file, line) = (design.name.clone(), design.host_lines.of(ask.key));
+        SimulationError::Host { file, line, ask, device: device.name.clone(), why }
     })
 }
 
@@ -209,40 +200,8 @@ pub fn live(device: &Device, design: &Design, seed: u64) -> Result<Live, Simulat
 /// Returns the depth of one hardware queue of `device` under `design`, in requests.
 #[must_use]
 pub fn depth(device: &Device, design: &Design) -> u16 {
-    let (_, depth, ..) = queues(device, design);
+    let depth = device.model.queues(design.host).depth;
     design.depth.map_or(depth, |asked| asked.min(depth))
-}
-
-/// Returns the number of hardware queues of `device`, their depth, the number of disks, and whether all
-/// queues share one depth.
-fn queues(device: &Device, design: &Design) -> (u16, u16, u16, bool) {
-    match device.model {
-        DeviceModel::Null(null) => (null.submit_queues, null.depth, null.disks, null.shared_tags),
-        DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
-        DeviceModel::Mmc(mmc) => (1, mmc.tags(design.host), 1, false),
-        DeviceModel::Pmem(_) => (1, PMEM_TAGS, 1, false),
-        DeviceModel::Drive(drive) => (drive.hw_queues(), drive.depth(), 1, drive.shares_depth()),
-    }
-}
-
-/// Returns the host of an eMMC device or SD card, with the policies of `design`.
-fn mmc_host(
-    mmc: &MmcProfile,
-    device: &Device,
-    design: &Design,
-    draws: Prng,
-) -> Result<MmcHost, SimulationError> {
-    let policy = design.host;
-    let policy =
-        policy.unwrap_or_else(|| HostPolicy::new(Pipeline::BlkMqWait, mmc.host.busy_detect));
-    let mmc = if design.unmaps { *mmc } else { mmc.without_unmapping() };
-    let host = MmcHost::new(&mmc, policy, device.limits.capacity_sectors, draws);
-    host.map_err(|why| {
-        let ask = asked(&policy, why);
-        let line = design.host_lines.of(ask.key);
-        let device = device.name.clone();
-        SimulationError::Host { file: design.name.clone(), line, ask, device, why }
-    })
 }
 
 /// Checks that the design suits the kind of device, and the device its machine.

@@ -1,13 +1,13 @@
 //! Errors that prevent a simulation or end it early.
 
 use crate::fit::Unfit;
-use crate::job::{JobError, Place};
 use crate::log::LogError;
-use crate::profile::Ask;
 use crate::replay::ReplayError;
 use crate::task::Violation;
 use crate::world::{Failure, POWER_CUTS_MAX};
 use blockyard::time::Instant;
+use blockyard_devices::profile::Ask;
+use blockyard_fio::job::{JobError, Place};
 use blockyard_mmc::block::Unsupported;
 use std::fmt;
 

@@ -12,26 +12,29 @@ pub use build::{depth, live};
 pub use error::SimulationError;
 pub use stop::Stop;
 
-use crate::data::verify::{Verified, Verify};
-use crate::device::drive::{Drive, DriveReport};
-use crate::device::mmc::host::HostReport;
-use crate::device::pmem::{Pmem, PmemReport};
-use crate::device::stack::FaultCount;
-use crate::job::{Job, JobFile, SyncMode};
 use crate::log::Logs;
-use crate::machine::cpu::{ActorId, TaskId};
 use crate::machine::locks::LockUse;
 use crate::measure::JobStats;
 use crate::measure::series::{Series, SeriesSampler};
-use crate::observe::Observer;
-use crate::profile::{Design, Device, FaultRules};
 use crate::replay::{Replay, ReplayError};
 use crate::task::Task;
-use crate::workload::Prng;
 use crate::world::{Actor, Failure, Totals, World};
+use blockyard::elevator::Elevator;
+use blockyard::prng::Prng;
+use blockyard::request_queue::QueueConfig;
 use blockyard::stats::{Histogram, StageStats};
+use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
+use blockyard_devices::data::verify::{Verified, Verify};
+use blockyard_devices::fronts::{Drive, DriveReport};
+use blockyard_devices::mmc::host::HostReport;
+use blockyard_devices::pmem::{Pmem, PmemReport};
+use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_devices::stack::FaultCount;
+use blockyard_fio::job::{Job, JobFile, SyncMode};
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{ActorId, TaskId};
 use serde::{Deserialize, Serialize};
 use steady::Steady;
 
@@ -151,7 +154,12 @@ pub struct Conditions<'a> {
     pub until_steady: bool,
     /// Stops the run when it is requested. The report then has what was measured so far.
     pub stop: Option<&'a Stop>,
+    /// The elevator of each disk, for a design with [`ElevatorKind::Other`](blockyard::policy::ElevatorKind::Other).
+    pub elevator: Option<MakeElevator>,
 }
+
+/// Makes an elevator of the caller's own for a queue with this configuration, on a host with these tags.
+pub type MakeElevator = fn(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>;
 
 impl Conditions<'_> {
     /// Returns conditions with generated I/Os, but without faults, data or logs. Driver calls are checked in builds with debug
@@ -168,6 +176,7 @@ impl Conditions<'_> {
             logs: false,
             until_steady: false,
             stop: None,
+            elevator: None,
         }
     }
 }

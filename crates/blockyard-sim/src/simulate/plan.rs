@@ -1,13 +1,14 @@
 //! Assigns job instances to waves, CPUs and files.
 
 use super::SimulationError;
-use crate::fit::{self, IN_FLIGHT_MAX, PLANNED_IOS_MAX, Unfit};
-use crate::job::{CpuPolicy, Job, Resolved};
+use crate::fit;
+use crate::fit::{IN_FLIGHT_MAX, PLANNED_IOS_MAX, Unfit};
 use crate::measure::JobStats;
 use crate::placement::Placement;
-use crate::profile::{Design, Device};
 use crate::replay::Replay;
 use crate::task::{Instance, Origin};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{CpuPolicy, Job, Resolved};
 use std::collections::BTreeMap;
 
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};

@@ -121,7 +121,7 @@ fn is_p99_known(values: &Histogram) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Op;
+    use blockyard_fio::job::Op;
 
     /// Returns the batches after which jobs with these numbers of I/Os in each batch are steady.
     fn steady_after(ios: impl Fn(u64) -> u64) -> Option<u64> {

@@ -2,11 +2,11 @@
 
 use super::source::Source;
 use super::{Slot, Taken, Task};
-use crate::job::{ContinueOnError, Engine, Job, ThinktimeBlocks, encoded};
 use blockyard::bio::{self, Bio, Flags};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
+use blockyard_fio::job::{ContinueOnError, Engine, Job, ThinktimeBlocks, encoded};
 
 use super::state::State;
 

@@ -1,12 +1,12 @@
 //! What is measured of a task, and from when on.
 
 use super::Task;
-use crate::job::Job;
 use crate::measure::JobStats;
 use crate::measure::meter::Meter;
 use crate::measure::spent::Rest;
 use crate::measure::steady::SteadyWatch;
 use blockyard::time::{Duration, Instant};
+use blockyard_fio::job::Job;
 
 /// The measurement of a task.
 #[derive(Debug)]

@@ -33,11 +33,11 @@ pub use reader::{READER_BIOS_MAX, ReadStep, Reader};
 pub use share::Share;
 pub use slots::Taken;
 
-use crate::job::{ExitWhat, Job, Op, Resolved};
-use crate::machine::cpu::TaskId;
 use crate::placement::Placement;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
+use blockyard_fio::job::{ExitWhat, Job, Op, Resolved};
+use blockyard_trace::observe::TaskId;
 use calls::{Calls, Shape};
 use feed::Feed;
 use slots::{Slot, Slots};

@@ -1,12 +1,12 @@
 //! The reader of a task that reads through the page cache. It tracks the current call page by page.
 
-use crate::job::{FadviseHint, Job};
 use crate::page_cache::{Advice, FileId, PageCache, PageState, ReadAhead, Run, Trigger, Window};
 use crate::placement::Placement;
-use crate::profile::{PAGE_BYTES, Reach};
 use blockyard::bio::{Bio, IoPrio};
 use blockyard::status::Status;
 use blockyard::unit::{QueueId, SECTOR_BYTES};
+use blockyard_devices::profile::{PAGE_BYTES, Reach};
+use blockyard_fio::job::{FadviseHint, Job};
 use std::collections::VecDeque;
 
 /// The maximum number of bios that one reader may have in flight. Two windows need far fewer, unless other

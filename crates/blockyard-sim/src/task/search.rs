@@ -3,8 +3,8 @@
 //! As in fio, the depth doubles from 1 until a window misses the target, and then halves the distance between a depth
 //! that kept it and one that missed it. The last window, at the depth that was found, is what the job reports.
 
-use crate::job::{Job, LatencyTarget};
 use blockyard::time::{Duration, Instant};
+use blockyard_fio::job::{Job, LatencyTarget};
 
 /// The successes at the depth below a miss, after which that depth is tried again.
 const TRIES_AGAIN_AFTER: u32 = 3;
@@ -183,7 +183,7 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{NoSource, parse_args};
+    use blockyard_fio::job::{NoSource, parse_args};
 
     const WINDOW_NS: u64 = 1_000_000;
 

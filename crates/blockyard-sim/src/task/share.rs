@@ -1,7 +1,7 @@
 //! The share of a task in the I/Os of its flow (fio's `flow`).
 
-use crate::job::Flow;
 use blockyard::time::Duration;
+use blockyard_fio::job::Flow;
 
 /// A task's weight in a flow, and the I/Os that it has issued there.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! The I/Os of a task that were submitted and not reaped, one in each slot.
 
-use crate::job::{Op, Priority};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
+use blockyard_fio::job::{Op, Priority};
 use std::collections::VecDeque;
 
 /// An I/O that was submitted and not reaped.

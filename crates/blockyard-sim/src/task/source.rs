@@ -1,14 +1,14 @@
 //! The source of a task's I/Os: its job, or a trace.
 
-use crate::job::{
-    CommandPriority, Engine, Job, Mix, Op, Priority, PriorityClass, Resolved, SyncMode,
-};
 use crate::placement::Placement;
 use crate::replay::{Delivery, Due};
-use crate::workload::{Generator, Io, IoOp, Pacer, Prng};
 use blockyard::bio::{self, Bio, Flags, IoPrio, PrioClass};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{QueueId, SECTOR_BYTES};
+use blockyard_fio::job::{
+    CommandPriority, Engine, Job, Mix, Op, Priority, PriorityClass, Resolved, SyncMode,
+};
+use blockyard_fio::workload::{Generator, Io, IoOp, Pacer, Prng};
 use core::cmp::Ordering;
 use std::collections::VecDeque;
 

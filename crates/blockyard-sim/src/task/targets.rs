@@ -3,8 +3,8 @@
 use super::bounds::Watch;
 use super::search::Search;
 use super::{Taken, Task, Violation};
-use crate::job::{Job, Op};
 use blockyard::time::Instant;
+use blockyard_fio::job::{Job, Op};
 
 /// The bounds and targets of a task.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The pauses of a job: between its I/Os (`thinktime`), and because it is ahead of its rate.
 
-use crate::job::{Job, ThinktimeBlocks};
 use blockyard::time::{Duration, Instant};
+use blockyard_fio::job::{Job, ThinktimeBlocks};
 
 /// A pause that is due. It begins once no I/O is in flight.
 #[derive(Clone, Copy, Debug)]

@@ -17,13 +17,13 @@ use super::queue::Worker;
 use super::reading::PageCopy;
 use super::step::Job;
 use super::{Event, World};
-use crate::device::terms::Completion;
-use crate::machine::cpu::{ActorId, Work};
-use crate::observe::Observer;
 use blockyard::bio::{Bio, Flags};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
+use blockyard_devices::terms::Completion;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{ActorId, Work};
 use core::fmt;
 use std::collections::VecDeque;
 
@@ -209,14 +209,14 @@ impl<O: Observer> World<O> {
     ) -> Result<Duration, SubmitError> {
         assert!(!bio.flags.contains(Flags::POLLED), "nobody polls for actor {}", id.0);
         let number = u32::try_from(bio.cookie).expect("the number of a bio should fit 32 bits");
-        let bio = Bio { cookie: Owner::Added(id).cookie(number), ..bio };
+        let owner = Owner::Added(id);
+        let bio = Bio { cookie: owner.cookie(number), ..bio }.with_submitter(owner.submitter());
         let cpu = self.added(id).cpu;
         if let Err(reason) = self.submit(queue, cpu, bio) {
             if reason == SubmitError::NoTag {
                 self.added(id).was_refused = true;
-                let waiter = Owner::Added(id).waiter();
                 self.queues[queue.index()]
-                    .wait(&mut self.host, cpu, &bio, waiter, self.now)
+                    .wait(&mut self.host, cpu, &bio, owner.waiter(), self.now)
                     .expect("every actor should have room to wait for a tag");
             }
             return Err(reason);

@@ -1,11 +1,11 @@
 //! Jobs that end for a reason other than their own I/Os and time, or search for a depth.
 
 use super::{Event, World};
-use crate::job::ExitWhat;
-use crate::machine::cpu::TaskId;
 use crate::measure::steady::SteadyWatch;
-use crate::observe::Observer;
 use blockyard::time::{Duration, Instant};
+use blockyard_fio::job::ExitWhat;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::TaskId;
 
 impl<O: Observer> World<O> {
     /// Makes the tasks with the statistics of `task` end in the steady state that its job describes. The task begins

@@ -4,13 +4,13 @@ use super::actor::Actor;
 use super::owner::{Owner, RUN_BIT};
 use super::step::Job;
 use super::{Event, World};
-use crate::device::terms::Completion;
-use crate::machine::cpu::{TaskId, Work};
-use crate::observe::Observer;
 use blockyard::driver::{Device, Finished};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
+use blockyard_devices::terms::Completion;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{TaskId, Work};
 
 /// The handler of one completion, as an actor.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
 //! The failures of a run: reasons why it ends before its jobs are done.
 
 use super::Standstill;
-use crate::job::Op;
-use crate::machine::cpu::TaskId;
 use crate::task::Violation;
 use blockyard::status::{Status, SubmitError};
+use blockyard_fio::job::Op;
+use blockyard_trace::observe::TaskId;
 
 /// An I/O that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,14 @@
 //! Measurement of tasks, the machine and the device.
 
 use super::{Event, FailedIo, Failure, Totals, World};
-use crate::job::encoded;
-use crate::machine::cpu::TaskId;
 use crate::machine::lock::Contended;
 use crate::measure::JobStats;
-use crate::observe::Observer;
 use crate::task::{Taken, Task};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
+use blockyard_fio::job::encoded;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::TaskId;
 
 impl<O: Observer> World<O> {
     /// Plans to reset the counts of the machine and the device at `from`.

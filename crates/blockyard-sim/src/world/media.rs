@@ -1,13 +1,13 @@
 //! Checks of the data on the media, and power cuts.
 
 use super::{Event, Failure, World};
-use crate::data::verify::{Verified, Verifier};
-use crate::observe::Observer;
 use blockyard::bio::Bio;
 use blockyard::request::Ended;
 use blockyard::status::SubmitError;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
+use blockyard_devices::data::verify::{Verified, Verifier};
+use blockyard_trace::observe::Observer;
 
 /// The maximum number of power cuts in a run. Each power cut checks all data on the media.
 pub const POWER_CUTS_MAX: usize = 100_000;

@@ -5,15 +5,19 @@
 
 use super::actor::Actor;
 use super::{Event, World};
-use crate::device::mmc::contexts::{Contexts, Doing, Effect, Sleepers, Step, Turn, thread_index};
-use crate::device::mmc::host::MmcHost;
-use crate::device::terms::{Dispatch, Runner};
-use crate::machine::cpu::{Cpu, TaskId, Work};
-use crate::observe::Observer;
-use crate::profile::MachineProfile;
+use crate::machine::cpu::Cpu;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
+use blockyard_devices::mmc::contexts::{
+    Contexts, Doing, Effect, Sleepers, Step, Turn, thread_index,
+};
+use blockyard_devices::mmc::host::MmcHost;
+use blockyard_devices::profile::MachineProfile;
+use blockyard_devices::terms::Dispatch;
 use blockyard_mmc::block::{Context, DISABLE_LIMIT};
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::Runner;
+use blockyard_trace::observe::{TaskId, Work};
 
 /// The driver's state, apart from that of its host.
 #[derive(Debug)]

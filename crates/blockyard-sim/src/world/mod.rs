@@ -78,21 +78,14 @@ use replaying::Replaying;
 pub use standstill::{HostStandstill, Standstill};
 use turns::Flows;
 
-use crate::data::verify::Verifier;
-use crate::device::stack::Stack;
-use crate::device::terms::{Completion, Dispatch, Runner};
-use crate::device::{DeviceEvent, Events};
-use crate::event::EventHeap;
 use crate::log::Logs;
 use crate::machine::cost::CostSink;
-use crate::machine::cpu::{ActorId, Cpu, TaskId, Work};
+use crate::machine::cpu::Cpu;
 use crate::machine::lock::Contended;
 use crate::machine::locks::LockUse;
 use crate::machine::poll::PolledQueues;
 use crate::measure::JobStats;
-use crate::observe::Observer;
 use crate::page_cache::PageCache;
-use crate::profile::{MachineProfile, Reach};
 use crate::task::Task;
 use blockyard::driver::Finished;
 use blockyard::host::Host;
@@ -101,6 +94,15 @@ use blockyard::request_queue::RequestQueue;
 use blockyard::stats::StageStats;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
+use blockyard_devices::data::verify::Verifier;
+use blockyard_devices::event::EventHeap;
+use blockyard_devices::profile::{MachineProfile, Reach};
+use blockyard_devices::stack::Stack;
+use blockyard_devices::terms::{Completion, Dispatch};
+use blockyard_devices::{DeviceEvent, Events};
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::Runner;
+use blockyard_trace::observe::{ActorId, TaskId, Work};
 use std::collections::VecDeque;
 
 /// The host of a world. It passes events to the world's own counts, then to the observer.

@@ -1,6 +1,7 @@
 //! The owners of bios: the cookie of a bio names its owner, and the owner's number for the bio.
 
-use crate::machine::cpu::{ActorId, TaskId};
+use blockyard::bio::Submitter;
+use blockyard_trace::observe::{ActorId, TaskId};
 
 /// The owner of a bio, and a waiter for a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,11 @@ impl Owner {
     #[expect(clippy::cast_possible_truncation, reason = "both halves of 64 bits are 32 bits")]
     pub(super) const fn of_cookie(cookie: u64) -> (Self, u32) {
         (Self::of_code((cookie >> 32) as u32), cookie as u32)
+    }
+
+    /// Returns the owner as the submitter of its bios. There are no groups of processes.
+    pub(super) const fn submitter(self) -> Submitter {
+        Submitter { process: self.code(), group: 0 }
     }
 
     /// Returns the number under which the owner waits for a tag.

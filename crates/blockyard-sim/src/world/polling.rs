@@ -2,11 +2,12 @@
 
 use super::actor::Actor;
 use super::{Event, World};
-use crate::machine::cpu::{Spin, TaskId, Work};
-use crate::observe::Observer;
+use crate::machine::cpu::Spin;
 use blockyard::driver::Finished;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{TaskId, Work};
 
 /// A task that polls its processor's hardware queue, as an actor.
 #[derive(Clone, Copy, Debug)]

@@ -4,13 +4,14 @@
 use super::actor::Actor;
 use super::mmc::MmcDriver;
 use super::{Event, World};
-use crate::device::terms::Runner;
-use crate::machine::cpu::{Switch, Work};
+use crate::machine::cpu::Switch;
 use crate::machine::lock::{Ask, LockHolder};
-use crate::observe::Observer;
 use blockyard::time::Duration;
 use blockyard::unit::{CpuId, QueueId};
 use blockyard_mmc::block::Context;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::Runner;
+use blockyard_trace::observe::Work;
 
 /// The kinds of work that take the lock of a queue.
 #[derive(Clone, Copy, Debug)]

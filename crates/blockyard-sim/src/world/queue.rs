@@ -5,13 +5,14 @@ use super::actor::Actor;
 use super::mmc::idle_cpu;
 use super::owner::Owner;
 use super::{Event, World};
-use crate::device::terms::Runner;
-use crate::machine::cpu::TaskId;
-use crate::observe::Observer;
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
+use blockyard_devices::terms::Dispatch;
 use blockyard_mmc::block::Context;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::Runner;
+use blockyard_trace::observe::TaskId;
 use core::cmp::Reverse;
 
 /// The time for which a simulation continues while the driver accepts nothing and only timers of queues are
@@ -122,7 +123,7 @@ impl<O: Observer> World<O> {
     /// Handles runs, results, wake-ups and polls of one queue.
     fn follow_up_at(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
-            match self.dispatch.runner(run.deferred || after_completion) {
+            match runner_of(self.dispatch, run.deferred || after_completion) {
                 Runner::Submitter => self.run_queue(queue, run.hctx),
                 // After a completion the processor is in an interrupt, where it does not dispatch.
                 thread => self.defer_run(thread, queue, run.hctx),
@@ -209,5 +210,15 @@ impl<O: Observer> World<O> {
             Runner::HostThread => self.want_run(queue, hctx),
             Runner::Submitter => unreachable!("a submitter should not defer a run to itself"),
         }
+    }
+}
+
+/// Returns the thread or processor that makes the next run of a hardware queue.
+const fn runner_of(dispatch: Dispatch, is_deferred: bool) -> Runner {
+    match dispatch {
+        Dispatch::Direct if is_deferred => Runner::Worker,
+        Dispatch::HostSubmitter if is_deferred => Runner::HostThread,
+        Dispatch::Direct | Dispatch::HostSubmitter => Runner::Submitter,
+        Dispatch::HostThread => Runner::HostThread,
     }
 }

@@ -9,14 +9,14 @@ use super::World;
 use super::actor::Actor;
 use super::owner::{Owner, RUN_BIT};
 use super::step::Job;
-use crate::machine::cpu::{TaskId, Work};
-use crate::observe::Observer;
-use crate::profile::PAGE_BYTES;
 use crate::task::{Plan, ReadStep};
 use blockyard::bio::Bio;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
+use blockyard_devices::profile::PAGE_BYTES;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{TaskId, Work};
 
 /// A job that copies a page from the page cache, as an actor.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,12 @@
 //! Replay: hands the records of a trace to tasks when they are due.
 
 use super::{Event, Failure, World};
-use crate::machine::cpu::{TaskId, Work};
-use crate::observe::Observer;
-use crate::replay::{Player, TraceError};
+use crate::replay::Player;
 use blockyard::stats::Histogram;
 use blockyard::time::Instant;
+use blockyard_trace::TraceError;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{TaskId, Work};
 
 /// The replay of a trace.
 #[derive(Debug)]

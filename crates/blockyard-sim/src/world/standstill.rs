@@ -1,7 +1,7 @@
 //! A standstill: the jobs, bios and requests that wait when no event is left.
 
 use super::World;
-use crate::device::mmc::contexts::THREADS;
+use blockyard_devices::mmc::contexts::THREADS;
 use blockyard_mmc::block::Idle;
 use core::fmt;
 

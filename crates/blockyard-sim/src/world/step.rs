@@ -3,15 +3,15 @@
 use super::actor::Actor;
 use super::owner::Owner;
 use super::{Event, Failure, World};
-use crate::device::terms::Completion;
-use crate::machine::cpu::{TaskId, Work};
 use crate::measure::spent::Rest;
-use crate::observe::Observer;
 use crate::task::Plan;
 use blockyard::bio::{self, Bio};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
+use blockyard_devices::terms::Completion;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{TaskId, Work};
 
 /// A job instance, as an actor.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +152,8 @@ impl<O: Observer> World<O> {
         submitted
     }
 
-    /// Submits a task's `bio`, and notes if the task had waited for a tag ([woken-takes-next-queue]).
+    /// Submits a task's `bio` as one of its process, and notes if the task had waited for a tag
+    /// ([woken-takes-next-queue]).
     pub(super) fn submit_for_task(
         &mut self,
         id: TaskId,
@@ -162,6 +163,7 @@ impl<O: Observer> World<O> {
         let task = &self.tasks[id.0 as usize];
         let cpu = task.cpu;
         let was_refused = task.was_refused();
+        let bio = bio.with_submitter(Owner::Task(id).submitter());
         self.submit(queue, cpu, bio)?;
         if was_refused {
             self.queues[queue.index()].waiter_entered(&mut self.host, cpu, &bio);

@@ -9,9 +9,9 @@
 //!   ahead of its share.
 
 use super::{Event, World};
-use crate::machine::cpu::TaskId;
-use crate::observe::Observer;
 use crate::task::Share;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::TaskId;
 use std::collections::BTreeMap;
 
 /// The flows by number, each with the I/Os and the weights of its tasks.

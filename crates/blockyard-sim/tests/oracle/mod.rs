@@ -6,10 +6,10 @@
 
 use blockyard::bio::{Flags, Op};
 use blockyard::trace::{Action, Event, Sink};
-use blockyard_sim::job::{NoSource, parse_bytes};
-use blockyard_sim::observe::Observer;
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_bytes};
 use blockyard_sim::simulate::{Conditions, Simulation};
+use blockyard_trace::observe::Observer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,12 +4,12 @@
 
 use crate::draw::{DevicePlan, one_in};
 use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome, TimedOut};
+use blockyard::prng::Prng;
 use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
-use blockyard_sim::data::event::ReportsData;
-use blockyard_sim::workload::Prng;
+use blockyard_devices::data::event::ReportsData;
 
 /// The maximum number of stuck commands. Each takes seconds, during which every poller polls.
 pub(crate) const STUCK_COMMANDS_MAX: u64 = 8;

@@ -9,13 +9,15 @@ use blockyard::layer::trace::Traced;
 use blockyard::request::Request;
 use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
-use blockyard_sim::data::medium::{Media, Medium};
+use blockyard_devices::data::medium::{Media, Medium};
 
 /// A flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// The loop forgets a hardware queue that it should run.
     ForgetRun,
+    /// The loop forgets the instants at which the queues are to run.
+    ForgetPolls,
     /// The device completes a command twice.
     CompleteTwice,
     /// The device never completes a command.

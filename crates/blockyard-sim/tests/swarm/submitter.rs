@@ -3,7 +3,7 @@
 use crate::draw::SubmitterPlan;
 use blockyard::bio::{Bio, Flags};
 use blockyard::limits::Limits;
-use blockyard_sim::workload::Prng;
+use blockyard::prng::Prng;
 use std::collections::BTreeSet;
 
 /// The event for which a submitter sleeps, apart from the end of its own bios.

@@ -1,7 +1,7 @@
 //! Counts of events, a hash over all events, and the steps that checkers examine.
 
 use blockyard::bio::{Flags, Op};
-use blockyard::trace::{Action, Event, Sink};
+use blockyard::trace::{Action, Event, Hold, Sink};
 use blockyard::unit::{HctxId, QueueId, RequestId};
 use core::fmt::Write;
 
@@ -25,6 +25,8 @@ pub(crate) struct Tally {
     pub(crate) refusals: u64,
     pub(crate) timeouts: u64,
     pub(crate) requeues: u64,
+    /// Runs that ended because the elevator withheld its requests.
+    pub(crate) withheld: u64,
     pub(crate) hash: Hash,
     /// The steps since the loop last took them.
     pub(crate) steps: Vec<Step>,
@@ -63,6 +65,7 @@ impl Sink for Tally {
             Action::Refuse(_) => self.refusals += 1,
             Action::TimedOut => self.timeouts += 1,
             Action::Requeue => self.requeues += 1,
+            Action::Hold(Hold::Order) => self.withheld += 1,
             _ => {}
         }
         if let Some((id, _)) = event.request {

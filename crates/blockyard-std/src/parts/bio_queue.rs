@@ -66,7 +66,8 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
                 RequestQueue::with_elevator(QueueId(0), config, &host, elevator)
             }
         };
-        let (waiting, refused) = (VecDeque::new(), VecDeque::new());
+        let waiting = VecDeque::new();
+        let refused = VecDeque::new();
         Self { queue, host, waiting, refused, is_plugged: false, is_due: false }
     }
 

@@ -9,7 +9,8 @@ pub const BIO_SECTORS_MAX: u32 = 1 << 31;
 /// Returns a bio over the blocks of `transfer`, or over as many of its first blocks as fit into `most` sectors.
 #[inline]
 pub fn first_bio<P>(op: Op, transfer: &Transfer<P>, block_bytes: u64, most: u32) -> Bio {
-    let (offset, len) = (transfer.offset, transfer.len);
+    let offset = transfer.offset;
+    let len = transfer.len;
     let block = block_bytes.max(SECTOR);
     let start = offset / block * block / SECTOR;
     let bio = Bio::new(op, start, sectors_from(start, transfer, block_bytes, most), 0);

@@ -62,7 +62,8 @@ impl Discards {
     fn thread(&mut self) -> io::Result<&mpsc::Sender<(u16, Discard)>> {
         if self.thread.is_none() {
             let (begin, begun) = mpsc::channel::<(u16, Discard)>();
-            let (bell, ended) = (Arc::clone(&self.bell), self.ended.0.clone());
+            let bell = Arc::clone(&self.bell);
+            let ended = self.ended.0.clone();
             std::thread::Builder::new().name("discards".to_owned()).spawn(move || {
                 for (disk, one) in begun {
                     // A lane that has ended needs no result.

@@ -32,24 +32,123 @@ pub enum Place {
     Loan(Rc<Loan>),
     /// The data is in foreign memory, such as a guest's, from this byte on. It consists of whole blocks.
     Guest { memory: Rc<Map>, start: usize },
+    /// The data is in several ranges of foreign memory.
+    GuestRanges(GuestRanges),
+}
+
+/// Ranges of a guest's memory that hold the data of one request, one after the other. Each consists of whole blocks.
+#[derive(Clone, Debug)]
+pub struct GuestRanges {
+    memory: Rc<Map>,
+    ranges: Box<[Range<usize>]>,
+}
+
+impl GuestRanges {
+    /// Returns data in `ranges` of `memory`, which may touch or repeat bytes, and may be in any order.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a range is empty or ends beyond the memory.
+    #[must_use]
+    pub fn new(memory: Rc<Map>, ranges: Box<[Range<usize>]>) -> Self {
+        let is_inside = ranges.iter().all(|it| it.start < it.end && it.end <= memory.len());
+        assert!(is_inside, "a range of a guest's data is empty or beyond its memory: {ranges:?}");
+        Self { memory, ranges }
+    }
+
+    /// Returns the memory of the guest.
+    #[must_use]
+    pub const fn memory(&self) -> &Rc<Map> {
+        &self.memory
+    }
+
+    /// Returns the pieces of the guest's memory that hold the bytes `data`, counted from the start of the data.
+    ///
+    /// With the ranges `100..104` and `20..30`, the bytes `3..6` are in `103..104` and `20..22`.
+    pub fn pieces(&self, data: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let mut next_start = 0;
+        self.ranges.iter().filter_map(move |range| {
+            let range_start = next_start;
+            next_start += range.len();
+            let start = data.start.max(range_start);
+            let end = data.end.min(next_start);
+            (start < end)
+                .then(|| range.start + (start - range_start)..range.start + (end - range_start))
+        })
+    }
+
+    /// Copies `source` of `from` to the bytes of the data from `at` on.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `source` ends beyond its mapping.
+    pub fn fill_from(&self, at: usize, from: &Map, source: Range<usize>) {
+        let mut next = source.start;
+        for piece in self.pieces(at..at + source.len()) {
+            let len = piece.len();
+            self.memory.write_from(piece.start, from, next..next + len);
+            next += len;
+        }
+        debug_assert_eq!(next, source.end, "the data has room for all bytes");
+    }
+
+    /// Copies the bytes of the data from `at` on to `target` of `to`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `target` ends beyond its mapping.
+    pub fn copy_to(&self, at: usize, to: &Map, target: Range<usize>) {
+        let mut next = target.start;
+        for piece in self.pieces(at..at + target.len()) {
+            let len = piece.len();
+            to.write_from(next, &self.memory, piece);
+            next += len;
+        }
+        debug_assert_eq!(next, target.end, "the data has all bytes");
+    }
 }
 
 impl Place {
-    /// Returns the mapping that data is read into or written from, and the offset of the data in it.
-    pub fn mapping(&self) -> Option<(&Rc<Map>, usize)> {
+    /// Returns the mapping that has all of the data in one piece, and the offset of the data in it.
+    fn mapping(&self) -> Option<(&Rc<Map>, usize)> {
         match self {
             Self::Buffer { pages, lead } => Some((pages, *lead)),
             Self::Guest { memory, start } => Some((memory, *start)),
-            Self::Nowhere | Self::Disk | Self::Door(..) | Self::Loan(_) => None,
+            Self::Nowhere | Self::Disk | Self::Door(..) | Self::Loan(_) | Self::GuestRanges(_) => {
+                None
+            }
         }
     }
 
-    /// Returns the owner of the memory that data is read into or written from, and the offset of the data in it.
+    /// Returns the pieces of mappings that hold the bytes `data`, counted from the start of the data. Only data in a buffer or in
+    /// a guest's memory has such pieces.
+    pub fn pieces(&self, data: Range<usize>) -> impl Iterator<Item = (&Rc<Map>, Range<usize>)> {
+        let whole = self.mapping().map(|(map, start)| (map, start + data.start..start + data.end));
+        let guest = match self {
+            Self::GuestRanges(guest) => Some(guest),
+            _ => None,
+        };
+        let several = guest
+            .into_iter()
+            .flat_map(move |it| it.pieces(data.clone()).map(|piece| (it.memory(), piece)));
+        whole.into_iter().chain(several)
+    }
+
+    /// Returns the owner of the memory that has all of the data in one piece, and the offset of the data in it.
     #[must_use]
     pub fn keeper(&self) -> Option<(Keeper, usize)> {
         match self {
             Self::Loan(loan) => Some((Keeper::Loan(Rc::clone(loan)), 0)),
             _ => self.mapping().map(|(map, start)| (Keeper::Map(Rc::clone(map)), start)),
+        }
+    }
+
+    /// Returns the number of memory segments of the data, for the core's limit on them.
+    #[inline]
+    pub(super) fn segments(&self) -> u16 {
+        match self {
+            Self::GuestRanges(guest) => u16::try_from(guest.ranges.len()).unwrap_or(u16::MAX),
+            _ => 1,
         }
     }
 }
@@ -119,6 +218,8 @@ impl<P> Transfer<P> {
 pub enum Owner {
     /// A door, which knows the request by `token`.
     Door { door: u32, token: u32 },
+    /// A door that has abandoned the request: it wants the memory back, and no result.
+    Abandoned { door: u32 },
     /// The lane itself, which flushes each disk before it ends.
     Lane,
 }
@@ -147,8 +248,71 @@ pub fn abandon(jobs: &Jobs, whose: impl Fn(&Owner) -> bool) {
     }
 }
 
+/// Abandons the requests of `door`, which gets no result of them. Each keeps its data until it ends, and its range stops
+/// (`[abandoned-range-stops]`). Returns the number of requests.
+pub fn disown(jobs: &Jobs, door: u32) -> usize {
+    let mut jobs = jobs.borrow_mut();
+    let mut count = 0;
+    for number in 0..jobs.end() {
+        if let Some(job) = jobs.find_mut(number)
+            && matches!(job.owner, Owner::Door { door: owner, .. } if owner == door)
+        {
+            job.owner = Owner::Abandoned { door };
+            job.is_abandoned = true;
+            count += 1;
+        }
+    }
+    count
+}
+
 /// Returns the number of the job to which a bio with this cookie belongs.
 #[inline]
 pub fn job_of(cookie: u64) -> u32 {
     u32::try_from(cookie).expect("the cookie of a bio is the number of its job")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::map::PAGE_BYTES;
+
+    fn guest(ranges: &[Range<usize>]) -> GuestRanges {
+        let memory = Map::new(PAGE_BYTES).expect("a mapping of one page should succeed");
+        GuestRanges::new(Rc::new(memory), ranges.into())
+    }
+
+    fn pieces(guest: &GuestRanges, data: Range<usize>) -> Vec<Range<usize>> {
+        guest.pieces(data).collect()
+    }
+
+    #[test]
+    fn the_data_of_a_guest_lies_in_its_ranges_one_after_the_other() {
+        let guest = guest(&[100..104, 20..30, 104..105]);
+        assert_eq!(pieces(&guest, 0..15), [100..104, 20..30, 104..105]);
+        assert_eq!(pieces(&guest, 3..6), [103..104, 20..22]);
+        assert_eq!(pieces(&guest, 4..15), [20..30, 104..105]);
+        assert_eq!(pieces(&guest, 7..7), []);
+        assert_eq!(Place::GuestRanges(guest).segments(), 3);
+    }
+
+    #[test]
+    fn bytes_are_copied_between_a_mapping_and_the_ranges_of_a_guest() {
+        let guest = guest(&[100..104, 20..24]);
+        let disk = Map::new(PAGE_BYTES).expect("a mapping of one page should succeed");
+        disk.write(512, b"abcdefgh");
+        guest.fill_from(1, &disk, 513..519);
+        let mut memory = Vec::new();
+        guest.memory().read(0..PAGE_BYTES, &mut memory);
+        assert_eq!((&memory[100..105], &memory[20..25]), (&b"\0bcd\0"[..], &b"efg\0\0"[..]));
+        guest.copy_to(2, &disk, 0..4);
+        let mut copied = Vec::new();
+        disk.read(0..5, &mut copied);
+        assert_eq!(copied, b"cdef\0");
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond its memory")]
+    fn a_range_beyond_a_guests_memory_is_refused() {
+        let _ = guest(&[0..512, PAGE_BYTES - 1..PAGE_BYTES + 1]);
+    }
 }

@@ -100,7 +100,8 @@ impl Loan {
 
     /// Copies the `len` bytes at `from` to `map`, from `at` on.
     pub fn copy_to(&self, from: usize, map: &Map, at: usize, len: usize) {
-        let (from, to) = (self.span(from..from + len), map.span(at..at + len));
+        let from = self.span(from..from + len);
+        let to = map.span(at..at + len);
         // SAFETY: the memory is valid and nobody writes to it ([lender-waits], [borrower-alone]); no reference into a map
         // exists, so the two do not overlap.
         unsafe { ptr::copy_nonoverlapping(from.start, to.start, len) };
@@ -114,7 +115,8 @@ impl Loan {
     pub fn copy_from(&self, to: usize, map: &Map, range: Range<usize>) {
         assert!(self.is_writable, "a write lends its memory for reading");
         let len = range.end - range.start;
-        let (from, to) = (map.span(range), self.span(to..to + len));
+        let from = map.span(range);
+        let to = self.span(to..to + len);
         // SAFETY: as above, and the lender may not even read the memory.
         unsafe { ptr::copy_nonoverlapping(from.start, to.start, len) };
     }

@@ -106,7 +106,8 @@ impl Map {
 
     /// Copies `range` of `from` to `at`.
     pub fn write_from(&self, at: usize, from: &Self, range: Range<usize>) {
-        let (from, to) = (from.span(range.clone()), self.span(at..at + range.len()));
+        let from = from.span(range.clone());
+        let to = self.span(at..at + range.len());
         // SAFETY: both lie in their mappings; `copy` allows them to overlap.
         unsafe { ptr::copy(from.start, to.start, to.len) };
     }

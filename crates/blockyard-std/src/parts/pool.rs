@@ -115,7 +115,8 @@ mod tests {
     fn a_reused_buffer_counts_as_spare_until_it_is_charged() {
         let mut pool = Pool::new(8192);
         let buffer = |pool: &mut Pool| pool.take(8192, false).expect("memory for two pages");
-        let (one, two) = (buffer(&mut pool), buffer(&mut pool));
+        let one = buffer(&mut pool);
+        let two = buffer(&mut pool);
         pool.give(one);
         let reused = buffer(&mut pool);
         pool.give(two);

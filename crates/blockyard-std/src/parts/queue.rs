@@ -77,9 +77,10 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
         let Asked { op, flags, prio } = asked;
         let bio = first_bio(op, &transfer, self.shape.block_bytes, self.shape.longest_bio(op));
         let flags = bio.flags | flags;
+        let segments = transfer.place.segments();
         let job = Job { transfer, owner, is_abandoned: false };
         let cookie = u64::from(self.jobs.borrow_mut().insert(job));
-        self.submit(Bio { cookie, flags, prio, ..bio }, now);
+        self.submit(Bio { cookie, flags, prio, segments, ..bio }, now);
     }
 
     /// Returns a job that has ended, each exactly once. If a bio succeeded and its job has more, submits the next one and

@@ -116,7 +116,9 @@ impl Driver for Slow {
         let range = rq.sector..rq.sector + u64::from(rq.sectors);
         let is_bad = wires.bad_sector.is_some_and(|bad| range.contains(&bad));
         let status = if is_bad { Status::Medium } else { Status::Ok };
-        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+        let queue = issue.queue;
+        let hctx = issue.hctx;
+        let tag = issue.tag;
         let finished = Finished { queue, hctx, tag, outcome: Outcome::Done(status) };
         match wires.is_quick {
             true => wires.finished.push_back(finished),

@@ -71,7 +71,9 @@ pub(crate) fn option_replies(bytes: &[u8]) -> Vec<OptionReply> {
     let mut replies = Vec::new();
     while !rest.0.is_empty() {
         assert_eq!(rest.u64(), REPLY_MAGIC);
-        let (option, kind, len) = (rest.u32(), rest.u32(), rest.u32());
+        let option = rest.u32();
+        let kind = rest.u32();
+        let len = rest.u32();
         replies.push((option, kind, rest.bytes(len as usize).to_vec()));
     }
     replies
@@ -138,12 +140,14 @@ pub(crate) fn replies(
     mut read_len: impl FnMut(u64) -> u64,
 ) -> Vec<(u64, Reply)> {
     let mut rest = Take(bytes);
-    let (mut done, mut open) = (Vec::new(), BTreeMap::<u64, Reply>::new());
+    let mut done = Vec::new();
+    let mut open = BTreeMap::<u64, Reply>::new();
     while !rest.0.is_empty() {
         let magic = rest.u32();
         if magic == SIMPLE_REPLY_MAGIC {
             assert!(headers != Headers::Extended, "a simple reply in spite of extended headers");
-            let (error, cookie) = (rest.u32(), rest.u64());
+            let error = rest.u32();
+            let cookie = rest.u64();
             assert!(!open.contains_key(&cookie), "a simple reply among chunks");
             let len = if error == 0 { read_len(cookie) } else { 0 };
             let data = if len > 0 { vec![(0, rest.bytes(len as usize).to_vec())] } else { vec![] };
@@ -157,7 +161,9 @@ pub(crate) fn replies(
             Headers::Extended => EXTENDED_REPLY_MAGIC,
         };
         assert_eq!(magic, expected);
-        let (flags, kind, cookie) = (rest.u16(), rest.u16(), rest.u64());
+        let flags = rest.u16();
+        let kind = rest.u16();
+        let cookie = rest.u64();
         let len = match headers {
             Headers::Extended => {
                 rest.u64();
@@ -186,7 +192,8 @@ fn read_chunk(reply: &mut Reply, kind: u16, mut payload: Take<'_>, headers: Head
             payload.0 = &[];
         }
         chunk::OFFSET_HOLE => {
-            let (offset, len) = (payload.u64(), payload.u32());
+            let offset = payload.u64();
+            let len = payload.u32();
             assert!(len > 0);
             reply.data.push((offset, vec![0; len as usize]));
         }

@@ -59,7 +59,8 @@ pub(crate) fn agree(export: Export, headers: Headers, contexts: &[&str]) -> Agre
     }
     bytes.extend(go(&name));
     let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
-    let (mut at, mut out) = (0, Vec::new());
+    let mut at = 0;
+    let mut out = Vec::new();
     loop {
         let received = handshake.receive(&bytes[at..], &exports, &mut out);
         at += received.taken;

@@ -59,8 +59,12 @@ impl<F: Fn(&'static str)> Driver for Recorder<F> {
             self.refusals = refusals;
             return Accept::Failed(Status::IoError);
         }
-        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
-        self.finished.push_back(Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) });
+        self.finished.push_back(Finished {
+            queue: issue.queue,
+            hctx: issue.hctx,
+            tag: issue.tag,
+            outcome: Outcome::Done(Status::Ok),
+        });
         Accept::Queued
     }
 

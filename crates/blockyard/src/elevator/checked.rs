@@ -11,7 +11,9 @@
 //! - [dispatched-once]: a request that is dispatched, merged, joined or full is held; one that is inserted is
 //!   not.
 //! - [held-requests-counted]: after each insert, join and dispatch, and when there is no work.
-//! - [work-is-given]: nothing is withheld from a hardware queue while no dispatched request is unfinished.
+//! - [work-is-given]: nothing is withheld from a hardware queue while no dispatched request is unfinished,
+//!   unless the elevator idles.
+//! - [idling-bounded]: after each dispatch that gave nothing although requests were held.
 //! - [one-finished-per-dispatch]: a request that finishes was dispatched, and has not finished since.
 //! - [joins-only-what-fits]: every request that the elevator names for a merge is held, and fits as it says.
 //! - [requests-only-lent]: a request that is dispatched is as it was when it was inserted or last grew.
@@ -20,7 +22,7 @@
 //! [elevator-starves-none] needs a stream of requests:
 //! [`conformance::elevator`](crate::conformance::elevator) has one.
 
-use super::{Ctx, Elevator, Place};
+use super::{Ctx, Elevator, IDLE_MAX, Place};
 use crate::bio::Flags;
 use crate::end_index::candidate;
 use crate::limits::Limits;
@@ -51,6 +53,18 @@ pub struct Checked {
     held: u32,
     dispatched: u32,
     now: Instant,
+    /// How often a request was dispatched or has finished, and the instant of the last time.
+    moves: u64,
+    moved_at: Instant,
+    /// For each hardware queue, the last instant that the elevator named for it.
+    idling: Vec<Idling>,
+}
+
+/// An instant until which an elevator idles, and [`Checked::moves`] when it named the instant.
+#[derive(Clone, Copy, Debug)]
+struct Idling {
+    until: Instant,
+    at_move: u64,
 }
 
 impl Checked {
@@ -58,8 +72,17 @@ impl Checked {
     /// ([`QueueConfig::requests`](crate::request_queue::QueueConfig::requests)). Reserves all memory.
     #[must_use]
     pub fn new(below: Box<dyn Elevator + Send>, requests: usize) -> Self {
-        let requests = alloc::vec![Whereabouts::Elsewhere; requests];
-        Self { below, requests, held: 0, dispatched: 0, now: Instant::ZERO }
+        Self {
+            below,
+            requests: alloc::vec![Whereabouts::Elsewhere; requests],
+            held: 0,
+            dispatched: 0,
+            now: Instant::ZERO,
+            moves: 0,
+            moved_at: Instant::ZERO,
+            // A hardware queue has at least one request, so there are at most as many of them.
+            idling: alloc::vec![Idling { until: Instant::ZERO, at_move: 0 }; requests],
+        }
     }
 
     fn is_held(&self, id: RequestId) -> bool {
@@ -84,8 +107,39 @@ impl Checked {
 
     /// Whether a request of `hctx` is held.
     fn holds_for(&self, hctx: HctxId) -> bool {
-        let is_for_it = |at: &Whereabouts| matches!(at, Whereabouts::Held(_, of) if *of == hctx);
-        self.held > 0 && self.requests.iter().any(is_for_it)
+        let mut requests = self.requests.iter();
+        self.held > 0 && requests.any(|at| matches!(at, Whereabouts::Held(_, of) if *of == hctx))
+    }
+
+    /// Notes that a request was dispatched, or has finished.
+    fn note_move(&mut self) {
+        self.moves += 1;
+        self.moved_at = self.now;
+    }
+
+    /// Checks that an elevator that holds requests and gave none to `hctx` waits for a completion, or idles.
+    fn check_withheld(&mut self, hctx: HctxId) {
+        let Some(until) = self.below.poll_at(hctx) else {
+            let may_withhold = self.dispatched > 0 || !self.holds_for(hctx);
+            assert!(may_withhold, "[work-is-given] nothing for {hctx:?}, with nothing dispatched");
+            return;
+        };
+        // The queue would ask again and again at an instant that is not in the future. Nobody's next
+        // request can be expected before the first one has gone.
+        let latest = self.moved_at + IDLE_MAX;
+        assert!(
+            self.moves > 0 && self.now < until && until <= latest,
+            "[idling-bounded] {hctx:?} gets nothing at {} until {until}, after {latest}",
+            self.now
+        );
+        // A later instant than before, with nothing gone in between: so an elevator could idle for ever.
+        let now_named = Idling { until, at_move: self.moves };
+        let before = core::mem::replace(&mut self.idling[hctx.index()], now_named);
+        assert!(
+            before.at_move != self.moves || until <= before.until,
+            "[idling-bounded] {hctx:?} gets nothing until {until}, but it was {}",
+            before.until
+        );
     }
 
     /// Notes that `id`, which was held, has left.
@@ -128,7 +182,8 @@ impl Elevator for Checked {
     fn neighbour(&self, requests: &Requests, id: RequestId, merge: Merge) -> Option<RequestId> {
         self.check_held(id);
         let named = self.below.neighbour(requests, id, merge)?;
-        let (own, other) = (&requests[id], &requests[named]);
+        let own = &requests[id];
+        let other = &requests[named];
         let touches = match merge {
             Merge::Back => other.sector == own.end_sector(),
             Merge::Front => other.end_sector() == own.sector,
@@ -170,8 +225,9 @@ impl Elevator for Checked {
     ) -> Option<RequestId> {
         self.check_time(now);
         let Some(id) = self.below.dispatch(requests, hctx, now) else {
-            let may_withhold = self.dispatched > 0 || !self.holds_for(hctx);
-            assert!(may_withhold, "[work-is-given] nothing for {hctx:?}, with nothing dispatched");
+            if self.held > 0 {
+                self.check_withheld(hctx);
+            }
             self.check_len();
             return None;
         };
@@ -179,8 +235,13 @@ impl Elevator for Checked {
         assert!(self.is_held(id), "[dispatched-once] {id:?} is dispatched, which is {before:?}");
         assert_eq!(held(&requests[id]), before, "[requests-only-lent] {id:?}");
         self.dispatched += 1;
+        self.note_move();
         self.leaves(id, Whereabouts::Dispatched);
         Some(id)
+    }
+
+    fn poll_at(&self, hctx: HctxId) -> Option<Instant> {
+        self.below.poll_at(hctx)
     }
 
     fn len(&self) -> u32 {
@@ -203,6 +264,7 @@ impl Elevator for Checked {
         let at = core::mem::replace(&mut self.requests[id.index()], Whereabouts::Elsewhere);
         assert_eq!(at, Whereabouts::Dispatched, "[one-finished-per-dispatch] {id:?}");
         self.dispatched -= 1;
+        self.note_move();
         self.below.finished(id, request, now);
     }
 

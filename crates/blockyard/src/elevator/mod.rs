@@ -7,8 +7,8 @@
 //! A queue has [`deadline`], [`kyber`], or an elevator of the embedder's own
 //! ([`RequestQueue::with_elevator`](crate::request_queue::RequestQueue::with_elevator)). This text is all
 //! that the author of one needs. [`Checked`](checked::Checked) asserts the rules on every call of a
-//! running queue, and [`conformance::elevator`](crate::conformance::elevator) tests them. The example
-//! `reads_first` of this crate is a whole elevator.
+//! running queue, and [`conformance::elevator`](crate::conformance::elevator) tests them. The
+//! examples `reads_first` and `anticipatory` of this crate are whole elevators; the second one idles.
 //!
 //! # The path of a request through an elevator
 //!
@@ -35,10 +35,10 @@
 //!   back for another one.
 //! - A held request is on no list of the queue, so the elevator may keep it on a
 //!   [`List`](crate::request::List). It keeps other values in a table by number.
-//! - While a request is held, only a merge changes it. `op`, `prio`, `cpu` and `hctx` never change.
+//! - While a request is held, only a merge changes it. `op`, `prio`, `submitter`, `cpu` and `hctx` never change.
 //! - Requests of every op may come, except passthrough, which goes past the elevator.
 //! - `now` never goes backwards.
-//! - An elevator need not merge: `find_merge` and `neighbour` may always return `None`. Then `merged`,
+//! - An elevator need not merge, and need not merge across submitters: `find_merge` and `neighbour` may always return `None`. Then `merged`,
 //!   `joined` and `unmergeable` are not called.
 //! - An elevator that reserves its memory when it is made keeps the queue free of allocations.
 //!
@@ -50,7 +50,12 @@
 //!   [`Elevator::has_work`] is true while a request of that hardware queue is held.
 //! - **[work-is-given]** While a request of a hardware queue is held, [`Elevator::dispatch`] for it gives a
 //!   request, unless the elevator documents a rule that withholds it until a request that was dispatched
-//!   has finished. If no dispatched request is unfinished, [`Elevator::dispatch`] gives one.
+//!   has finished. If no dispatched request is unfinished, [`Elevator::dispatch`] gives one, or
+//!   [`Elevator::poll_at`] names an instant.
+//! - **[idling-bounded]** An instant that [`Elevator::poll_at`] names is later than the call of
+//!   [`Elevator::dispatch`] before it, and at most [`IDLE_MAX`] after the last dispatch or finish of a request.
+//!   Without another dispatch or finish, a later answer for the hardware queue names no later instant. So
+//!   [`Elevator::dispatch`] gives a request once the instant has come.
 //! - **[elevator-starves-none]** No stream of newer requests of the same priority class starves a request
 //!   that the elevator holds.
 //! - **[one-finished-per-dispatch]** Each [`Elevator::dispatch`] is answered by one
@@ -70,8 +75,12 @@ pub mod sector_tree;
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Merge};
 use crate::request::{Request, Requests};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::unit::{CpuId, HctxId, RequestId};
+
+/// The longest time for which an elevator may hold back every request while the device is idle
+/// ([idling-bounded]): 100 ms. Linux's BFQ waits for the next request of a process for 8 ms by default.
+pub const IDLE_MAX: Duration = Duration::from_ms(100);
 
 /// Where an inserted request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +118,8 @@ pub trait Elevator: core::fmt::Debug {
     ///
     /// `fronts` is false when `other` is a request that is about to be inserted: such a request
     /// joins only at the back of another, or as a further range of a discard.
+    ///
+    /// [`Extent::submitter`] says who submitted `other`, and [`Request::submitter`] who began a held request.
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -140,12 +151,25 @@ pub trait Elevator: core::fmt::Debug {
     /// Takes the next request to send, for a run of `hctx` ([work-is-given]), out of the elevator
     /// ([dispatched-once]). An elevator that keeps one order for the whole queue may return a request
     /// of another hardware queue.
+    ///
+    /// An elevator that expects a better request soon may give none although some are held, and the device
+    /// is idle; [`Self::poll_at`] then says until when.
     fn dispatch(
         &mut self,
         requests: &mut Requests,
         hctx: HctxId,
         now: Instant,
     ) -> Option<RequestId>;
+
+    /// After a [`Self::dispatch`] for `hctx` that gave no request although some are held: the instant from which
+    /// it gives one, whatever happens before ([idling-bounded]). `None` if it gives one only after a dispatched
+    /// request has finished.
+    ///
+    /// The queue runs `hctx` at that instant ([`RequestQueue::poll_at`](crate::request_queue::RequestQueue::poll_at)),
+    /// and earlier if a request is inserted or finishes. An elevator that never idles leaves this as it is.
+    fn poll_at(&self, _hctx: HctxId) -> Option<Instant> {
+        None
+    }
 
     /// The number of held requests ([held-requests-counted]).
     fn len(&self) -> u32;

@@ -3,12 +3,10 @@
 //! An [`EndIndex`] belongs to one elevator or one software queue. The indexes of all software queues share
 //! the nodes of their hashes, because a request is staged in one place at a time. A request may be
 //! filed under an older end sector than its own; whoever lets it grow files it again. Of requests with
-//! the same end the newest comes first ([newest-first]).
+//! the same end the newest comes first.
 //!
-//! # Rules
-//!
-//! - **[last-filed-remembered]** The index remembers the request filed last until it is removed. Only this
-//!   request is tried for front merges, and for discards that merge as ranges wherever they lie.
+//! The index remembers the request filed last until it is removed. Only this request is tried for front merges, and
+//! for discards that merge as ranges wherever they lie.
 
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Fit, Merge, fit};
@@ -36,8 +34,7 @@ impl EndIndex {
         SectorHash::heap(capacity)
     }
 
-    /// Files `id`, which is not filed, under `end` and remembers it as the last one
-    /// ([last-filed-remembered]).
+    /// Files `id`, which is not filed, under `end` and remembers it as the last one.
     pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, end: u64) {
         self.ends.insert(nodes, id, end);
         self.last = Some(id);
@@ -58,13 +55,13 @@ impl EndIndex {
         }
     }
 
-    /// Returns the request filed last if it is still here ([last-filed-remembered]).
+    /// Returns the request filed last if it is still here.
     #[must_use]
     pub const fn last(&self) -> Option<RequestId> {
         self.last
     }
 
-    /// Returns the requests filed under `end`, newest first ([newest-first]).
+    /// Returns the requests filed under `end`, newest first.
     pub fn ending_at<'a>(
         &self,
         nodes: &'a HashNodes,
@@ -73,7 +70,7 @@ impl EndIndex {
         self.ends.at(nodes, end)
     }
 
-    /// A request that `other` may join: the last one in any way, the rest at their backs ([last-filed-remembered]).
+    /// A request that `other` may join: the last one in any way, the rest at their backs.
     /// Joins at the front only if `fronts`.
     #[must_use]
     pub fn find_merge(
@@ -103,6 +100,7 @@ pub fn candidate(
     fronts: bool,
 ) -> Option<Candidate> {
     let request = requests[id].extent();
+    // A full request that touches at its front counts as no candidate either, or the caller would mark it full.
     let in_front = other.end_sector() == request.sector;
     match fit(&request, other, limits) {
         Fit::Join(Merge::Front) | Fit::TooBig if in_front && !fronts => None,

@@ -1,5 +1,4 @@
-//! Compares the index with a list of filed requests, newest last ([newest-first],
-//! [last-filed-remembered], [filed-in-its-chain]).
+//! Compares the index with a list of filed requests, newest last ([filed-in-its-chain]).
 
 use super::*;
 use crate::bio::Bio;

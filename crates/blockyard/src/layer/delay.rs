@@ -60,7 +60,7 @@ impl<D> Delayed<D> {
     }
 
     /// Delays by `extra`, from `now` on, the requests that come and those that have not completed: a delay counts from the
-    /// completion below, which may have been before ([change-reaches-waiting]).
+    /// completion below, which may have been before.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! Completions that a layer holds back, each until its instant ([held-is-reported]).
+//! Completions that a layer holds back, each until its instant.
 
 use super::tagged::{Slot, Tagged};
 use crate::driver::{Finished, Outcome};

@@ -1,9 +1,7 @@
 //! [`Late`]: completions pass up later than they come, by a policy.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[change-reaches-waiting]** After a change of the policy, requests that are below or held here are as late as the new policy
-//!   says: they count as taken at the change, in the order in which they came.
+//! After a change of the policy, requests that are below or held here are as late as the new policy says: they count as
+//! taken at the change, in the order in which they came.
 
 use super::held::Held;
 use super::tagged::{Slot, Tagged};
@@ -49,7 +47,7 @@ impl Taken {
     }
 }
 
-/// The layer. It refuses nothing ([layers-only-delay]).
+/// The layer. It refuses nothing.
 #[derive(Clone, Debug)]
 pub struct Late<D, P> {
     /// The device whose completions are delayed.
@@ -80,7 +78,7 @@ impl<D, P: Policy> Late<D, P> {
         self.held.fail_all();
     }
 
-    /// Lets the policy, which has changed, decide anew about all requests ([change-reaches-waiting]).
+    /// Lets the policy, which has changed, decide anew about all requests.
     pub(super) fn decide_anew(&mut self, now: Instant) {
         if self.lets_go {
             return;

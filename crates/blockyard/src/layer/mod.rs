@@ -28,14 +28,12 @@
 //!
 //! To the device below, a layer is the core: the layer must keep every promise of a
 //! [`Driver`](crate::driver::Driver)'s caller. All memory is reserved at construction, by the tags of
-//! the host: a layer holds no more requests than there are tags.
+//! the host: a layer holds no more requests than there are tags. A layer refuses nothing that the device below would
+//! accept, unless a fault says so; a limit delays completions. It reports a completion that it holds back itself, at
+//! the instant that its [`poll_at`](crate::driver::Device::poll_at) returns.
 //!
 //! # Rules
 //!
-//! - **[layers-only-delay]** A layer refuses nothing that the device below would accept, unless a fault
-//!   says so; a limit delays completions.
-//! - **[held-is-reported]** A layer reports a completion that it holds back itself, at the instant that
-//!   its [`poll_at`](crate::driver::Device::poll_at) returns.
 //! - **[let-go-ends-held]** A layer that lets go fails every request whose completion it holds or has lost, and holds and
 //!   loses none from then on. A write that fails so may have reached the device below.
 

@@ -1,6 +1,6 @@
 //! [`Limited`]: so many bytes and requests per second, at most.
 //!
-//! What is too fast completes late; nothing is refused ([layers-only-delay]). Each request is charged when the
+//! What is too fast completes late; nothing is refused. Each request is charged when the
 //! device below takes it, reads and writes by their bytes, everything as one request. A limit is a
 //! clock that each charge moves on by what it is worth; a request completes no earlier than
 //! [`Rates::burst`] before its clock. So what was not used for as long as the burst may be used at
@@ -46,9 +46,12 @@ impl Clock {
 
     /// Charges `amount` at `now`. Returns when it has been worked off.
     fn charge(&mut self, amount: u64, now: Instant) -> Instant {
+        // All that was charged has been worked off: time that was not used cannot be used later.
         if self.at < now {
-            (self.at, self.carry) = (now, 0);
+            self.at = now;
+            self.carry = 0;
         }
+        // 4096 bytes at 3 a nanosecond are 1365 ns and a third; the third is carried to the next charge.
         let parts = u128::from(amount) * 1_000_000_000 + u128::from(self.carry);
         let per_s = u128::from(self.per_s);
         let ns = u64::try_from(parts / per_s).unwrap_or(u64::MAX);
@@ -103,8 +106,8 @@ impl<D> Limited<D> {
         Self::with_policy(below, Charged::new(rates), tags)
     }
 
-    /// Limits to `rates`, from `now` on, the requests that come and those that have not completed, which are charged anew
-    /// ([change-reaches-waiting]). Nothing is owed for others.
+    /// Limits to `rates`, from `now` on, the requests that come and those that have not completed, which are charged anew.
+    /// Nothing is owed for others.
     ///
     /// # Panics
     ///

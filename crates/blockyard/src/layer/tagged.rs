@@ -34,15 +34,21 @@ impl<T: Clone> Tagged<T> {
 
     /// Returns the values with their slots.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
-        let number = |at: usize| u16::try_from(at).expect("numbers of hardware queues and tags");
-        let slot = move |at| (HctxId(number(at / self.depth)), DriverTag(number(at % self.depth)));
-        self.values.iter().enumerate().map(move |(at, value)| (slot(at), value))
+        self.values.iter().enumerate().map(|(at, value)| {
+            let hctx = HctxId(number16(at / self.depth));
+            let tag = DriverTag(number16(at % self.depth));
+            ((hctx, tag), value)
+        })
     }
 
     fn at(&self, (hctx, tag): Slot) -> usize {
         assert!(tag.index() < self.depth, "{tag:?} of {}", self.depth);
         hctx.index() * self.depth + tag.index()
     }
+}
+
+fn number16(number: usize) -> u16 {
+    u16::try_from(number).expect("numbers of hardware queues and tags are 16 bits")
 }
 
 impl<T: Clone> Index<Slot> for Tagged<T> {

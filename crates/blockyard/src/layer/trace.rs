@@ -173,35 +173,53 @@ impl Ring {
     }
 }
 
+impl Record {
+    fn of_issue(issue: &Issue<'_>, step: Step) -> Self {
+        Self {
+            at: issue.now,
+            queue: issue.queue,
+            hctx: issue.hctx,
+            tag: issue.tag,
+            range: range_of(issue.request()),
+            step,
+        }
+    }
+}
+
+/// Returns the operation, first sector and number of sectors of `request`.
+const fn range_of(request: &Request) -> Option<(Op, u64, u32)> {
+    Some((request.op, request.sector, request.sectors))
+}
+
 impl CallSink for Ring {
     fn call(&mut self, call: &Call<'_>) {
-        let about = |issue: &Issue<'_>, step| (issue.now, issue.queue, issue.hctx, issue.tag, step);
-        let range = |rq: &Request| Some((rq.op, rq.sector, rq.sectors));
-        let ((at, queue, hctx, tag, step), range) = match *call {
-            Call::Prepare(issue) => (about(issue, Step::Prepared), range(issue.request())),
-            Call::Unprepare(issue) => (about(issue, Step::Unprepared), range(issue.request())),
+        let record = match *call {
+            Call::Prepare(issue) => Record::of_issue(issue, Step::Prepared),
+            Call::Unprepare(issue) => Record::of_issue(issue, Step::Unprepared),
             Call::Queue(issue, answer) => {
-                (about(issue, Step::Offered(issue.effect(), answer)), range(issue.request()))
+                Record::of_issue(issue, Step::Offered(issue.effect(), answer))
             }
+            // The call has no time of its own; it comes with the completion that was recorded last.
             Call::Finish(queue, hctx, tag, request) => {
-                ((self.now, queue, hctx, tag, Step::CleanedUp), range(request))
+                let range = range_of(request);
+                Record { at: self.now, queue, hctx, tag, range, step: Step::CleanedUp }
             }
-            Call::TimedOut(queue, hctx, tag, now, answer) => {
-                ((now, queue, hctx, tag, Step::TimedOut(answer)), None)
+            Call::TimedOut(queue, hctx, tag, at, answer) => {
+                Record { at, queue, hctx, tag, range: None, step: Step::TimedOut(answer) }
             }
-            Call::Finished(Finished { queue, hctx, tag, outcome }, now) => {
-                ((now, queue, hctx, tag, Step::Named(outcome)), None)
+            Call::Finished(Finished { queue, hctx, tag, outcome }, at) => {
+                Record { at, queue, hctx, tag, range: None, step: Step::Named(outcome) }
             }
             Call::TakeBudget(..) | Call::ReturnBudget(..) | Call::Commit(..) => return,
         };
-        self.now = at;
+        self.now = record.at;
         if self.records.len() == self.len_max {
             self.dropped += 1;
             if self.records.pop_front().is_none() {
                 return; // a ring of length 0
             }
         }
-        self.records.push_back(Record { at, queue, hctx, tag, range, step });
+        self.records.push_back(record);
         debug_assert!(self.records.len() <= self.len_max, "a ring of {}", self.len_max);
     }
 }

@@ -82,10 +82,10 @@ impl Bios {
     #[must_use]
     pub fn new(count: u32) -> Self {
         assert!(count < NONE, "the number of bios must leave one index free");
-        let idle =
-            |i: u32| BioSlot { next: if i + 1 < count { i + 1 } else { NONE }, ..BioSlot::IDLE };
+        // Each idle slot names the next one; the last names none.
+        let nexts = (1..=count).map(|next| if next < count { next } else { NONE });
         Self {
-            slots: (0..count).map(idle).collect(),
+            slots: nexts.map(|next| BioSlot { next, ..BioSlot::IDLE }).collect(),
             free: if count == 0 { NONE } else { 0 },
             ended_first: NONE,
             ended_last: NONE,
@@ -185,9 +185,12 @@ impl Bios {
     }
 
     fn end_each(&mut self, first: BioId, done: u32, status: Status) {
-        let (mut at, mut done) = (first.0, done);
+        let mut at = first.0;
+        let mut done = done;
         while at != NONE {
+            // The link is read first: the slot of a part is free, and in another chain, once the part has ended.
             let BioSlot { next, bio: Bio { sectors, .. }, .. } = self.slots[at as usize];
+            // Of bios of 8, 8 and 8 sectors with 12 done, the first ends well, and the other two fail.
             let is_done = (1..=done).contains(&sectors);
             done = if is_done { done - sectors } else { 0 };
             self.end_part(at, if is_done { Status::Ok } else { status });
@@ -213,7 +216,7 @@ impl Bios {
         let slot = &mut self.slots[whole.index()];
         assert!(slot.parts > 0, "[bio-ends-once]: bio {} ended twice", whole.0);
         if slot.status == Status::Ok {
-            slot.status = status;
+            slot.status = status; // the first failure stays
         }
         slot.parts -= 1;
         if slot.parts > 0 {

@@ -1,7 +1,7 @@
 //! Lists of requests.
 
 use super::bios::NONE;
-use super::pool::Requests;
+use super::pool::{Request, Requests};
 use crate::unit::RequestId;
 
 /// A doubly linked list of requests; the links are in the pool ([on-one-list]).
@@ -87,7 +87,7 @@ impl List {
     /// Removes `id`, which is on this list.
     pub fn remove(&mut self, requests: &mut Requests, id: RequestId) {
         let rq = &mut requests[id];
-        let (prev, next) = (rq.prev, rq.next);
+        let Request { prev, next, .. } = *rq;
         rq.prev = NONE;
         rq.next = NONE;
         match requests.slots.get_mut(prev as usize) {
@@ -103,12 +103,14 @@ impl List {
 
     /// Puts `id`, which is on no list, in the place of `other`, and removes `other`.
     pub fn replace(&mut self, requests: &mut Requests, other: RequestId, id: RequestId) {
-        let (prev, next) = (requests[other].prev, requests[other].next);
+        let Request { prev, next, .. } = requests[other];
         let rq = &mut requests[id];
         debug_assert!(rq.next == NONE && rq.prev == NONE, "[on-one-list]");
-        (rq.prev, rq.next) = (prev, next);
-        let absorbed = &mut requests[other];
-        (absorbed.prev, absorbed.next) = (NONE, NONE);
+        rq.prev = prev;
+        rq.next = next;
+        let removed = &mut requests[other];
+        removed.prev = NONE;
+        removed.next = NONE;
         match requests.slots.get_mut(prev as usize) {
             Some(before) => before.next = id.0,
             None => self.first = id.0,

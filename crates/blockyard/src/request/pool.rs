@@ -2,7 +2,7 @@
 
 use super::bios::{BioId, Bios, NONE, Piece};
 use super::steps::Steps;
-use crate::bio::{Bio, Flags, IoPrio, Op};
+use crate::bio::{Bio, Flags, IoPrio, Op, Submitter};
 use crate::merge::{Extent, Merge};
 use crate::status::Status;
 use crate::time::{Duration, Instant};
@@ -58,6 +58,8 @@ pub struct Request {
     pub prio: IoPrio,
     /// Write hint that its bios share.
     pub write_hint: u8,
+    /// The submitter of the bio that began it. Bios of others may have joined.
+    pub submitter: Submitter,
     /// The processor that submitted it.
     pub cpu: CpuId,
     /// The hardware queue it is for.
@@ -92,6 +94,7 @@ impl Request {
         flags: Flags::NONE,
         prio: IoPrio { class: crate::bio::PrioClass::BestEffort, level: 0 },
         write_hint: 0,
+        submitter: Submitter::NONE,
         cpu: CpuId(0),
         hctx: HctxId(0),
         times: StageTimes {
@@ -158,6 +161,7 @@ impl Request {
             flags: self.flags,
             prio: self.prio,
             write_hint: self.write_hint,
+            submitter: self.submitter,
         }
     }
 }
@@ -232,6 +236,7 @@ impl Requests {
             flags: carried.flags,
             prio: carried.prio,
             write_hint: carried.write_hint,
+            submitter: carried.submitter,
             cpu,
             hctx,
             times: StageTimes { queued: now, ..StageTimes::default() },
@@ -247,12 +252,13 @@ impl Requests {
     /// requests it serves. A flush command carries no bio.
     pub(crate) fn start_flush(&mut self, id: RequestId, first: RequestId, now: Instant) {
         assert!(self[id].state == State::Idle, "[request-life-cycle]: request {} is in use", id.0);
-        let Request { prio, cpu, hctx, .. } = self[first];
+        let Request { prio, submitter, cpu, hctx, .. } = self[first];
         self[id] = Request {
             op: Op::Flush,
             flags: Flags::PREFLUSH | Flags::SYNC,
             ranges: 1,
             prio,
+            submitter,
             cpu,
             hctx,
             times: StageTimes { queued: now, ..StageTimes::default() },

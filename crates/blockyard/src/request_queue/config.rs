@@ -89,7 +89,8 @@ impl QueueConfig {
 
     /// Returns the scheduler tags of each hardware queue; none without an elevator.
     pub(super) fn sched_tags(&self, tags: &TagSetConfig) -> Vec<TagPool> {
-        let (depth, reserved) = (self.tags_per_hctx(tags), u32::from(tags.reserved));
+        let depth = self.tags_per_hctx(tags);
+        let reserved = u32::from(tags.reserved);
         let hctxs = if self.has_elevator() { self.map.hctxs() } else { 0 };
         (0..hctxs).map(|_| TagPool::new(depth, reserved, self.max_waiters)).collect()
     }
@@ -123,7 +124,8 @@ impl QueueConfig {
     ///
     /// Panics if it cannot: see [`RequestQueue::new`](super::RequestQueue::new).
     pub(super) fn check(&self, tags: &TagSetConfig) {
-        let (cpus, hctxs) = (self.map.default.len(), self.map.hctxs());
+        let cpus = self.map.default.len();
+        let hctxs = self.map.hctxs();
         for kind in self.map.kinds() {
             assert!(
                 kind.is_empty() || kind.len() == cpus,

@@ -10,7 +10,7 @@ use crate::driver::{Accept, Busy, Driver};
 use crate::hardware_queue::RunStop;
 use crate::host::Host;
 use crate::policy::{BusyTrack, Dequeue, Dispatch, Model};
-use crate::request::{List, State};
+use crate::request::{List, Request, State};
 use crate::time::Instant;
 use crate::trace::{Action, Hold, Sink};
 use crate::unit::{Budget, HctxId, RequestId};
@@ -67,8 +67,15 @@ impl RequestQueue {
         elevator.is_some_and(|elevator| elevator.has_work(hctx))
     }
 
+    /// Returns the instant until which the elevator, which gave no request to `hctx`, waits for a better one
+    /// ([idling-bounded]).
+    pub(super) fn idles_until(&self, hctx: HctxId) -> Option<Instant> {
+        self.elevator.as_ref()?.poll_at(hctx)
+    }
+
     /// Returns how many requests one batch takes out of the elevator.
     fn batch_of(&self, hctx: HctxId) -> u32 {
+        // While the device refuses, requests leave the elevator one by one: those that stay can still merge.
         let busy = self.hctxs[hctx.index()].busy.is_busy();
         let batches = self.policies.dispatch == Dispatch::Budget
             && self.policies.model == Model::Multi
@@ -118,12 +125,14 @@ impl RequestQueue {
 impl<D: Driver, S: Sink> Turn<'_, D, S> {
     fn run(&mut self, hctx: HctxId) -> RunStop {
         self.queue.runs.begin_run(hctx);
+        // A tag may have come free for a part of a split bio; what enters now can go in this run.
         if !self.queue.cursors.is_empty() {
             self.enter_waiting_splits();
         }
         if self.queue.is_quiesced() {
             return self.hold_run(hctx, Hold::Quiesced); // [quiesced-sends-none]
         }
+        // Three sources, in this order. A refusal on the way ends the run: the next request would be refused, too.
         let first = self.send_direct(hctx);
         let stop = match first.or_else(|| self.send_dispatch_list(hctx)) {
             Some(stop) => stop,
@@ -146,8 +155,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         );
         let rq = &mut self.queue.requests[id];
         rq.times.scheduled = self.now;
-        let (hctx, reserved) = (rq.hctx, rq.flags.contains(Flags::RESERVED));
-        let direct = &mut self.queue.hctxs[hctx.index()].direct;
+        let reserved = rq.flags.contains(Flags::RESERVED);
+        let direct = &mut self.queue.hctxs[rq.hctx.index()].direct;
         if reserved {
             direct.push_front(&mut self.queue.requests, id); // requests before it may lack a tag that is not reserved
         } else {
@@ -172,17 +181,22 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             };
             let Sent { held, left, .. } = self.send(hctx, batch);
             list = left;
-            let lacks_reserved = |id: &RequestId| {
-                held == Some(Hold::Tag) && self.queue.requests[*id].flags.contains(Flags::RESERVED)
-            };
-            let Some(id) = list.first().filter(lacks_reserved) else { break held };
+            // The first request that was not sent may lack a reserved tag. It steps aside, and the ones behind it go on:
+            // most need another kind of tag.
+            let Some(id) = list.first() else { break held };
+            let lacks_reserved =
+                held == Some(Hold::Tag) && self.queue.requests[id].flags.contains(Flags::RESERVED);
+            if !lacks_reserved {
+                break held;
+            }
             list.remove(&mut self.queue.requests, id);
             lacking_reserved.push_back(&mut self.queue.requests, id);
         };
         // A request that the driver failed may have released further ones.
         let state = &mut self.queue.hctxs[hctx.index()];
         list.append(&mut self.queue.requests, &mut state.direct);
-        (state.direct, state.lacking_reserved) = (list, lacking_reserved);
+        state.direct = list;
+        state.lacking_reserved = lacking_reserved;
         held.map(RunStop::Held)
     }
 
@@ -231,6 +245,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 self.keep_batch(hctx, &mut sent.left, hold);
                 return RunStop::Held(hold);
             }
+            // More may be left, but another hardware queue, or a flush that has come meanwhile, is to have its turn.
             if total >= self.queue.run_batch_max || self.queue.has_bypassing(hctx) {
                 self.queue.runs.mark(hctx, true);
                 return RunStop::Batch;
@@ -298,6 +313,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Pulls all requests of every software queue at once.
     fn pull_all(&mut self, hctx: HctxId) -> RunStop {
         let mut list = List::new();
+        // All of one software queue, then all of the next, in the order of the processors.
         while let Some(feeder) = self.queue.hctxs[hctx.index()].pending.next_wrapping(0) {
             while let Some(id) = self.queue.pop_feeder(hctx, feeder) {
                 self.scheduled(id, None);
@@ -325,6 +341,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                     return self.hold_run(hctx, Hold::Budget); // [budget-given-back]
                 }
             }
+            // Each run goes on behind the software queue where the last one stopped, so that none is always first.
             let feeder = self.queue.hctxs[hctx.index()].next_pending_feeder();
             let id = feeder.and_then(|feeder| self.queue.pop_feeder(hctx, feeder));
             let id = id.expect("a pending software queue holds a request");
@@ -365,6 +382,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// queue is marked ([no-overtaking-staged]). If `last` is not set, or the driver does not
     /// accept the request, the caller ends the run ([last-or-commit]).
     pub(super) fn issue_directly(&mut self, id: RequestId, hctx: HctxId, last: bool) -> bool {
+        // One of those that wait is `id` itself. Mostly it is alone, and no list need be looked at.
         let others_wait = self.queue.waiting() > 1;
         let why = if self.queue.is_quiesced() {
             NotIssued::Held(Hold::Quiesced)
@@ -386,7 +404,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Stages a request that was not issued directly.
     #[cold]
     fn stage_unissued(&mut self, id: RequestId, why: NotIssued) {
-        let (hctx, cpu) = (self.queue.requests[id].hctx, self.queue.requests[id].cpu);
+        let Request { hctx, cpu, .. } = self.queue.requests[id];
         let hold = match why {
             NotIssued::Held(hold) => hold,
             NotIssued::NoBudget => {
@@ -416,6 +434,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     fn keep_batch(&mut self, hctx: HctxId, refused: &mut List, hold: Hold) {
         while let Some(id) = refused.pop_front(&mut self.queue.requests) {
             self.release_holdings(id);
+            // An elevator with one order for the queue may have given a request of another hardware queue, which sends it.
             let own = self.queue.requests[id].hctx;
             let mut alone = List::new();
             alone.push_back(&mut self.queue.requests, id);

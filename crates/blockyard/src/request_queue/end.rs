@@ -179,6 +179,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         self.queue.requests[id].prepared = false;
         self.stage_again(id);
         let rq = &mut self.queue.requests[id];
+        // A flush, or data behind one, never was in the elevator: it goes to the front of the dispatch list.
         match &mut self.queue.elevator {
             Some(elevator) if rq.sorted => {
                 elevator.finished(id, rq, self.now);
@@ -192,6 +193,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     fn requeue_prepared(&mut self, hctx: HctxId, tag: DriverTag) -> Result<(), NotInFlight> {
         let id = self.take_back(hctx, tag)?;
+        // Nothing may merge with a request that stays prepared, so it does not go back into the elevator.
         self.stage_again(id);
         self.leave_elevator(id);
         self.queue.dispatch_next(id);
@@ -240,8 +242,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             id.0
         );
         let rq = &mut self.queue.requests[id];
-        (rq.state, rq.done) = (State::Complete, done);
+        rq.state = State::Complete;
+        rq.done = done;
         self.emit(Action::Complete(status), id);
+        // The elevator hears of it first: its token may be what the next request needs.
         self.leave_elevator(id);
         self.release_holdings(id);
         let rq = &self.queue.requests[id];
@@ -268,6 +272,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// ([no-lost-wake-up]).
     #[inline(always)]
     pub(super) fn restart_waiting(&mut self) {
+        // Budget makes room for one request at a time; before it, Linux ran every hardware queue that waited.
         if self.queue.policies.dispatch == Dispatch::Budget {
             self.queue.runs.give_turn();
         } else {
@@ -277,6 +282,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.queue.hctxs.iter_mut().for_each(|hctx| hctx.busy.completed());
         }
         self.note_idle();
+        // Queues of the host that the driver refused because it was full may try again, in turn.
         self.host.note_room();
         if !self.queue.cursors.is_empty() {
             self.enter_waiting_splits();

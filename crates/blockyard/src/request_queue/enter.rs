@@ -1,9 +1,7 @@
 //! The way in: a bio is checked, cut to the limits, merged, or given a request and staged.
 //!
-//! # Rules
-//!
-//! - **[split-bio-next-tag]** A split bio that has begun to enter gets the next tag of its hardware queue:
-//!   a later bio that merges with nothing is refused a tag until every part of the split bio has one.
+//! A split bio that has begun to enter gets the next tag of its hardware queue: a later bio that merges with nothing is
+//! refused a tag until every part of the split bio has one.
 
 use super::RequestQueue;
 use super::cursor::Cursor;
@@ -74,7 +72,8 @@ impl RequestQueue {
     ///
     /// Panics if `cpu` is not a processor of this queue.
     pub fn waiter_entered<D, S>(&mut self, host: &mut Host<D, S>, cpu: CpuId, bio: &Bio) {
-        let (hctx, reserved) = (self.hctx_of(cpu, bio), bio.flags.contains(Flags::RESERVED));
+        let hctx = self.hctx_of(cpu, bio);
+        let reserved = bio.flags.contains(Flags::RESERVED);
         match self.sched_tags.get_mut(hctx.index()) {
             Some(tags) => tags.woken_got_tag(reserved),
             None => host.tags.woken_got_tag(hctx, reserved),
@@ -105,8 +104,8 @@ impl RequestQueue {
         }
     }
 
-    /// [split-bio-next-tag]: whether a bio that has not begun to enter must wait behind a split one
-    /// that has.
+    /// Whether a bio that has not begun to enter must wait behind a split one that has, and lacks a tag of the
+    /// same kind.
     fn must_wait_behind_split(&self, bio: BioId, hctx: HctxId) -> bool {
         self.bios.begins(bio) && self.waits_among(self.cursors.iter(), hctx, bio)
     }
@@ -118,9 +117,15 @@ impl RequestQueue {
         hctx: HctxId,
         bio: BioId,
     ) -> bool {
-        let reserved = |bio: BioId| self.bios[bio].flags.contains(Flags::RESERVED);
-        let kind = reserved(bio);
-        cursors.any(|other| other.starved && other.hctx == hctx && reserved(other.whole) == kind)
+        let reserved = self.is_reserved(bio);
+        cursors.any(|other| {
+            other.starved && other.hctx == hctx && self.is_reserved(other.whole) == reserved
+        })
+    }
+
+    /// Whether `bio` may use only reserved tags.
+    fn is_reserved(&self, bio: BioId) -> bool {
+        self.bios[bio].flags.contains(Flags::RESERVED)
     }
 
     fn find_in_plug(&self, cpu: CpuId, extent: &Extent) -> Option<Candidate> {
@@ -180,12 +185,12 @@ impl RequestQueue {
 
 impl<D: Driver, S: Sink> Turn<'_, D, S> {
     fn submit(&mut self, cpu: CpuId, mut bio: Bio) -> Result<(), SubmitError> {
-        let fits;
-        (bio.flags, fits) = self.queue.check(cpu, &bio)?;
+        let (flags, fits) = self.queue.check(cpu, &bio)?;
+        bio.flags = flags;
         let nowait = bio.flags.contains(Flags::NOWAIT);
         if self.queue.is_frozen() {
             return Err(match self.queue.pauses.draining {
-                true => SubmitError::Draining, // [drained-for-good]
+                true => SubmitError::Draining,
                 false if nowait => SubmitError::WouldBlock,
                 false => SubmitError::Frozen,
             });
@@ -221,8 +226,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     fn wait(&mut self, cpu: CpuId, bio: &Bio, waiter: u64) -> Result<(), Full> {
         let hctx = self.queue.hctx_of(cpu, bio);
-        let (reserved, frozen) = (bio.flags.contains(Flags::RESERVED), self.queue.is_frozen());
+        let reserved = bio.flags.contains(Flags::RESERVED);
+        let frozen = self.queue.is_frozen();
         match self.queue.sched_tags.get_mut(hctx.index()) {
+            // Nobody waits for a queue that ends: the waiter is woken, submits again, and is refused for good.
             _ if self.queue.pauses.draining => {
                 let woken = &mut self.queue.woken;
                 if woken.len() == woken.capacity() {
@@ -233,6 +240,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             _ if frozen => self.queue.pauses.wait(waiter)?,
             Some(tags) => {
                 tags.wait(waiter, reserved)?;
+                // All tags may have come back since the refusal; then the waiter does not sleep.
                 while let Some(woken) = tags.next_woken() {
                     self.queue.woken.push_back(woken);
                 }
@@ -255,6 +263,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// as tags come free.
     fn enter_split(&mut self, mut cursor: Cursor) -> Result<(), SubmitError> {
         self.enter_part(&mut cursor)?;
+        // From here on the bio has entered, and is not refused any more.
         if let Err(refused) = self.enter_parts(&mut cursor) {
             self.await_room(&mut cursor, refused);
             self.queue.cursors.push_back(Cursor { plugs: false, ..cursor });
@@ -274,6 +283,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     fn enter_part(&mut self, cursor: &mut Cursor) -> Result<(), SubmitError> {
         let bio = self.queue.bios[cursor.whole];
         debug_assert!(cursor.sector < bio.end_sector(), "cursor with no part left: {cursor:?}");
+        // 100 sectors from sector 20 on, with chunks of 64 and at most 48 in a request: 44, 48, 8.
         let left = bio.end_sector() - cursor.sector;
         let max = max_part_sectors(&bio, cursor.sector, &self.queue.limits);
         let sectors = u32::try_from(left).map_or(max, |left| left.min(max));
@@ -304,10 +314,12 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 
     /// A tag or bio has come free: split bios that wait continue, for each hardware queue the
-    /// oldest first ([split-bio-next-tag]).
+    /// oldest first.
     pub(super) fn enter_waiting_splits(&mut self) {
         for waiting in (0..self.queue.cursors.len()).rev() {
             let Some(mut cursor) = self.queue.cursors.pop_front() else { return };
+            // The cursors rotate once. Those that were looked at before are behind the first `waiting` ones: they are older,
+            // and wait on.
             let older = self.queue.cursors.iter().skip(waiting);
             let stands_behind = self.queue.waits_among(older, cursor.hctx, cursor.whole);
             if stands_behind {
@@ -330,6 +342,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         plugs: bool,
     ) -> Result<(), SubmitError> {
         let kind = self.queue.kind_of(carried);
+        // Most bios find no request that waits, and nothing to merge with.
         if self.queue.waiting() > 0 && self.merge_bio(cpu, kind, bio) {
             return Ok(());
         }
@@ -379,10 +392,12 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let per_hctx = self.queue.tags_per_hctx;
         let first = u32::from(hctx.0) * per_hctx;
         let Some(tags) = self.queue.sched_tags.get_mut(hctx.index()) else {
-            let id = |tag: DriverTag| RequestId(first + u32::from(tag.0));
-            let tag = self.host.tags.take_for(self.queue.id, hctx, reserved, id)?;
-            return Some((id(tag), Some(tag)));
+            let tag = self.host.tags.take_for(self.queue.id, hctx, reserved, |tag| {
+                RequestId(first + u32::from(tag.0))
+            })?;
+            return Some((RequestId(first + u32::from(tag.0)), Some(tag)));
         };
+        // With 64 tags, kyber lets asynchronous requests have 48, so that a synchronous one mostly finds a tag.
         let tag = if reserved {
             tags.take_reserved()?
         } else {
@@ -408,6 +423,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let found = plugged.or_else(|| self.queue.find_staged(cpu, kind, &extent));
         let (id, merge) = match found {
             None => return false,
+            // The request touches the bio and has no room: it is not tried for another one.
             Some(Candidate::TooBig(id)) => {
                 if plugged.is_none() {
                     self.queue.leave_index(self.queue.ctx_of(kind, cpu), id);
@@ -440,10 +456,12 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     fn join_neighbour(&mut self, id: RequestId, merge: Merge) {
         let Some(elevator) = &mut self.queue.elevator else { return };
         let Some(neighbour) = elevator.neighbour(&self.queue.requests, id, merge) else { return };
+        // Whichever begins earlier takes the other one in behind it.
         let (kept, absorbed) =
             if merge == Merge::Front { (neighbour, id) } else { (id, neighbour) };
-        let both = (self.queue.requests[kept].extent(), self.queue.requests[absorbed].extent());
-        let Fit::Join(how) = fit(&both.0, &both.1, &self.queue.limits) else { return };
+        let front = self.queue.requests[kept].extent();
+        let back = self.queue.requests[absorbed].extent();
+        let Fit::Join(how) = fit(&front, &back, &self.queue.limits) else { return };
         elevator.joined(&mut self.queue.requests, kept, absorbed);
         debug_assert_ne!(kept, absorbed, "a request is its own neighbour");
         self.emit(Action::Join, absorbed);
@@ -478,6 +496,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             let requests = u16::try_from(list.len()).expect("a plug holds 32 requests at most");
             self.emit(Action::Unplug { requests, sleeping }, first);
         }
+        // A submitter that is about to sleep leaves the work to others. Otherwise the batch goes straight to the driver, until
+        // the driver refuses one: those behind it are staged, where they can merge.
         let mut direct = self.queue.issues_directly && !sleeping;
         let mut uncommitted = None;
         while let Some(id) = list.pop_front(&mut self.queue.requests) {
@@ -516,6 +536,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Stages a request that is not part of a batch.
     fn stage_alone(&mut self, kind: usize, hctx: HctxId, id: RequestId) {
+        // On a device that was busy, the request waits, so that others can join it; but a synchronous one, among several
+        // hardware queues, goes at once.
         let state = &self.queue.hctxs[hctx.index()];
         let lone_queue = self.queue.hctxs.len() == 1;
         let held_back = state.busy.is_busy() && (lone_queue || !self.queue.requests[id].is_sync());

@@ -49,11 +49,15 @@ impl QueueConfig {
     /// ```
     #[must_use]
     pub fn memory(&self, tags: &TagSetConfig) -> usize {
-        let (cpus, ctxs, hctxs) = (self.map.default.len(), self.map.ctxs(), self.map.hctxs());
-        let feeders =
-            |hctx| self.map.kinds().into_iter().flatten().filter(move |of| of.index() == hctx);
-        let of_feeders: usize =
-            (0..hctxs).map(|hctx| HardwareQueue::heap(feeders(hctx).count())).sum();
+        let cpus = self.map.default.len();
+        let ctxs = self.map.ctxs();
+        let hctxs = self.map.hctxs();
+        // Each processor feeds one hardware queue in each kind of map that is in use.
+        let feeders = (0..hctxs).map(|hctx| {
+            let of_all = self.map.kinds().into_iter().flatten();
+            of_all.filter(|of| of.index() == hctx).count()
+        });
+        let of_feeders: usize = feeders.map(HardwareQueue::heap).sum();
         let ctx = size_of::<SoftwareQueue>() + SoftwareQueue::heap(self.policies.swq_merge);
         let waiters = self.max_woken(tags) + self.max_waiters as usize;
         self.map.heap()
@@ -78,7 +82,8 @@ impl QueueConfig {
             ElevatorKind::Kyber(tunables) => Kyber::heap(&self.map, tunables),
             ElevatorKind::Other => 0,
         };
-        let (depth, reserved) = (self.tags_per_hctx(tags), u32::from(tags.reserved));
+        let depth = self.tags_per_hctx(tags);
+        let reserved = u32::from(tags.reserved);
         let pool = size_of::<TagPool>() + TagPool::heap(depth, reserved, self.max_waiters);
         elevator + self.map.hctxs() * pool
     }

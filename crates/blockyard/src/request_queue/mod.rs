@@ -10,7 +10,7 @@
 //! there to the driver; [`end`] the way back; `sequence` moves requests through flush sequences.
 //! `expire` handles timeouts, [`pause`] freezes and quiesces, and `run_list` holds the runs to come.
 //! The stages are methods of a `Turn`: the queue, its host and the instant, for the time of one call. Those that every I/O
-//! passes are inlined where `bench/instructions` showed that the calls cost a tenth of its instructions.
+//! passes are inlined where `bench/instructions.sh` showed that the calls cost a tenth of its instructions.
 //!
 //! # The contract
 //!
@@ -218,8 +218,7 @@ impl RequestQueue {
         let tags = host.tags.config();
         config.check(tags);
         let (ctxs, feeder_at, feeders) = software_queues(&config.map, config.policies.swq_merge);
-        let to_hctx =
-            |feeders: Vec<_>| HardwareQueue::new(config.policies.busy, feeders.into_boxed_slice());
+        let busy = config.policies.busy;
         Self {
             id,
             seat: host.take_seat(id),
@@ -234,7 +233,10 @@ impl RequestQueue {
             tags_per_hctx: config.tags_per_hctx(tags),
             reserved: u32::from(tags.reserved),
             runs: RunList::new(feeders.len()),
-            hctxs: feeders.into_iter().map(to_hctx).collect(),
+            hctxs: feeders
+                .into_iter()
+                .map(|feeders| HardwareQueue::new(busy, feeders.into_boxed_slice()))
+                .collect(),
             shared_dispatch: List::new(),
             cursors: VecDeque::with_capacity(config.max_bios as usize),
             woken: VecDeque::with_capacity(config.max_woken(tags)),
@@ -290,9 +292,10 @@ impl RequestQueue {
         tag: DriverTag,
     ) -> Option<RequestId> {
         let (queue, id) = host.tags.owner(hctx, tag)?;
+        // Queues of the host share its tags, and hardware queues may; without an elevator, requests that wait have tags.
         let is_own = queue == self.id && {
             let request = &self.requests[id];
-            is_in_flight(request) && request.hctx == hctx // hardware queues may share tags
+            is_in_flight(request) && request.hctx == hctx
         };
         is_own.then_some(id)
     }
@@ -317,6 +320,7 @@ impl RequestQueue {
     /// Returns a bio that has ended, each exactly once.
     #[inline]
     pub fn next_ended(&mut self) -> Option<Ended> {
+        // A split bio may wait for the memory of this one.
         let was_full = self.bios.is_full();
         let ended = self.bios.next_ended()?;
         if was_full {
@@ -399,10 +403,7 @@ impl RequestQueue {
         }
         assert_eq!(in_flight, self.in_flight, "requests in flight");
         assert_eq!(in_flight + listed, self.held, "requests held");
-        let listed_by = |hctx: &HardwareQueue| {
-            hctx.direct.len() + hctx.lacking_reserved.len() + hctx.dispatch.len() + hctx.flush.len()
-        };
-        let lists = self.hctxs.iter().map(listed_by).sum::<u32>();
+        let lists = self.hctxs.iter().map(HardwareQueue::len).sum::<u32>();
         let staged = self.ctxs.iter().map(SoftwareQueue::len).sum::<u32>();
         let plugged = self.plugs.iter().map(|plug| plug.list.len()).sum::<u32>();
         let scheduled = self.elevator.as_ref().map_or(0, |elevator| elevator.len());
@@ -413,9 +414,10 @@ impl RequestQueue {
         );
         self.runs.self_check();
         if self.elevator.is_some() {
-            let in_use = |tags: &TagPool| tags.map().in_use() + tags.map().reserved_in_use();
+            // A flush command is no bio's request, and has no scheduler tag.
             let flushes = self.hctxs.iter().filter(|hctx| hctx.flush.is_under_way()).count();
-            let sched_tags = self.sched_tags.iter().map(in_use).sum::<u32>();
+            let maps = self.sched_tags.iter().map(TagPool::map);
+            let sched_tags = maps.map(|map| map.in_use() + map.reserved_in_use()).sum::<u32>();
             let tagged = in_flight + listed - index32(flushes);
             assert_eq!(sched_tags, tagged, "a scheduler tag for each request");
         }

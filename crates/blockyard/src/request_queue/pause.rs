@@ -10,8 +10,9 @@
 //! - **[quiesced-sends-none]** From the return of [`RequestQueue::quiesce`] on, nothing is offered to the
 //!   driver; completions may still come. When the last quiesce ends every hardware queue is run, so that
 //!   no request that came meanwhile is forgotten.
-//! - **[drained-for-good]** From the first [`RequestQueue::drain`] on no bio enters, whoever unfreezes, and no
-//!   submitter waits: those that do are woken, to be refused. Requests that are inside continue to their end.
+//!
+//! From the first [`RequestQueue::drain`] on no bio enters, whoever unfreezes, and no submitter waits: those that do
+//! are woken, to be refused. Requests that are inside continue to their end.
 
 use super::RequestQueue;
 use super::turn::Turn;
@@ -34,7 +35,8 @@ impl RequestQueue {
     ///
     /// Panics if the queue is not frozen.
     pub fn unfreeze(&mut self) {
-        let of_drain = u32::from(self.pauses.draining); // [drained-for-good]
+        // A drain holds a freeze of its own, which nobody undoes.
+        let of_drain = u32::from(self.pauses.draining);
         let frozen = &mut self.pauses.frozen;
         assert!(*frozen > of_drain, "unfreeze of a queue that is not frozen");
         *frozen -= 1;
@@ -43,7 +45,7 @@ impl RequestQueue {
         }
     }
 
-    /// Ends the queue, step by step, so that it can be dropped ([drained-for-good]). The first call closes
+    /// Ends the queue, step by step, so that it can be dropped. The first call closes
     /// the queue: [`Self::submit`] answers [`SubmitError::Draining`](crate::status::SubmitError) from then on,
     /// plugs are released, and [`Self::next_woken`] names every waiter. Each call runs what is due.
     ///

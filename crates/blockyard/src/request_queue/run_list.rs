@@ -135,7 +135,7 @@ impl RunList {
         for at in 0..self.entries.len() {
             if self.entries[at].retry_at.take_if(|due| *due <= now).is_some() {
                 self.retries -= 1;
-                self.turns = self.others + 1;
+                self.turns = self.others + 1; // no completion gave this run its turn
                 self.mark(hctx_id(at), true);
             }
         }
@@ -143,17 +143,22 @@ impl RunList {
 
     /// The earliest retry instant.
     pub(super) fn poll_at(&self) -> Option<Instant> {
-        let instants = || self.entries.iter().filter_map(|entry| entry.retry_at).min();
-        (self.retries != 0).then(instants)?
+        if self.retries == 0 {
+            return None; // the usual case: no entry need be looked at
+        }
+        self.entries.iter().filter_map(|entry| entry.retry_at).min()
     }
 
     /// A completion gives one hardware queue with the restart mark its turn.
     #[inline(always)]
     pub(super) fn give_turn(&mut self) {
         if self.restarts.is_empty() {
-            (self.turns, self.unused) = (self.others, 0);
+            // Nobody waits. A run that leaves room may still pass the turn to all others.
+            self.turns = self.others;
+            self.unused = 0;
         } else {
-            (self.turns, self.unused) = (self.others + 1, self.unused + 1);
+            self.turns = self.others + 1;
+            self.unused += 1;
             self.pass_turn();
         }
     }
@@ -206,8 +211,12 @@ impl RunList {
         assert_eq!(retries, self.retries as usize, "hardware queues with a retry instant");
         let marked = self.entries.iter().filter(|entry| entry.marked.is_some()).count();
         assert_eq!(marked, self.marked.len(), "marked hardware queues are listed once each");
-        let is_marked = |hctx: &HctxId| self.entries[hctx.index()].marked.is_some();
-        assert!(self.marked.iter().all(is_marked), "a listed hardware queue is marked");
+        for hctx in &self.marked {
+            assert!(
+                self.entries[hctx.index()].marked.is_some(),
+                "{hctx:?} is listed and not marked"
+            );
+        }
         assert!(self.next_restart < self.entries.len(), "the search starts at a hardware queue");
         assert!(self.turns <= self.others + 1, "a turn is passed on once round at most");
     }

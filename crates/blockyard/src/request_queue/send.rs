@@ -9,7 +9,7 @@ use crate::bio::{Flags, Op};
 use crate::driver::{Accept, DataEffect, Driver, Issue};
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
 use crate::policy::Dispatch;
-use crate::request::{List, Requests, State};
+use crate::request::{List, Request, Requests, State};
 use crate::trace::{Action, Event, Hold, Sink};
 use crate::unit::{CpuId, DriverTag, HctxId, RequestId};
 
@@ -88,6 +88,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return Err(Hold::Tag);
         }
         let to = self.queue.requests[id].hctx;
+        // A batch may go to several hardware queues, each of which learns where its run ends.
         self.end_run(uncommitted, Some(to));
         match self.offer(id, last) {
             Accept::Busy(busy) => Err(busy.into()),
@@ -108,7 +109,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
         self.release_holdings(id);
         let rq = &self.queue.requests[id];
-        let (to, reserved) = (rq.hctx, rq.flags.contains(Flags::RESERVED));
+        let to = rq.hctx;
+        let reserved = rq.flags.contains(Flags::RESERVED);
         let mut held = hold;
         if hold == Hold::Tag {
             self.host.tags.starve(self.queue.id, to, reserved);
@@ -170,7 +172,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let rq = &mut self.queue.requests[id];
         let prepared = core::mem::replace(&mut rq.prepared, true);
         let tag: DriverTag = rq.driver_tag.expect("a request is offered under a driver tag");
-        let (hctx, budget) = (rq.hctx, rq.budget);
+        let Request { hctx, budget, .. } = *rq;
         let issue = Issue {
             queue: self.queue.id,
             hctx,
@@ -227,6 +229,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// an elevator, its driver tag ([tag-only-in-driver]).
     pub(super) fn release_holdings(&mut self, id: RequestId) {
         self.put_budget(id);
+        // Without an elevator the tag is the request's number, and stays until the request has ended.
         if self.queue.keeps_driver_tag() {
             return;
         }
@@ -246,6 +249,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Stops a run of `hctx` because of `hold`, and arranges for the next run ([no-lost-wake-up]).
     pub(super) fn hold_run(&mut self, hctx: HctxId, hold: Hold) -> RunStop {
         debug_assert!(hold != Hold::Quiesced || self.queue.is_quiesced(), "held without a quiesce");
+        // A hold concerns a hardware queue: the fields of a bio or request mean nothing.
         if self.host.sink.listens() {
             self.host.sink.event(&Event {
                 at: self.now,
@@ -265,10 +269,20 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             Hold::Host => self.host.starve(self.queue.id, hctx),
             Hold::Resource => {} // the retry instant below runs it
             Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` runs it
-            Hold::Budget | Hold::Device | Hold::Leftovers | Hold::Order => {
+            Hold::Budget | Hold::Device | Hold::Leftovers => {
                 self.queue.runs.restart_on_completion(hctx);
             }
+            Hold::Order => {
+                self.queue.runs.restart_on_completion(hctx);
+                // While the elevator idles, no completion need come. The first retry instant counts, so the
+                // 3 ms below neither delay an instant that is 2 ms away nor anticipate one that is 8 ms away.
+                if let Some(at) = self.queue.idles_until(hctx) {
+                    debug_assert!(at > self.now, "[idling-bounded] until {at}, at {}", self.now);
+                    self.queue.runs.retry_at(hctx, at);
+                }
+            }
         }
+        // Nothing tells the core when a resource is there again, or when a device with nothing in flight has room.
         let no_completion_helps = hold == Hold::Resource || self.queue.in_flight == 0;
         if no_completion_helps {
             self.queue.runs.retry_at(hctx, self.now + RETRY_DELAY);

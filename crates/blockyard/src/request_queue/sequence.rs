@@ -48,6 +48,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let rq = &mut self.queue.requests[id];
         rq.flags = data_flags(rq.op, rq.flags, &self.queue.limits);
         let hctx = rq.hctx;
+        // A write with only FUA is staged like any other, and is followed by its flush.
         if rq.steps.next() == Step::Data {
             self.queue.hctxs[hctx.index()].flush.data_began();
             return true;
@@ -73,6 +74,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     pub(super) fn begin_flush(&mut self, hctx: HctxId) {
         let state = &mut self.queue.hctxs[hctx.index()];
         let Some(first) = state.flush.begin(self.now) else {
+            // Data that is under way holds it back for 5 s at most; the timer asks again then.
             if let Some(until) = state.flush.held_until() {
                 self.queue.arm_timer(until);
             }
@@ -81,6 +83,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let flush = self.queue.flush_of(hctx);
         self.queue.requests.start_flush(flush, first, self.now);
         self.queue.held += 1;
+        // Without an elevator there is no tag for the flush command but that of a request which waits for it.
         if let Some(tag) = self.queue.requests[first].driver_tag.take() {
             self.queue.requests[flush].driver_tag = Some(tag);
             self.host.tags.reassign(hctx, tag, flush);
@@ -90,8 +93,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         self.queue.runs.mark(hctx, true);
     }
 
-    /// Ends the flush command `flush`: the requests that it covered continue, or fail with it
-    /// ([failed-flush-fails-all]).
+    /// Ends the flush command `flush`: the requests that it covered continue, or fail with it.
     pub(super) fn flush_ended(&mut self, flush: RequestId, status: Status) {
         debug_assert!(self.queue.is_flush(flush), "request {} is a flush command", flush.0);
         let hctx = self.queue.requests[flush].hctx;
@@ -99,6 +101,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         self.queue.held -= 1;
         let mut covered = self.queue.hctxs[hctx.index()].flush.end();
         debug_assert!(!covered.is_empty(), "[flush-covers-earlier]: a flush covers a request");
+        // The borrowed tag goes back before the requests continue: the first one may be sent with it.
         let lent = self.queue.requests[flush].driver_tag.take();
         if let (Some(tag), Some(first)) = (lent, covered.first()) {
             self.queue.requests[first].driver_tag = Some(tag);
@@ -121,6 +124,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let hctx = self.queue.requests[id].hctx;
         self.queue.hctxs[hctx.index()].flush.data_ended();
         let rq = &mut self.queue.requests[id];
+        // After a failure no flush follows: its bios end with the failure.
         let left = if status == Status::Ok { rq.steps.taken() } else { Steps::NONE };
         if left.is_empty() {
             self.end_bios(id, status);
@@ -149,7 +153,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.emit(Action::SequenceEnd(status), id);
             self.end_bios(id, status);
         } else {
-            // Only data follows a flush.
+            // Only data follows a flush, and its merges are behind it: it bypasses the elevator.
             self.queue.hctxs[hctx.index()].flush.data_began();
             self.bypass_elevator(id);
             self.queue.runs.mark(hctx, true);

@@ -10,9 +10,7 @@
 //! [`end_index`](crate::end_index). Only [`SwqMerge::Hash`] uses them; the other kinds work with nodes
 //! for no request at all.
 //!
-//! # Rules
-//!
-//! - **[first-in-first-out]** Requests leave in the order of insertion. A merge changes no place.
+//! Requests leave in the order of insertion. A merge changes no place.
 
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
@@ -109,14 +107,14 @@ impl SoftwareQueue {
         }
     }
 
-    /// Takes the request that has waited longest ([first-in-first-out]).
+    /// Takes the request that has waited longest.
     pub fn pop(&mut self, nodes: &mut HashNodes, requests: &mut Requests) -> Option<RequestId> {
         let id = self.queued.pop_front(requests)?;
         self.unmergeable(nodes, id);
         Some(id)
     }
 
-    /// Moves all requests to the end of `list` ([first-in-first-out]). Takes constant time, and
+    /// Moves all requests to the end of `list`. Takes constant time, and
     /// with [`SwqMerge::Hash`] a few stores for each request.
     pub fn drain_into(&mut self, nodes: &mut HashNodes, requests: &mut Requests, list: &mut List) {
         debug_assert!(

@@ -1,4 +1,4 @@
-//! Compares software queues with plain lists that are searched whole ([first-in-first-out]).
+//! Compares software queues with plain lists that are searched whole.
 
 use super::*;
 use crate::bio::{Bio, Flags, Op};

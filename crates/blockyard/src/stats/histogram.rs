@@ -8,7 +8,8 @@
 //! - **[percentile-error-bound]** A percentile is reported as the highest value of its bucket. That is
 //!   never below the true value, and above it by less than the width of the bucket, which is at most
 //!   1/128 of every value in it: less than 0.79 % too much, and exact below 128.
-//! - **[exact-totals]** Count, sums, smallest and largest value are exact.
+//!
+//! Count, sums, smallest and largest value are exact.
 
 use alloc::boxed::Box;
 use core::ops::RangeInclusive;
@@ -72,15 +73,18 @@ impl Histogram {
     /// Clears the histogram.
     pub fn clear(&mut self) {
         self.buckets.fill(0);
-        (self.count, self.min, self.max) = (0, u64::MAX, 0);
-        (self.sum, self.sum_squares) = (0, 0);
+        self.count = 0;
+        self.min = u64::MAX;
+        self.max = 0;
+        self.sum = 0;
+        self.sum_squares = 0;
     }
 
     /// Records `value` once.
     #[inline]
     pub fn record(&mut self, value: u64) {
         self.buckets[bucket_of(value)] += 1;
-        self.count += 1; // [exact-totals]
+        self.count += 1;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
         self.sum += u128::from(value);
@@ -126,12 +130,7 @@ impl Histogram {
     /// The mean, rounded down; 0 if there is no value.
     #[must_use]
     pub fn mean(&self) -> u64 {
-        debug_assert!(
-            self.count == 0 || self.min <= self.max,
-            "[exact-totals]: {} to {}",
-            self.min,
-            self.max
-        );
+        debug_assert!(self.count == 0 || self.min <= self.max, "{} to {}", self.min, self.max);
         let mean = self.sum.checked_div(u128::from(self.count)).unwrap_or(0);
         u64::try_from(mean).expect("a mean lies between smallest and largest value")
     }
@@ -148,7 +147,8 @@ impl Histogram {
         }
         // With m the mean rounded down and r what that leaves of the sum, the squared distances
         // from m add up to S = sum_squares - m * (sum + r), those from the true mean to S - r²/n.
-        let (m, r) = (self.sum / count, self.sum % count);
+        let m = self.sum / count;
+        let r = self.sum % count;
         let from_m = self.sum_squares.saturating_sub(m.saturating_mul(self.sum + r));
         let from_mean = from_m.saturating_sub((r * r).div_ceil(count));
         let deviation = (from_mean / count).isqrt();
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    // [percentile-error-bound] and [exact-totals].
+    // [percentile-error-bound]; totals are exact.
     proptest! {
         #[test]
         fn agrees_with_the_sorted_values(

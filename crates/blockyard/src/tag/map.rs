@@ -74,8 +74,8 @@ impl TagMap {
 
     /// Takes the lowest free number that is not reserved, if there is one.
     ///
-    /// `limit` bounds how many of the unreserved numbers takes with this limit may use
-    /// ([limit-uses-low-bits]). A limit of at least their count, such as [`u32::MAX`], is no limit.
+    /// `limit` bounds how many of the unreserved numbers takes with this limit may use.
+    /// A limit of at least their count, such as [`u32::MAX`], is no limit.
     /// Takes without a limit may leave fewer than `limit`.
     #[must_use = "the number stays in use until it is put back"]
     #[inline(always)]
@@ -139,7 +139,8 @@ impl Bits {
 
     fn shift(depth: u32) -> u32 {
         match depth {
-            0..4 => u64::BITS.ilog2(),
+            0..4 => u64::BITS.ilog2(), // one word
+            // 4 words or more: 31 numbers in words of 4, 256 in words of 64, 1024 in 16 words of 64.
             _ => (depth / 4).ilog2().min(u64::BITS.ilog2()),
         }
     }
@@ -164,7 +165,7 @@ impl Bits {
             if word != 0 {
                 return Some(self.take_lowest(self.first, word));
             }
-            self.first += 1;
+            self.first += 1; // a put before it moves it back
         }
         None
     }
@@ -180,11 +181,18 @@ impl Bits {
     }
 
     /// Returns how many numbers of the word at `at` takes under `limit` may use. The parts of all
-    /// words add up to `limit` ([limit-uses-low-bits]).
+    /// words add up to `limit`.
     fn part(&self, at: u32, limit: u32) -> u32 {
-        let below = |number: u32| u64::from(limit) * u64::from(number) / u64::from(self.depth);
-        let part = below(self.end_of(at)) - below(self.start_of(at));
+        // 31 numbers are in words of 4. A limit of 10 gives 1 to those below 4, 2 below 8, 3 below 12 and 5 below 16: parts
+        // of 1, 1, 1 and 2.
+        let part =
+            self.share_below(self.end_of(at), limit) - self.share_below(self.start_of(at), limit);
         u32::try_from(part).expect("a part of a word is at most 64")
+    }
+
+    /// Returns the part of `limit` that the numbers below `number` have, rounded down.
+    fn share_below(&self, number: u32, limit: u32) -> u64 {
+        u64::from(limit) * u64::from(number) / u64::from(self.depth)
     }
 
     /// Takes the lowest of the `open` numbers of the word at `at`.
@@ -318,7 +326,7 @@ mod tests {
         }
     }
 
-    /// Recomputes [limit-uses-low-bits]: a word's part of the limit, counted from the word's start.
+    /// Recomputes how a limit is divided: a word's part of the limit, counted from the word's start.
     fn in_part(number: u32, depth: u32, limit: u32) -> bool {
         let mut width = 64;
         while depth >= 4 && 4 * width > depth {

@@ -11,15 +11,15 @@
 //!   use nor against any limit or share.
 //! - **[take-fails-only-when-full]** A take without a limit fails only when every tag that is not reserved
 //!   is in use.
-//! - **[limit-uses-low-bits]** Under a limit, a take uses only the low bits of each word, with the limit
-//!   divided among the words: asynchronous requests leave the rest to synchronous ones.
 //! - **[tags-shared-fairly]** Among several active queues of a set, none takes more than its share: an
 //!   equal part, rounded up, of the tags of a hardware queue, and at least [`SHARE_MIN`], so that very
 //!   few tags are not divided at all.
 //! - **[sleeper-implies-tag-in-use]** While a submitter sleeps, a tag is in use. So a put is still to come,
 //!   and the last one wakes every sleeper.
-//! - **[starved-until-named]** A starved hardware queue stays registered until [`TagSet::next_starved`]
-//!   names it, and is named when a tag that it may take is free.
+//!
+//! Under a limit, a take uses only the low bits of each word, with the limit divided among the words: asynchronous
+//! requests leave the rest to synchronous ones. A starved hardware queue stays registered until
+//! [`TagSet::next_starved`] names it, and is named when a tag that it may take is free.
 //!
 //! All memory is reserved at construction. A refusal is a value; a broken rule panics.
 //!

@@ -147,11 +147,10 @@ impl TagSet {
         reserved: bool,
         name: impl FnOnce(DriverTag) -> RequestId,
     ) -> Option<DriverTag> {
-        let request = |tag| Some(name(tag));
         if reserved {
-            self.take_reserved_as(queue, hctx, request)
+            self.take_reserved_as(queue, hctx, |tag| Some(name(tag)))
         } else {
-            self.take_as(queue, hctx, u32::MAX, request)
+            self.take_as(queue, hctx, u32::MAX, |tag| Some(name(tag)))
         }
     }
 
@@ -163,6 +162,7 @@ impl TagSet {
         limit: u32,
         request: impl FnOnce(DriverTag) -> Option<RequestId>,
     ) -> Option<DriverTag> {
+        // Also a take that fails makes the queue active: it competes for tags from now on.
         if !self.active[queue.index()] {
             self.activate(queue);
         }
@@ -219,6 +219,7 @@ impl TagSet {
         let must_count = pool.tags.put_number(u32::from(tag.0));
         let owner = &mut pool.owners[tag.index()];
         owner.request = None;
+        // Reserved tags are in nobody's share.
         if u32::from(tag.0) >= pool.tags.map().reserved() {
             debug_assert!(
                 pool.held[owner.queue.index()] > 0,
@@ -268,6 +269,7 @@ impl TagSet {
         if core::mem::replace(&mut self.active[queue.index()], false) {
             self.users -= 1;
             self.divide();
+            // The shares of the others grow without a put, for which their waiters would sleep on.
             self.wake_all();
         }
     }
@@ -290,6 +292,7 @@ impl TagSet {
 
     /// Divides the tags of each pool among the active queues ([tags-shared-fairly]).
     fn divide(&mut self) {
+        // 32 tags and 3 users: each may hold 11. 8 tags and 4 users: each may hold 4, and whoever comes first has them.
         let depth = u32::from(self.config.depth - self.config.reserved);
         let users = self.users.max(1);
         self.share = depth.div_ceil(users).max(SHARE_MIN);
@@ -325,6 +328,7 @@ impl TagSet {
 
     /// Returns the next submitter to try again.
     pub fn next_woken(&mut self) -> Option<u64> {
+        // Most calls come while nobody waits; with 1024 hardware queues, a look at each pool would cost too much.
         let mut pools = self.pools.iter_mut();
         let waiter = if self.woken { pools.find_map(|pool| pool.tags.next_woken()) } else { None };
         self.woken = waiter.is_some();
@@ -341,7 +345,7 @@ impl TagSet {
     /// longest and for which a tag is free. It is no longer registered.
     ///
     /// Run it before the next call. If it takes the tag, no other is woken for it in vain; if it
-    /// does not, the next one is named for it ([starved-until-named]).
+    /// does not, the next one is named for it.
     #[inline]
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
         if self.starved.line.is_empty() { None } else { self.name_starved() }
@@ -457,8 +461,12 @@ struct Starved {
 
 impl Starved {
     fn new(config: &TagSetConfig) -> Self {
-        let (all, hctxs) = (Self::all(config), usize::from(config.hctxs));
-        Self { line: VecDeque::with_capacity(all), in_line: alloc::vec![false; all], hctxs }
+        let all = Self::all(config);
+        Self {
+            line: VecDeque::with_capacity(all),
+            in_line: alloc::vec![false; all],
+            hctxs: usize::from(config.hctxs),
+        }
     }
 
     fn all(config: &TagSetConfig) -> usize {
@@ -636,7 +644,6 @@ mod tests {
 
     /// A hardware queue that was starved for a tag of one kind used to be unable to register for the
     /// other: an abort with a free reserved tag waited for the requests that it was to abort.
-    /// [starved-until-named]
     #[test]
     fn a_hardware_queue_that_needs_both_kinds_is_named_for_either() {
         for first in [false, true] {

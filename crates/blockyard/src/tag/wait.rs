@@ -106,6 +106,7 @@ impl Waiters {
         self.queues[self.wait_at].push(&mut self.slots, slot);
         self.wait_at = (self.wait_at + 1) % QUEUES;
         self.sleeping += 1;
+        // All tags came back between the refusal and this call: no put is left that would wake the waiter.
         if in_use == 0 {
             self.wake_all();
         }
@@ -124,6 +125,7 @@ impl Waiters {
         if self.sleeping == 0 {
             return false;
         }
+        // With 64 tags, each 8th put wakes 8 waiters, not each put one: those that are woken run together.
         self.freed += 1;
         if self.freed >= self.batch {
             let freed = core::mem::take(&mut self.freed);
@@ -152,6 +154,7 @@ impl Waiters {
             if left == 0 {
                 break;
             }
+            // One queue is emptied before the next one is looked at; the next wake-up begins behind the last queue.
             let queue = &mut self.queues[self.wake_at];
             self.wake_at = (self.wake_at + 1) % QUEUES;
             while left > 0

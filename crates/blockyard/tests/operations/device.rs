@@ -132,7 +132,7 @@ impl Device {
             );
             let alone = bio.flags.contains(Flags::NO_MERGE) || accounts.is_sequenced(piece);
             let alone = alone || bio.op.is_passthrough() || accounts.has_native_fua(bio);
-            assert!(bios.len() == 1 || !alone, "[mergeable-ops-only]: {bio:?} is not alone");
+            assert!(bios.len() == 1 || !alone, "{bio:?} is not alone");
         }
         let fua = accounts.has_native_fua(&bios[0]);
         assert_eq!(rq.flags.contains(Flags::FUA), fua, "[steps-from-flags]: {rq:?}");

@@ -36,7 +36,8 @@ fn main() -> io::Result<()> {
     let reads =
         words.next().map_or(Ok(200_000), |reads| reads.parse()).map_err(io::Error::other)?;
     for way in [by_calls, by_futures, by_tokio, by_hand] {
-        let (wall, processor) = (Instant::now(), clock_gettime(ClockId::ProcessCPUTime));
+        let wall = Instant::now();
+let processor = clock_gettime(ClockId::ProcessCPUTime);
         let name = way(Path::new(&path), reads)?;
         let used = clock_gettime(ClockId::ProcessCPUTime) - processor;
         let us = (used.tv_sec * 1_000_000 + used.tv_nsec / 1000) * 100
@@ -77,7 +78,8 @@ fn by_calls(path: &Path, reads: u64) -> io::Result<&'static str> {
 
 /// Futures in batches.
 fn by_futures(path: &Path, reads: u64) -> io::Result<&'static str> {
-    let (disk, mut offsets) = (disk(path)?, offsets(path, 1)?);
+    let disk = disk(path)?;
+let mut offsets = offsets(path, 1)?;
     let mut buffers: Vec<_> = (0..DEPTH).map(|_| vec![0; BLOCK]).collect();
     for _ in 0..reads / DEPTH {
         let mut batch = disk.batch();
@@ -100,7 +102,8 @@ fn by_tokio(path: &Path, reads: u64) -> io::Result<&'static str> {
         let tasks = (1..=DEPTH).map(|seed| {
             let (path, offsets) = (path.to_owned(), offsets(path, seed));
             tokio::spawn(async move {
-                let (mut file, mut offsets) = (tokio::fs::File::open(path).await?, offsets?);
+                let mut file = tokio::fs::File::open(path).await?;
+let mut offsets = offsets?;
                 let mut memory = [0; BLOCK];
                 for _ in 0..reads / DEPTH {
                     file.seek(SeekFrom::Start(offsets.next())).await?;
@@ -118,7 +121,8 @@ fn by_tokio(path: &Path, reads: u64) -> io::Result<&'static str> {
 
 /// One thread and a ring, in rounds of sixteen.
 fn by_hand(path: &Path, reads: u64) -> io::Result<&'static str> {
-    let (file, mut offsets) = (File::open(path)?, offsets(path, 1)?);
+    let file = File::open(path)?;
+let mut offsets = offsets(path, 1)?;
     let mut ring: IoUring =
         IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(16)?;
     let mut buffers: Vec<_> = (0..DEPTH).map(|_| vec![0; BLOCK]).collect();

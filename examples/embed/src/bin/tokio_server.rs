@@ -41,8 +41,9 @@ async fn talk(mut client: TcpStream, disk: Disk) -> io::Result<()> {
     client.set_nodelay(true)?;
     let mut memory = Vec::new(); // each I/O takes it and gives it back
     loop {
-        let (kind, offset, len) =
-            (client.read_u8().await?, client.read_u64_le().await?, client.read_u32_le().await?);
+        let kind = client.read_u8().await?;
+let offset = client.read_u64_le().await?;
+let len = client.read_u32_le().await?;
         if len > LONGEST {
             return Err(io::Error::from(io::ErrorKind::InvalidData));
         }

@@ -157,7 +157,8 @@ impl Device {
 /// Begins the request of a chain. Returns `None` if the device does not know it.
 fn begin(batch: &mut Batch<'_>, chain: &Chain, memory: &Memory) -> io::Result<Option<Request>> {
     let mut from = chain.clone().reader(memory).map_err(io::Error::other)?;
-    let (kind, _) = (number(&mut from)?, number(&mut from)?);
+    let kind = number(&mut from)?;
+let _ = number(&mut from)?;
     // A sector beyond every disk stays beyond this one.
     let offset = long(&mut from)?.saturating_mul(SECTOR);
     Ok(Some(match kind {
@@ -172,8 +173,8 @@ fn begin(batch: &mut Batch<'_>, chain: &Chain, memory: &Memory) -> io::Result<Op
         }
         FLUSH => Request::Act(batch.flush()),
         DISCARD | WRITE_ZEROES => {
-            let (offset, len) =
-                (long(&mut from)?.saturating_mul(SECTOR), u64::from(number(&mut from)?));
+            let offset = long(&mut from)?.saturating_mul(SECTOR);
+let len = u64::from(number(&mut from)?);
             let _flags = number(&mut from)?;
             if from.available_bytes() > 0 {
                 return Ok(None); // of several segments; the device offers one

@@ -4,12 +4,12 @@ use core::time::Duration;
 use std::path::PathBuf;
 
 use blockyard_btt::Container;
+use blockyard_devices::profile::{Design, MmcFaults};
 use blockyard_pmem::Durability;
 use blockyard_serve::{
     Address, Admission, Behaviour, Config, DiskConfig, IoEngine, Layers, Source, TlsConfig,
 };
-use blockyard_sim::output::Files;
-use blockyard_sim::profile::{Design, MmcFaults};
+use blockyard_trace::output::Files;
 use serde_json::{Map, Value, json};
 
 use super::super::serve_file::{self, Given};

@@ -18,10 +18,10 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use blockyard::layer::fault::{Count, FaultRule};
+use blockyard_devices::profile::{FaultRules, MmcFaults};
+use blockyard_devices::stack::FaultCount;
 use blockyard_serve::control::{ControlConfig, DiskReader};
 use blockyard_serve::{Config, FaultCounts, Io, IoEngine, Server};
-use blockyard_sim::device::stack::FaultCount;
-use blockyard_sim::profile::{FaultRules, MmcFaults};
 use listenfd::ListenFd;
 
 use crate::cli::Serve;

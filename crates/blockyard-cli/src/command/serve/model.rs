@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use blockyard::driver;
 use blockyard::limits::Limits;
+use blockyard_devices::profile::{Design, Device, FaultRules, NoCard};
 use blockyard_serve::Behaviour;
-use blockyard_sim::profile::{Design, Device, FaultRules, NoCard};
 use blockyard_sim::simulate;
 
 use crate::message::Failure;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use blockyard::time::Instant;
 use blockyard_serve::{Config, Tell, Watcher};
-use blockyard_sim::output::{Files, Lanes, LiveRecorder, OutputError};
+use blockyard_trace::output::{Files, Lanes, LiveRecorder, OutputError};
 
 use crate::message::warning;
 

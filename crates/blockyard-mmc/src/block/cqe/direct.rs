@@ -6,10 +6,10 @@
 use crate::block::mmc::Mmc;
 use crate::block::slot::Stage;
 use crate::block::tasks::direct_command::{Direct, DirectEnd, NotDirect};
-use crate::block::tasks::state::{Cqe, State};
+use crate::block::tasks::state::State;
 use crate::command::status::Status;
 use crate::command::{Command, Response};
-use crate::controller::{HostController, Part, SlotId};
+use crate::controller::{HostController, Part};
 use crate::exchange::{Cause, Failure};
 use blockyard::time::{Duration, Instant};
 
@@ -52,9 +52,10 @@ impl<H: HostController> Mmc<H> {
 
     /// Returns whether a direct command can be sent now.
     pub(in crate::block) fn takes_direct(&self) -> bool {
-        let is_free = |cqe: &Cqe| matches!((cqe.state, cqe.direct), (State::On, Direct::Free));
-        let can = || self.controller.capabilities().queue_engine_direct;
-        self.cqe.as_ref().is_some_and(is_free) && can()
+        self.cqe
+            .as_ref()
+            .is_some_and(|cqe| matches!((cqe.state, cqe.direct), (State::On, Direct::Free)))
+            && self.controller.capabilities().queue_engine_direct
     }
 
     /// Ends the direct command with `end`. A flush that sent it goes on. Returns `false` if the engine has no
@@ -64,8 +65,9 @@ impl<H: HostController> Mmc<H> {
         if !cqe.direct.end(end) {
             return false;
         }
-        let is_sender = |slot: &SlotId| self.slots[slot.index()].stage == Stage::Direct;
-        if let Some(flush) = self.exclusive.filter(is_sender) {
+        if let Some(flush) =
+            self.exclusive.filter(|slot| self.slots[slot.index()].stage == Stage::Direct)
+        {
             cqe.direct = Direct::Free;
             self.direct_ended(flush, end);
         }

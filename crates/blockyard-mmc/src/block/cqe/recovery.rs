@@ -63,9 +63,11 @@ impl<H: HostController> Mmc<H> {
         failure: Failure,
         now: Instant,
     ) -> bool {
-        let is_open = |slot: SlotId| self.slots[slot.index()].mark == Mark::None;
-        let names = |slot| tasks.contains(task_of(slot)) && is_open(slot);
-        let names_some = self.cqe.as_ref().is_some_and(|cqe| cqe.tasks.iter().any(names));
+        let names_some = self.cqe.as_ref().is_some_and(|cqe| {
+            cqe.tasks.iter().any(|slot| {
+                tasks.contains(task_of(slot)) && self.slots[slot.index()].mark == Mark::None
+            })
+        });
         let names_direct = tasks.contains(DIRECT) && self.has_direct();
         let oldest = self.cqe.as_ref().and_then(|cqe| cqe.tasks.first());
         let tasks = match oldest {
@@ -183,11 +185,13 @@ impl<H: HostController> Mmc<H> {
     /// Returns the oldest write that the engine may have begun and that is none of `others`.
     pub(super) fn begun_write(&self, others: TaskSet) -> TaskSet {
         let Some(cqe) = &self.cqe else { return TaskSet::NONE };
-        let is_write = |slot: &SlotId| {
-            let of = &self.slots[slot.index()];
-            of.is_write() && !others.contains(task_of(*slot))
-        };
-        cqe.tasks.iter().find(is_write).map_or(TaskSet::NONE, |slot| TaskSet::of(task_of(slot)))
+        cqe.tasks
+            .iter()
+            .find(|slot| {
+                let of = &self.slots[slot.index()];
+                of.is_write() && !others.contains(task_of(*slot))
+            })
+            .map_or(TaskSet::NONE, |slot| TaskSet::of(task_of(slot)))
     }
 
     /// Begins a step that the engine itself performs.
@@ -302,8 +306,8 @@ impl<H: HostController> Mmc<H> {
         if self.task_limit(cqe).is_none_or(|limit| now < limit) {
             return;
         }
-        let is_late = |slot: &SlotId| self.slots[slot.index()].since + TASK_LIMIT <= now;
-        let late = cqe.tasks.iter().take_while(is_late);
+        let late =
+            cqe.tasks.iter().take_while(|slot| self.slots[slot.index()].since + TASK_LIMIT <= now);
         let late = late.fold(TaskSet::NONE, |tasks, slot| tasks.with(task_of(slot)));
         let is_direct_late = cqe.direct.is_late(now);
         let is_flush_late = is_direct_late && self.flushes_directly();

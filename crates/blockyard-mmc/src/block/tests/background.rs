@@ -76,8 +76,7 @@ fn a_lower_level_and_a_card_with_automatic_operations_start_nothing() {
     bench.reads(2);
     bench.settle();
     bench.all_ended_with(Status::Ok, 2);
-    let looks = |bench: &Bench| bench.count(ActKind::ReadRegister);
-    assert_eq!((looks(&bench), bench.count(ActKind::SendCommand)), (1, 0));
+    assert_eq!((count_register_reads(&bench), bench.count(ActKind::SendCommand)), (1, 0));
     assert_eq!(bench.mmc().counts().events, ExceptionEvents(1 << 8));
     // EXT_CSD is not read.
     for target in [emmc(), CARD] {
@@ -87,8 +86,12 @@ fn a_lower_level_and_a_card_with_automatic_operations_start_nothing() {
         bench.reads(2);
         bench.settle();
         bench.all_ended_with(Status::Ok, 2);
-        assert_eq!((looks(&bench), bench.mmc().counts().exceptions), (0, 2));
+        assert_eq!((count_register_reads(&bench), bench.mmc().counts().exceptions), (0, 2));
     }
+}
+
+fn count_register_reads(bench: &Bench) -> usize {
+    bench.count(ActKind::ReadRegister)
 }
 
 #[test]
@@ -108,7 +111,8 @@ fn after_two_minutes_the_card_is_interrupted_or_otherwise_reset() {
                 bench.reads(2);
                 bench.settle();
                 bench.all_ended_with(Status::Ok, 2);
-                let (counts, script) = (bench.mmc().counts(), bench.script());
+                let counts = bench.mmc().counts();
+                let script = bench.script();
                 let command = script.log.last().unwrap().opcode;
                 let asked = u64::from(interrupts && hpi.is_some());
                 assert_eq!(
@@ -149,8 +153,11 @@ fn engine_is_on(policy: HostPolicy) -> usize {
     let mut bench = bench(policy, emmc_by_host());
     bench.submit([Bio::write(0, 8, 0)]);
     bench.settle();
-    let is_task = |span: &Span| span.command == Opcode::ExecuteWrite;
-    1 + bench.spans().iter().position(is_task).expect("the request should have a task")
+    1 + bench
+        .spans()
+        .iter()
+        .position(|span| span.command == Opcode::ExecuteWrite)
+        .expect("the request should have a task")
 }
 
 #[test]
@@ -170,7 +177,8 @@ fn no_error_of_background_operations_fails_or_repeats_the_request() {
                 let mut bench = bench(policy, emmc_by_host());
                 bench.script().level = 2;
                 bench.submit([Bio::write(0, 8, 0)]);
-                let (mut at, hardware) = (at, policy.busy == BusyDetect::Hardware);
+                let mut at = at;
+                let hardware = policy.busy == BusyDetect::Hardware;
                 // After the write and the commands that follow it.
                 if !hardware && policy.pipeline != Pipeline::Cqe {
                     bench.script().busy = us(0);
@@ -205,8 +213,11 @@ fn an_error_of_background_operations_keeps_the_result_of_a_read() {
     bench.script().level = 2;
     bench.submit([Bio::read(100, 8, 0)]);
     bench.settle();
-    let is_look = |span: &Span| span.command == Opcode::SendExtCsd;
-    let at = bench.spans().iter().position(is_look).expect("EXT_CSD should be read");
+    let at = bench
+        .spans()
+        .iter()
+        .position(|span| span.command == Opcode::SendExtCsd)
+        .expect("EXT_CSD should be read");
     let failures = bench.mmc().counts().failures;
     let expected = Outcome::Partial { sectors: 5, status: Status::IoError };
     for error in [0, crate::command::status::Status::ERROR] {

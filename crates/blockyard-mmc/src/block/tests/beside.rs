@@ -30,14 +30,24 @@ fn off_the_bus(policy: HostPolicy, bio: Bio) -> u64 {
 fn a_lone_read_starts_at_once_and_its_memory_is_prepared_beside_it() {
     for pipeline in BY_THREAD {
         let before = HostPolicy::new(pipeline, BusyDetect::Hardware);
-        let of = |policy, sectors| off_the_bus(policy, Bio::read(0, sectors, 1));
-        assert_eq!(of(before, 16), 50 + 5 + 4 + 16 * 20, "{pipeline:?}");
+        assert_eq!(read_off_the_bus(before, 16), 50 + 5 + 4 + 16 * 20, "{pipeline:?}");
         // The data waits for the memory of a page, and the other page is prepared while that passes.
-        assert_eq!(of(beside(pipeline), 16), 5 + 20 + 16 * 20, "{pipeline:?}");
-        assert_eq!(of(beside(pipeline), 8), 5 + 20 + 8 * 20, "a read of one page: {pipeline:?}");
-        let write = |policy| off_the_bus(policy, Bio::write(0, 16, 1));
-        assert_eq!(write(beside(pipeline)), write(before), "a write is prepared first");
+        assert_eq!(read_off_the_bus(beside(pipeline), 16), 5 + 20 + 16 * 20, "{pipeline:?}");
+        assert_eq!(
+            read_off_the_bus(beside(pipeline), 8),
+            5 + 20 + 8 * 20,
+            "a read of one page: {pipeline:?}"
+        );
+        assert_eq!(
+            off_the_bus(beside(pipeline), Bio::write(0, 16, 1)),
+            off_the_bus(before, Bio::write(0, 16, 1)),
+            "a write is prepared first"
+        );
     }
+}
+
+fn read_off_the_bus(policy: HostPolicy, sectors: u32) -> u64 {
+    off_the_bus(policy, Bio::read(0, sectors, 1))
 }
 
 #[test]
@@ -81,12 +91,19 @@ fn a_read_that_fails_before_its_data_is_tried_again_with_all_its_memory() {
         bench.submit([Bio::read(0, 16, 1)]);
         bench.settle();
         bench.all_ended_with(Status::Ok, 1);
-        let at = |kind| bench.did.iter().position(|did| did.kind == kind).expect("an act");
         // [prepared-before-settled]
-        assert!(at(ActKind::PrepareMore) < at(ActKind::SendStatus), "{part:?}: {:?}", bench.did);
+        assert!(
+            first_act(&bench, ActKind::PrepareMore) < first_act(&bench, ActKind::SendStatus),
+            "{part:?}: {:?}",
+            bench.did
+        );
         assert_eq!((bench.count(ActKind::PrepareFirst), bench.count(ActKind::Post)), (1, 1));
         assert_eq!(bench.count(ActKind::Start), 2);
     }
+}
+
+fn first_act(bench: &Bench, kind: ActKind) -> usize {
+    bench.did.iter().position(|did| did.kind == kind).expect("an act")
 }
 
 #[test]
@@ -104,22 +121,23 @@ fn a_bus_that_must_be_tuned_is_tuned_before_a_read_that_is_prepared_first() {
 
 #[test]
 fn hosts_that_cannot_hold_data_back_or_end_requests_elsewhere_are_refused() {
-    let new = |policy: HostPolicy, holds_data| {
-        let mut controller = Scripted::new(policy.transfer, policy.busy);
-        controller.capabilities.holds_data = holds_data;
-        controller.bounces = (policy.bounce != Bounce::None).then_some(policy.bounce);
-        let card = Target { packed_writes: 8, ..emmc() };
-        Mmc::new(controller.with_segments(128), card, policy).err()
-    };
     let refused = Some(Unsupported::BesideAccess);
     for pipeline in EVERY_PIPELINE {
         let policy = HostPolicy { lone_read: LoneRead::BesideAccess, ..beside(pipeline) };
         let is_able = BY_THREAD.contains(&pipeline);
-        assert_eq!(new(policy, true), refused.filter(|_| !is_able), "{pipeline:?}");
-        assert_eq!(new(policy, false), refused, "{pipeline:?}");
+        assert_eq!(refusal(policy, true), refused.filter(|_| !is_able), "{pipeline:?}");
+        assert_eq!(refusal(policy, false), refused, "{pipeline:?}");
     }
     let able = beside(Pipeline::TwoSlotFull);
-    assert_eq!(new(HostPolicy { transfer: Transfer::Pio, ..able }, true), refused);
-    assert_eq!(new(HostPolicy { bounce: Bounce::Async, ..able }, true), refused);
-    assert_eq!(new(HostPolicy { packed: Packed::Write, ..able }, true), refused);
+    assert_eq!(refusal(HostPolicy { transfer: Transfer::Pio, ..able }, true), refused);
+    assert_eq!(refusal(HostPolicy { bounce: Bounce::Async, ..able }, true), refused);
+    assert_eq!(refusal(HostPolicy { packed: Packed::Write, ..able }, true), refused);
+}
+
+fn refusal(policy: HostPolicy, holds_data: bool) -> Option<Unsupported> {
+    let mut controller = Scripted::new(policy.transfer, policy.busy);
+    controller.capabilities.holds_data = holds_data;
+    controller.bounces = (policy.bounce != Bounce::None).then_some(policy.bounce);
+    let card = Target { packed_writes: 8, ..emmc() };
+    Mmc::new(controller.with_segments(128), card, policy).err()
 }

@@ -70,9 +70,10 @@ fn a_failed_read_is_not_copied_out() {
 fn copying_changes_neither_the_order_nor_the_starting_context() {
     let mut bench = bouncing(Pipeline::TwoSlotFull, Bounce::Async).unwrap();
     // The read, which is not copied yet, does not overtake the write, which is.
-    let op = |at| if at % 2 == 0 { Op::Write } else { Op::Read };
-    let alternate = |at| Bio::new(op(at), 100 * at, 8, at);
-    bench.submit((0..6).map(alternate));
+    bench.submit((0..6).map(|at| {
+        let op = if at % 2 == 0 { Op::Write } else { Op::Read };
+        Bio::new(op, 100 * at, 8, at)
+    }));
     bench.settle();
     let order: Vec<_> = bench.spans().iter().filter_map(|span| span.sector).collect();
     assert_eq!(order, [0, 100, 200, 300, 400, 500]);

@@ -73,8 +73,7 @@ fn an_act_tells_the_bytes_of_its_request_or_transfer() {
     let mut bench = Bench::with(Policies::NONE, controller, emmc(), policy);
     bench.submit([Bio::read(500, 8, 0), Bio::new(Op::Discard, 1000, 64, 1)]);
     bench.settle();
-    let is_idle = |did: &&Did| did.sector != 500;
-    let mut idle = bench.did.iter().filter(is_idle);
+    let mut idle = bench.did.iter().filter(|did| did.sector != 500);
     assert!(idle.clone().count() > 4 && idle.all(|did| did.bytes == 0), "{:?}", bench.did);
     assert_eq!(bytes_of(&bench, ActKind::Prepare), [(500, 8 * 512)]);
 }
@@ -104,10 +103,14 @@ fn a_step_that_has_begun_is_not_due_again() {
 
 #[test]
 fn a_busy_card_is_looked_at_again_until_its_limit() {
-    let (limit, at) = (Instant::ZERO + us(100), |ns| Instant::ZERO + Duration::from_ns(ns));
+    let limit = Instant::ZERO + us(100);
     let mut watch = Watch::until(limit);
-    assert_eq!(watch.again(at(99_999)), Some(at(99_999 + FIRST_PAUSE.as_ns())));
+    assert_eq!(watch.again(at_ns(99_999)), Some(at_ns(99_999 + FIRST_PAUSE.as_ns())));
     assert_eq!(watch.again(limit), None);
+}
+
+fn at_ns(ns: u64) -> Instant {
+    Instant::ZERO + Duration::from_ns(ns)
 }
 
 #[test]
@@ -124,16 +127,15 @@ fn budgets_are_as_many_as_admitted_requests_and_all_alike() {
 #[test]
 fn part_of_a_sector_or_an_operation_beyond_the_addresses_is_refused() {
     let end = 1_u64 << 32;
-    let erase = |op, sector| Bio::new(op, sector, 1024, 0);
     for (bio, unit, status) in [
         (Bio::read(8, 8, 0), 8, Status::Ok),
         (Bio::read(4, 8, 0), 8, Status::NotSupported),
         (Bio::read(8, 4, 0), 8, Status::NotSupported),
         (Bio::read(4, 4, 0), 8, Status::NotSupported),
-        (erase(Op::WriteZeroes, end - 1024), 1, Status::Ok),
-        (erase(Op::WriteZeroes, end - 1023), 1, Status::NotSupported),
-        (erase(Op::Discard, end - 1024), 1, Status::Ok),
-        (erase(Op::Discard, end - 1023), 1, Status::NotSupported),
+        (long_erase(Op::WriteZeroes, end - 1024), 1, Status::Ok),
+        (long_erase(Op::WriteZeroes, end - 1023), 1, Status::NotSupported),
+        (long_erase(Op::Discard, end - 1024), 1, Status::Ok),
+        (long_erase(Op::Discard, end - 1023), 1, Status::NotSupported),
     ] {
         let policy = HostPolicy::new(Pipeline::Serial, BusyDetect::Status);
         let controller = Scripted::new(policy.transfer, policy.busy);
@@ -144,6 +146,10 @@ fn part_of_a_sector_or_an_operation_beyond_the_addresses_is_refused() {
         bench.settle();
         assert_eq!(bench.ended[&0], status, "{bio:?}");
     }
+}
+
+fn long_erase(op: Op, sector: u64) -> Bio {
+    Bio::new(op, sector, 1024, 0)
 }
 
 /// Only a discard may leave out what it was asked to erase. The card's own sectors have 4 KiB.

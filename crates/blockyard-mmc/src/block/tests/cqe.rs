@@ -18,8 +18,12 @@ fn at(us: u64) -> Instant {
 
 /// The acts for the engine itself, without [`ActKind::HandleStatus`].
 fn of_engine(bench: &Bench) -> Vec<ActKind> {
-    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HandleStatus;
-    bench.did.iter().filter(acts).map(|did| did.kind).collect()
+    bench
+        .did
+        .iter()
+        .filter(|did| did.sector == ENGINE && did.kind != ActKind::HandleStatus)
+        .map(|did| did.kind)
+        .collect()
 }
 
 const TURNED_ON: [ActKind; 3] = [ActKind::SwitchQueue, ActKind::SendStatus, ActKind::EnableEngine];
@@ -32,18 +36,21 @@ fn a_pause_begins_when_deferred_work_has_found_the_card_busy() {
     bench.script().queue_busy = us(500);
     bench.reads(1);
     bench.settle();
-    let of = |kind| bench.did.iter().filter(move |did| (did.kind, did.sector) == (kind, ENGINE));
-    let seen: Vec<_> = of(ActKind::HandleStatus).map(|did| did.to).collect();
-    let asked: Vec<_> = of(ActKind::SendStatus).skip(1).map(|did| did.from).collect();
+    let seen: Vec<_> = acts_of_engine(&bench, ActKind::HandleStatus).map(|did| did.to).collect();
+    let asked: Vec<_> =
+        acts_of_engine(&bench, ActKind::SendStatus).skip(1).map(|did| did.from).collect();
     let pauses: Vec<_> = asked.iter().zip(&seen).map(|(to, from)| to.since(*from)).collect();
     assert!(pauses.starts_with(&[us(32), us(64)]), "{pauses:?}");
+}
+
+fn acts_of_engine(bench: &Bench, kind: ActKind) -> impl Iterator<Item = &Did> {
+    bench.did.iter().filter(move |did| (did.kind, did.sector) == (kind, ENGINE))
 }
 
 #[test]
 fn tasks_wait_for_the_card_in_parallel_and_for_the_bus_in_turn() {
     let mut bench = cqe();
-    let access = |sector: u64| (100 * sector, us(1000));
-    bench.script().engine.access.extend((0..8).map(access));
+    bench.script().engine.access.extend((0..8).map(|sector: u64| (100 * sector, us(1000))));
     bench.reads(8);
     bench.settle();
     bench.all_ended_with(Status::Ok, 8);
@@ -53,7 +60,8 @@ fn tasks_wait_for_the_card_in_parallel_and_for_the_bus_in_turn() {
     }
     // Two commands of 2 us and 1000 us until data is ready; then a command and 8 blocks of 20 us for each task.
     for task in 0..8 {
-        let (from, to) = (1109 + 162 * task, 1109 + 162 * (task + 1));
+        let from = 1109 + 162 * task;
+        let to = 1109 + 162 * (task + 1);
         let span = bench.span(100 * task);
         assert_eq!((span.from, span.to), (at(from), at(to)));
         let cleanup = bench.the(ActKind::Post, 100 * task);
@@ -78,8 +86,11 @@ fn the_depth_is_the_lesser_of_card_and_host_and_at_most_31_with_direct_commands(
         controller.capabilities.queue_engine_direct = direct;
         let target = Target { queue_depth: card, ..CARD };
         let mut bench = Bench::over(Policies::NONE, Mmc::new(controller, target, policy).unwrap());
-        let access = |sector: u64| (100 * sector, Duration::from_ms(10));
-        bench.script().engine.access.extend((0..100).map(access));
+        bench
+            .script()
+            .engine
+            .access
+            .extend((0..100).map(|sector: u64| (100 * sector, Duration::from_ms(10))));
         bench.reads(100);
         bench.settle();
         bench.all_ended_with(Status::Ok, 100);
@@ -90,21 +101,21 @@ fn the_depth_is_the_lesser_of_card_and_host_and_at_most_31_with_direct_commands(
 
 #[test]
 fn a_pipeline_without_a_queue_on_both_sides_is_refused() {
-    let engine = |card, host, transfer, engineless| {
-        let mut controller = Scripted::new(transfer, BusyDetect::Status);
-        controller.capabilities.queue_engine_depth = host;
-        controller.engineless = engineless;
-        let policy = HostPolicy::new(Pipeline::Cqe, BusyDetect::Status);
-        let target = Target { queue_depth: card, ..CARD };
-        Mmc::new(controller, target, HostPolicy { transfer, ..policy }).err()
-    };
-    let new = |card, host, transfer| engine(card, host, transfer, false);
-    assert_eq!(new(8, 8, Transfer::Dma), None);
-    assert_eq!(new(8, 1, Transfer::Dma), None);
-    assert_eq!(engine(8, 8, Transfer::Dma, true), Some(Unsupported::NoEngine));
-    assert_eq!(new(0, 8, Transfer::Dma), Some(Unsupported::NoCardQueue));
-    assert_eq!(new(8, 0, Transfer::Dma), Some(Unsupported::NoEngine));
-    assert_eq!(new(8, 8, Transfer::Pio), Some(Unsupported::EngineCopiesNothing));
+    assert_eq!(refusal(8, 8, Transfer::Dma, false), None);
+    assert_eq!(refusal(8, 1, Transfer::Dma, false), None);
+    assert_eq!(refusal(8, 8, Transfer::Dma, true), Some(Unsupported::NoEngine));
+    assert_eq!(refusal(0, 8, Transfer::Dma, false), Some(Unsupported::NoCardQueue));
+    assert_eq!(refusal(8, 0, Transfer::Dma, false), Some(Unsupported::NoEngine));
+    assert_eq!(refusal(8, 8, Transfer::Pio, false), Some(Unsupported::EngineCopiesNothing));
+}
+
+fn refusal(card: u8, host: u8, transfer: Transfer, engineless: bool) -> Option<Unsupported> {
+    let mut controller = Scripted::new(transfer, BusyDetect::Status);
+    controller.capabilities.queue_engine_depth = host;
+    controller.engineless = engineless;
+    let policy = HostPolicy::new(Pipeline::Cqe, BusyDetect::Status);
+    let target = Target { queue_depth: card, ..CARD };
+    Mmc::new(controller, target, HostPolicy { transfer, ..policy }).err()
 }
 
 #[test]
@@ -197,8 +208,13 @@ fn a_drifted_bus_is_tuned_between_the_last_task_and_the_next() {
     assert_eq!(of_engine(&bench), expected);
     let retune = bench.the(ActKind::Retune, ENGINE);
     let drift = bench.span(0).to;
-    let begun = |did: &&Did| did.kind == ActKind::Start && did.from > drift && did.from < retune.to;
-    assert_eq!(bench.did.iter().find(begun), None);
+    assert_eq!(
+        bench
+            .did
+            .iter()
+            .find(|did| did.kind == ActKind::Start && did.from > drift && did.from < retune.to),
+        None
+    );
     for task in 0..12 {
         let span = bench.span(100 * task);
         assert!(span.to <= retune.from || span.from >= retune.to, "{span:?}");
@@ -220,8 +236,7 @@ fn an_idle_engine_stays_on_when_the_bus_drifts() {
 #[test]
 fn unexpected_events_are_counted_as_stray() {
     let mut bench = cqe();
-    let done = |number| HostEvent::Engine(EngineEvent::TaskDone(TaskId::new(number)));
-    bench.interrupt(done(0));
+    bench.interrupt(HostEvent::Engine(task_done(0)));
     assert_eq!(bench.mmc().counts().strays, 1, "the engine is off");
     bench.script().engine.access.insert(0, us(3000));
     bench.reads(1);
@@ -230,15 +245,17 @@ fn unexpected_events_are_counted_as_stray() {
         bench.interrupt(HostEvent::Engine(event));
     }
     // An event of another task, of a task above the depth, and of a host without an engine.
-    [1, 20, 31].into_iter().for_each(|number| bench.interrupt(done(number)));
+    [1, 20, 31]
+        .into_iter()
+        .for_each(|number| bench.interrupt(HostEvent::Engine(task_done(number))));
     bench.interrupt(HostEvent::DataDone);
     bench.settle();
     bench.all_ended_with(Status::Ok, 1);
-    bench.interrupt(done(0));
+    bench.interrupt(HostEvent::Engine(task_done(0)));
     assert_eq!(bench.mmc().counts(), Counts { strays: 8, ..Counts::default() });
 
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware));
-    bench.interrupt(done(0));
+    bench.interrupt(HostEvent::Engine(task_done(0)));
     assert_eq!(bench.mmc().counts().strays, 1, "there is no engine");
 }
 
@@ -351,8 +368,10 @@ fn a_bus_that_always_drifts_does_not_starve_tasks() {
 /// before; bits for earlier work do ([late-error-is-the-writes]).
 #[test]
 fn only_bits_for_earlier_work_concern_a_write_before_a_recovery() {
-    let (illegal, error) = (CardStatus::ILLEGAL_COMMAND, CardStatus::ERROR);
-    let (read, write) = (Bio::read(500, 8, 9), Bio::write(500, 8, 9));
+    let illegal = CardStatus::ILLEGAL_COMMAND;
+    let error = CardStatus::ERROR;
+    let read = Bio::read(500, 8, 9);
+    let write = Bio::write(500, 8, 9);
     for (bits, next_bio, lost_writes, doubtful_writes) in [
         (illegal, read, 0, 0),
         (error, read, 1, 0),

@@ -81,19 +81,22 @@ fn the_engine_stays_on_until_a_direct_command_has_ended() {
 
 #[test]
 fn a_direct_command_fails_alone_or_is_cleared_with_the_tasks() {
-    let failed = |part, cause| Some(DirectEnd::Failed(Failure { part, cause }));
-    let host = |error| Cause::Host(error);
     let error = CardStatus(CardStatus::new(CardState::Transfer, true).0 | CardStatus::ERROR);
     let command = Part::Command;
-    let late = failed(Part::Data, host(HostError::Timeout));
+    let late = failed_direct(Part::Data, Cause::Host(HostError::Timeout));
     for (after, fault, expected, recovers) in [
         (
             2,
             Fault::Error(command, HostError::Damaged, 0),
-            failed(command, host(HostError::Damaged)),
+            failed_direct(command, Cause::Host(HostError::Damaged)),
             true,
         ),
-        (2, Fault::Bits(command, CardStatus::ERROR), failed(command, Cause::Card(error)), false),
+        (
+            2,
+            Fault::Bits(command, CardStatus::ERROR),
+            failed_direct(command, Cause::Card(error)),
+            false,
+        ),
         (2, Fault::Silence, late, true),
         (1, Fault::Error(Part::Data, HostError::Timeout, 0), Some(DirectEnd::Cleared), true),
     ] {
@@ -106,6 +109,10 @@ fn a_direct_command_fails_alone_or_is_cleared_with_the_tasks() {
         assert_eq!(bench.mmc().next_direct(), expected, "{fault:?}");
         assert_eq!(bench.script().engine.clears.len(), usize::from(recovers), "{fault:?}");
     }
+}
+
+fn failed_direct(part: Part, cause: Cause) -> Option<DirectEnd> {
+    Some(DirectEnd::Failed(Failure { part, cause }))
 }
 
 /// The first direct command after a write confirms the write, so the failure of the next one is its own.

@@ -9,7 +9,8 @@ fn offer(mmc: &mut Mmc<Scripted>, op: Op, tag: u16) {
     let mut requests = Requests::new(1);
     let request = &mut requests[RequestId(0)];
     (request.op, request.sector, request.sectors) = (op, 100 * u64::from(tag), 8);
-    let (now, bios) = (Instant::ZERO, Bios::new(1));
+    let now = Instant::ZERO;
+    let bios = Bios::new(1);
     let issue = Issue::new(HctxId(0), DriverTag(tag), now, RequestId(0), &requests, &bios);
     assert_eq!(mmc.queue_rq(&issue), Accept::Queued);
 }
@@ -28,17 +29,16 @@ fn a_dispatcher_sleeps_until_it_has_prepared_and_where_it_starts_until_it_has_st
         (Pipeline::Hsq(HsqPolicy::TODAY), false),
     ] {
         let mut mmc = mmc(pipeline);
-        let step = |mmc: &mut Mmc<_>| mmc.step(Context::Thread, Instant::ZERO);
         assert!(!mmc.holds_dispatcher(), "{pipeline:?}: no request");
         offer(&mut mmc, Op::Read, 0);
         assert!(mmc.holds_dispatcher(), "{pipeline:?}: it is to be prepared");
-        assert_eq!(step(&mut mmc), Some(ActKind::Prepare));
+        assert_eq!(mmc.step(Context::Thread, Instant::ZERO), Some(ActKind::Prepare));
         assert_eq!(mmc.holds_dispatcher(), starts, "{pipeline:?}: it is to be started");
-        assert_eq!(step(&mut mmc), Some(ActKind::Start));
+        assert_eq!(mmc.step(Context::Thread, Instant::ZERO), Some(ActKind::Start));
         assert!(!mmc.holds_dispatcher(), "{pipeline:?}: it has the bus");
         offer(&mut mmc, Op::Read, 1);
         assert!(mmc.holds_dispatcher(), "{pipeline:?}: the next one is to be prepared");
-        assert_eq!(step(&mut mmc), Some(ActKind::Prepare));
+        assert_eq!(mmc.step(Context::Thread, Instant::ZERO), Some(ActKind::Prepare));
         assert_eq!(mmc.holds_dispatcher(), starts, "{pipeline:?}: it waits for the bus");
     }
 }

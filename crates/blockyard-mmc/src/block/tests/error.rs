@@ -250,10 +250,13 @@ fn removing_the_card_at_any_time_ends_every_request_once() {
             bench.settle();
             assert_eq!(bench.ended.len(), 10);
             let gone = Instant::ZERO + us(37 * at);
-            let for_nothing = |did: &&Did| {
-                did.from > gone && matches!(did.kind, ActKind::Prepare | ActKind::Start)
-            };
-            assert_eq!(bench.did.iter().find(for_nothing), None, "{policy:?} at {at}");
+            assert_eq!(
+                bench.did.iter().find(|did| {
+                    did.from > gone && matches!(did.kind, ActKind::Prepare | ActKind::Start)
+                }),
+                None,
+                "{policy:?} at {at}"
+            );
             assert!(bench.ended.values().any(|status| *status == Status::Gone) || at > 20);
         }
         let mut bench = Bench::new(policy);
@@ -277,8 +280,11 @@ fn a_card_that_does_not_survive_its_reset_counts_as_removed() {
         assert_eq!((bench.ended[&0], bench.ended[&3]), (Status::Ok, Status::Gone));
         assert_eq!(bench.ended[&9], Status::Gone);
         let reset = bench.did.iter().find(|did| did.kind == ActKind::Reset).unwrap().to;
-        let starts = |did: &&Did| did.kind == ActKind::Start && did.from >= reset;
-        assert_eq!(bench.did.iter().find(starts), None, "{pipeline:?}: a start for no card");
+        assert_eq!(
+            bench.did.iter().find(|did| did.kind == ActKind::Start && did.from >= reset),
+            None,
+            "{pipeline:?}: a start for no card"
+        );
     }
 }
 

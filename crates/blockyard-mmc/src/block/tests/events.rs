@@ -1,9 +1,8 @@
 //! What each event of the command queue engine means in each state of the engine.
 
 use super::*;
+use crate::block::slot::Slot;
 use crate::block::tasks::mark::Mark;
-use crate::block::tasks::state::Cqe;
-use crate::command::queue::TaskId;
 use crate::command::status::Status as CardStatus;
 use crate::command::{Command, Response};
 use crate::controller::{HostError, Part};
@@ -77,29 +76,31 @@ fn off() -> Bench {
 }
 
 fn marks(bench: &mut Bench) -> Vec<char> {
-    let mark = |slot: &crate::block::slot::Slot| match slot.mark {
+    bench.mmc().slots[..4].iter().map(mark_letter).collect()
+}
+
+fn mark_letter(slot: &Slot) -> char {
+    match slot.mark {
         Mark::None => '-',
         Mark::Done => 'd',
         Mark::Failed(_) => 'f',
-    };
-    bench.mmc().slots[..4].iter().map(mark).collect()
+    }
 }
 
 #[test]
 fn an_event_that_the_engine_cannot_report_now_is_counted_as_a_stray_and_changes_nothing() {
-    let done = |task| EngineEvent::TaskDone(TaskId::new(task));
     let exception = CardStatus::EXCEPTION_EVENT;
     for (state, name, strays) in [
         (
             off as fn() -> Bench,
             "off",
-            vec![done(0), DIRECT, failed(1), responded(EXECUTE, 1, exception)],
+            vec![task_done(0), DIRECT, failed(1), responded(EXECUTE, 1, exception)],
         ),
         (
             switching,
             "switching",
             vec![
-                done(0),
+                task_done(0),
                 DIRECT,
                 failed(0),
                 failed(1),
@@ -108,19 +109,19 @@ fn an_event_that_the_engine_cannot_report_now_is_counted_as_a_stray_and_changes_
                 EngineEvent::Cleared,
             ],
         ),
-        (leaving, "leaving", vec![done(0), responded(EXECUTE, 1, CardStatus::ERROR)]),
+        (leaving, "leaving", vec![task_done(0), responded(EXECUTE, 1, CardStatus::ERROR)]),
         (
             on,
             "on",
             vec![
-                done(9),
+                task_done(9),
                 DIRECT,
                 responded(EXECUTE, 1, 0),
                 EngineEvent::Halted,
                 EngineEvent::Cleared,
             ],
         ),
-        (halting, "halting", vec![done(9), DIRECT, EngineEvent::Cleared]),
+        (halting, "halting", vec![task_done(9), DIRECT, EngineEvent::Cleared]),
     ] {
         for event in strays {
             let mut bench = state();
@@ -216,14 +217,13 @@ fn an_exception_is_counted_where_a_response_was_awaited() {
 /// [suspect-tasks-redone]: a report of an earlier failure takes back what was believed in this recovery.
 #[test]
 fn tasks_done_in_a_recovery_are_doubted_after_a_report_of_earlier_work() {
-    let done = |task| HostEvent::Engine(EngineEvent::TaskDone(TaskId::new(task)));
     let mut bench = halting();
-    bench.interrupt(done(1));
+    bench.interrupt(HostEvent::Engine(task_done(1)));
     assert_eq!(marks(&mut bench), ['-', 'd', '-', 'f']);
     let strays = bench.mmc().counts().strays;
     bench.interrupt(HostEvent::Engine(responded(ANNOUNCE, 0, CardStatus::ERROR)));
     assert_eq!(marks(&mut bench), ['f', '-', '-', 'f']);
-    bench.interrupt(done(2));
+    bench.interrupt(HostEvent::Engine(task_done(2)));
     assert_eq!(marks(&mut bench), ['f', '-', '-', 'f'], "nor is a later one believed");
     assert_eq!(bench.mmc().counts().strays, strays);
 }
@@ -232,9 +232,10 @@ fn tasks_done_in_a_recovery_are_doubted_after_a_report_of_earlier_work() {
 #[test]
 fn a_write_done_in_a_recovery_is_confirmed_by_it() {
     let mut bench = halting();
-    bench.interrupt(HostEvent::Engine(EngineEvent::TaskDone(TaskId::new(0))));
-    let has_tasks = |cqe: &Cqe| cqe.is_on() && cqe.tasks.iter().count() == 3;
-    while !bench.mmc().cqe.as_ref().is_some_and(has_tasks) || bench.ended.is_empty() {
+    bench.interrupt(HostEvent::Engine(task_done(0)));
+    while !bench.mmc().cqe.as_ref().is_some_and(|cqe| cqe.is_on() && cqe.tasks.iter().count() == 3)
+        || bench.ended.is_empty()
+    {
         bench.until(bench.now + us(10));
     }
     bench.interrupt(HostEvent::Engine(responded(EXECUTE, 0b0010, CardStatus::ERROR)));

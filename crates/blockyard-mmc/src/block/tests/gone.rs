@@ -32,16 +32,17 @@ fn a_flush_that_goes_to_the_engine_ends_at_once_when_the_card_is_removed() {
     bench.writes(1);
     bench.settle();
     bench.submit([Bio::new(Op::Flush, 0, 0, 900)]);
-    let sends = |bench: &Bench| {
-        let act = bench.running[0].as_ref().map(|(act, ..)| act.kind());
-        act == Some(ActKind::SendCommand)
-    };
-    while !sends(&bench) {
+    while !sends_command(&bench) {
         bench.until(bench.now + us(1));
     }
     bench.pull_out();
     bench.settle();
     assert_eq!((bench.ended[&900], bench.count(ActKind::SendCommand)), (Status::Gone, 1));
+}
+
+fn sends_command(bench: &Bench) -> bool {
+    let act = bench.running[0].as_ref().map(|(act, ..)| act.kind());
+    act == Some(ActKind::SendCommand)
 }
 
 /// Returns how many acts for the engine have begun.

@@ -17,23 +17,29 @@ fn most_held(limit: HsqLimit, limit_off_by_one: bool, bios: impl Iterator<Item =
     bench.most_held
 }
 
+/// Returns 40 requests of `sectors`, none beside another.
+fn forty(op: Op, sectors: u32) -> impl Iterator<Item = Bio> {
+    (0..40).map(move |at| Bio::new(op, 100 * at, sectors, at))
+}
+
 #[test]
 fn the_limit_holds_with_and_without_its_off_by_one() {
-    let reads = || (0..40).map(|at| Bio::read(100 * at, 8, at));
-    let writes = || (0..40).map(|at| Bio::write(100 * at, 8, at));
-    let long_writes = || (0..40).map(|at| Bio::write(100 * at, 16, at));
     for (limit, off_by_one, expected) in
         [(2, true, 3), (2, false, 2), (5, true, 6), (5, false, 5), (1, false, 1)]
     {
-        let held = most_held(HsqLimit::Fixed(limit), off_by_one, reads());
+        let held = most_held(HsqLimit::Fixed(limit), off_by_one, forty(Op::Read, 8));
         assert_eq!(held, expected, "limit {limit}, off by one: {off_by_one}");
     }
     let dynamic = HsqLimit::Dynamic;
     // Two writes must wait when one is sent while another is still being completed. With room for two requests in
     // all, the limit never sees two writes.
-    assert_eq!([true, false].map(|keep| most_held(dynamic, keep, writes())), [6, 2]);
-    assert_eq!([true, false].map(|keep| most_held(dynamic, keep, reads())), [3, 2]);
-    assert_eq!(most_held(dynamic, true, long_writes()), 3, "only writes of 4096 bytes count");
+    assert_eq!([true, false].map(|keep| most_held(dynamic, keep, forty(Op::Write, 8))), [6, 2]);
+    assert_eq!([true, false].map(|keep| most_held(dynamic, keep, forty(Op::Read, 8))), [3, 2]);
+    assert_eq!(
+        most_held(dynamic, true, forty(Op::Write, 16)),
+        3,
+        "only writes of 4096 bytes count"
+    );
 }
 
 #[test]
@@ -93,8 +99,14 @@ fn a_request_refused_in_an_interrupt_is_started_by_deferred_work_in_its_turn() {
         assert_eq!(bench.mmc().counts().not_now, 3);
         let started: Vec<_> = bench.spans().iter().filter_map(|span| span.sector).collect();
         assert_eq!(started, (0..10).map(|at| 100 * at).collect::<Vec<_>>());
-        let deferred = |did: &&Did| (did.kind, did.context) == (ActKind::Start, Context::Deferred);
-        assert_eq!(bench.did.iter().filter(deferred).count(), 3);
+        assert_eq!(
+            bench
+                .did
+                .iter()
+                .filter(|did| (did.kind, did.context) == (ActKind::Start, Context::Deferred))
+                .count(),
+            3
+        );
     }
 }
 
@@ -159,7 +171,8 @@ fn order_of(order: HsqOrder, first: &[u16], again: &[u16], count: usize) -> Vec<
 
 #[test]
 fn the_tag_walk_starves_a_request_and_fifo_does_not() {
-    let (first, again) = ([0, 1, 2, 40], [0, 1, 2]);
+    let first = [0, 1, 2, 40];
+    let again = [0, 1, 2];
     let walk = order_of(HsqOrder::TagWalk, &first, &again, 300);
     assert!(walk.len() == 300 && !walk.contains(&40), "{walk:?}");
     let fifo = order_of(HsqOrder::Fifo, &first, &again, 300);

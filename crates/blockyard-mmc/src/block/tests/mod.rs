@@ -12,7 +12,9 @@ mod checked;
 mod counted;
 mod cqe;
 mod direct;
+mod direct_flush;
 mod dispatcher;
+mod doubtful_write;
 mod error;
 mod events;
 mod exclusive;
@@ -42,9 +44,11 @@ use super::tasks::direct_command::{DirectEnd, NotDirect};
 use super::unconfirmed::UnconfirmedWrite;
 use super::verdict::RETRIES_MAX;
 use crate::card::ReliableWrite;
+use crate::command::queue::TaskId;
 use crate::command::{Addressing, Rca};
 use crate::controller::HostEvent;
 use crate::controller::{HostController, SlotId};
+use crate::engine::EngineEvent;
 use crate::host::HostCapabilities;
 use crate::host::{BusyDetect, Transfer};
 use crate::policy::{
@@ -121,18 +125,25 @@ fn emmc_by_host() -> Target {
     Target { bkops: true, ..emmc() }
 }
 
+fn task_done(number: u8) -> EngineEvent {
+    EngineEvent::TaskDone(TaskId::new(number))
+}
+
 /// Returns the limits of a disk on `target`.
 fn limits(target: &Target) -> Limits {
-    let most = |able: bool| if able { u32::MAX } else { 0 };
     let fua = target.reliable_write != ReliableWrite::None;
     Limits {
         write_cache: target.cache_on || fua,
         fua,
-        max_discard_sectors: most(target.discard.is_some()),
-        max_write_zeroes_sectors: most(target.write_zeroes.is_some()),
+        max_discard_sectors: max_if(target.discard.is_some()),
+        max_write_zeroes_sectors: max_if(target.write_zeroes.is_some()),
         logical_block_sectors: target.unit_sectors,
         ..Limits::new(1 << 33)
     }
+}
+
+fn max_if(able: bool) -> u32 {
+    if able { u32::MAX } else { 0 }
 }
 
 /// Returns every policy.
@@ -304,7 +315,8 @@ impl Bench {
     }
 
     fn record(&mut self, act: Act, from: Instant) {
-        let (kind, context) = (act.kind(), act.context());
+        let kind = act.kind();
+        let context = act.context();
         let now = self.now;
         let sector = act.slot().map(|slot| self.host.driver.below.slots[slot.index()].sector);
         let sector = sector.unwrap_or(ENGINE);

@@ -17,9 +17,10 @@ fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
     let bench = burst(pipeline);
     let shapes: Vec<_> = (1..5)
         .map(|at| {
-            let (this, before) = (100 * at, 100 * (at - 1));
-            let (start, cleanup) =
-                (bench.the(ActKind::Start, this), bench.the(ActKind::Post, before));
+            let this = 100 * at;
+            let before = 100 * (at - 1);
+            let start = bench.the(ActKind::Start, this);
+            let cleanup = bench.the(ActKind::Post, before);
             let prepared_beside = bench.the(ActKind::Prepare, this).to <= bench.span(before).to;
             let cleaned_beside =
                 cleanup.to > bench.span(this).from && cleanup.to <= bench.span(this).to;
@@ -35,7 +36,6 @@ fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
 #[test]
 fn each_pipeline_overlaps_as_its_row_of_the_table_says() {
     use Context::{Deferred, Interrupt, Thread};
-    let hsq = |defer| Pipeline::Hsq(HsqPolicy { defer, ..HsqPolicy::TODAY });
     for (pipeline, expected) in [
         (Pipeline::Serial, (false, false, false, Thread, Thread)),
         (Pipeline::TwoSlotMapOverlap, (true, false, false, Thread, Thread)),
@@ -48,6 +48,10 @@ fn each_pipeline_overlaps_as_its_row_of_the_table_says() {
     ] {
         assert_eq!(shape(pipeline), expected, "{pipeline:?}");
     }
+}
+
+fn hsq(defer: HsqDefer) -> Pipeline {
+    Pipeline::Hsq(HsqPolicy { defer, ..HsqPolicy::TODAY })
 }
 
 /// Returns the time from the end of one transfer to the start of the next, in microseconds.
@@ -72,8 +76,8 @@ fn the_bus_is_idle_for_exactly_the_work_that_does_not_overlap() {
     assert_eq!(gaps(Pipeline::IssueOnCompletion), [5; 3]);
     assert_eq!(gaps(Pipeline::BlkMqWait), [5; 3]);
     // The interrupt handler of these tests takes no time.
-    let hsq = |defer| gaps(Pipeline::Hsq(HsqPolicy { defer, ..HsqPolicy::TODAY }));
-    assert_eq!((hsq(HsqDefer::Never), hsq(HsqDefer::Always)), (vec![0; 3], vec![5; 3]));
+    assert_eq!(gaps(hsq(HsqDefer::Never)), [0; 3]);
+    assert_eq!(gaps(hsq(HsqDefer::Always)), [5; 3]);
 }
 
 #[test]
@@ -142,7 +146,8 @@ fn a_second_request_never_starts_before_the_table_allows_it() {
             bench.until(Instant::ZERO + us(at));
             bench.submit([Bio::read(100, 8, 1)]);
             bench.settle();
-            let (first, second) = (bench.the(until, 0), bench.the(ActKind::Start, 100));
+            let first = bench.the(until, 0);
+            let second = bench.the(ActKind::Start, 100);
             assert!(
                 second.from >= first.to,
                 "{pipeline:?} at {at} us: {second:?} before {first:?}"

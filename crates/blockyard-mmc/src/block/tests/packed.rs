@@ -23,10 +23,11 @@ fn packing(packed: Packed) -> Vec<HostPolicy> {
     let policies = PIPELINES.into_iter().flat_map(|pipeline| {
         EVERY_BUSY.map(|busy| HostPolicy { packed, ..HostPolicy::new(pipeline, busy) })
     });
-    let can = |policy: &HostPolicy| {
-        !matches!(policy.pipeline, Pipeline::Hsq(_)) || policy.busy == BusyDetect::Hardware
-    };
-    policies.filter(can).collect()
+    policies
+        .filter(|policy| {
+            !matches!(policy.pipeline, Pipeline::Hsq(_)) || policy.busy == BusyDetect::Hardware
+        })
+        .collect()
 }
 
 /// A bench with a device that packs up to `most` requests.
@@ -98,8 +99,13 @@ fn a_read_or_fua_write_or_operation_ends_a_pack() {
         bench.all_ended_with(Status::Ok, 60);
         let forced: Vec<_> = (0..6).map(|at| 1000 * at + 600).collect();
         assert!(bench.script().forced.iter().eq(&forced), "{policy:?}");
-        let alone = |span: &&Span| span.sector.is_some_and(|sector| forced.contains(&sector));
-        assert!(bench.spans().iter().filter(alone).all(|span| span.requests == 1));
+        assert!(
+            bench
+                .spans()
+                .iter()
+                .filter(|span| span.sector.is_some_and(|sector| forced.contains(&sector)))
+                .all(|span| span.requests == 1)
+        );
         assert!(packs(&bench).iter().all(|&count| count <= 6), "{:?}", packs(&bench));
     }
 }
@@ -135,11 +141,13 @@ fn requests_before_the_failed_entry_are_done_and_the_others_are_retried_alone() 
                 bench.settle();
                 bench.all_ended_with(Status::Ok, 30);
                 let spans: Vec<_> = bench.spans().iter().filter(|s| s.requests > 0).collect();
-                let holds = |span: &&&Span| {
-                    let first = span.sector.unwrap();
-                    (first..first + 100 * span.requests as u64).contains(&1200)
-                };
-                let with: Vec<_> = spans.iter().filter(holds).collect();
+                let with: Vec<_> = spans
+                    .iter()
+                    .filter(|span| {
+                        let first = span.sector.unwrap();
+                        (first..first + 100 * span.requests as u64).contains(&1200)
+                    })
+                    .collect();
                 assert_eq!((with.len(), with[1].requests), (2, 1), "{policy:?}");
                 let at = spans.iter().position(|span| core::ptr::eq(*span, *with[0])).unwrap();
                 let first =
@@ -166,24 +174,15 @@ fn a_pack_fails_once_more_when_the_read_that_names_its_entry_fails() {
     for (policy, (said, unread)) in
         packing(Packed::Write).into_iter().flat_map(|of| cases.map(|case| (of, case)))
     {
-        let run = |faults: &BTreeMap<usize, Fault>| {
-            let mut bench = bench(policy, 8);
-            bench.script().bad_entry = Some((1200, true));
-            bench.script().faults = faults.clone();
-            bench.writes(30);
-            bench.settle();
-            bench.all_ended_with(Status::Ok, 30);
-            bench
-        };
         let mut faults = BTreeMap::new();
         for (command, fault) in said.into_iter().chain([(Opcode::SendExtCsd, unread)]) {
-            let bench = run(&faults);
+            let bench = write_bad_entry(policy, &faults);
             let mut spans = bench.spans().iter();
             let pack = spans.position(holds).expect("a pack should hold the bad entry");
             let after = spans.position(|span| span.command == command);
             faults.insert(pack + 1 + after.expect("the pack's end should be judged"), fault);
         }
-        let mut bench = run(&faults);
+        let mut bench = write_bad_entry(policy, &faults);
         let failures = 1 + u64::from(said.is_some());
         assert_eq!(bench.mmc().counts().failures, failures, "{policy:?}");
         // Nothing names the entry, so every request of the pack goes again.
@@ -192,6 +191,16 @@ fn a_pack_fails_once_more_when_the_read_that_names_its_entry_fails() {
         let sent: usize = bench.spans().iter().map(|span| span.requests).sum();
         assert_eq!(sent, 30 + pack.requests, "{policy:?}");
     }
+}
+
+fn write_bad_entry(policy: HostPolicy, faults: &BTreeMap<usize, Fault>) -> Bench {
+    let mut bench = bench(policy, 8);
+    bench.script().bad_entry = Some((1200, true));
+    bench.script().faults = faults.clone();
+    bench.writes(30);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 30);
+    bench
 }
 
 #[test]
@@ -258,11 +267,13 @@ fn a_write_after_the_failed_entry_does_not_succeed_when_the_card_is_removed() {
             let removed = bench.now;
             bench.settle();
             // What was about to start ends first.
-            let starts = |did: &&Did| did.kind == ActKind::Start && did.from >= removed;
-            let starts = bench.did.iter().filter(starts).count();
+            let starts = bench
+                .did
+                .iter()
+                .filter(|did| did.kind == ActKind::Start && did.from >= removed)
+                .count();
             assert!(starts <= 1, "{policy:?}, removed after {when} us: {starts} starts");
-            let is_done_alone = |span: &Span| (span.sector, span.requests) == (Some(1200), 1);
-            if !bench.spans().iter().any(is_done_alone) {
+            if !bench.spans().iter().any(|span| (span.sector, span.requests) == (Some(1200), 1)) {
                 assert_ne!(bench.ended[&12], Status::Ok, "{policy:?}, removed after {when} us");
                 refused += 1;
             }
@@ -304,8 +315,11 @@ fn a_failed_header_of_a_packed_read_is_stopped_like_a_write() {
         let mut settled = self::bench(policy, 8);
         settled.reads(40);
         settled.settle();
-        let is_header = |span: &Span| span.command == Opcode::WriteMultiple;
-        let at = settled.spans().iter().position(is_header).expect("a pack should have a header");
+        let at = settled
+            .spans()
+            .iter()
+            .position(|span| span.command == Opcode::WriteMultiple)
+            .expect("a pack should have a header");
         bench.script().faults.insert(at, Fault::Error(Part::Data, HostError::Damaged, 0));
         bench.settle();
         bench.all_ended_with(Status::Ok, 40);
@@ -367,24 +381,25 @@ fn a_pack_of_which_ext_csd_says_nothing_is_not_judged_by_it() {
         (Packed::Write, Fault::Error(Part::Data, HostError::Damaged, 0), 0),
     ] {
         for policy in packing(packed) {
-            let run = |fault: Option<(usize, Fault)>| {
-                let mut bench = bench(policy, 8);
-                bench.script().faults.extend(fault);
-                match packed {
-                    Packed::Write => bench.writes(30),
-                    _ => bench.reads(30),
-                }
-                bench.settle();
-                bench.all_ended_with(Status::Ok, 30);
-                bench
-            };
-            let well = run(None);
+            let well = run_packed(policy, packed, None);
             let pack = well.spans().iter().position(|span| span.requests > 1);
-            let bench = run(Some((pack.expect("a pack"), fault)));
+            let bench = run_packed(policy, packed, Some((pack.expect("a pack"), fault)));
             let asked = bench.spans().iter().filter(|it| it.command == Opcode::SendExtCsd).count();
             assert_eq!(asked, expected, "{policy:?}");
         }
     }
+}
+
+fn run_packed(policy: HostPolicy, packed: Packed, fault: Option<(usize, Fault)>) -> Bench {
+    let mut bench = bench(policy, 8);
+    bench.script().faults.extend(fault);
+    match packed {
+        Packed::Write => bench.writes(30),
+        _ => bench.reads(30),
+    }
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 30);
+    bench
 }
 
 /// Returns whether the transfer `span` holds the bad entry of the tests.
@@ -397,43 +412,44 @@ fn holds(span: &Span) -> bool {
 #[test]
 fn a_pack_of_which_the_status_has_an_error_bit_is_judged_by_its_entry() {
     for policy in packing(Packed::Write).into_iter().filter(|of| of.busy == BusyDetect::Status) {
-        let run = |fault: Option<usize>| {
-            let mut bench = bench(policy, 8);
-            bench.script().bad_entry = Some((1200, true));
-            if let Some(at) = fault {
-                let error = Fault::Bits(Part::Command, CardStatus::ERROR);
-                bench.script().faults.insert(at, error);
-            }
-            bench.writes(30);
-            bench.settle();
-            bench.all_ended_with(Status::Ok, 30);
-            bench
-        };
-        let well = run(None);
+        let well = write_with_status_error(policy, None);
         let pack = well.spans().iter().position(holds).expect("a pack should hold the bad entry");
         let status = well.spans()[pack..].iter().position(|it| it.command == Opcode::SendStatus);
-        let mut bench = run(Some(pack + status.expect("each pack should have a status")));
+        let mut bench = write_with_status_error(
+            policy,
+            Some(pack + status.expect("each pack should have a status")),
+        );
         assert_eq!(bench.mmc().counts().failures, 1, "{policy:?}");
         let first = bench.spans()[pack].sector.unwrap();
-        let again = |span: &&Span| span.sector.is_some_and(|at| (first..1200).contains(&at));
-        let sent: Vec<_> = bench.spans().iter().filter(again).map(|span| span.sector).collect();
+        let sent: Vec<_> = bench
+            .spans()
+            .iter()
+            .filter(|span| span.sector.is_some_and(|at| (first..1200).contains(&at)))
+            .map(|span| span.sector)
+            .collect();
         assert_eq!(sent, [Some(first)], "{policy:?}: what is done is not sent again");
         let next = bench.spans()[pack + 1..].iter().find(|span| span.requests > 0).unwrap();
         assert_eq!((next.sector, next.requests), (Some(1200), 1), "{policy:?}");
     }
 }
 
+fn write_with_status_error(policy: HostPolicy, fault: Option<usize>) -> Bench {
+    let mut bench = bench(policy, 8);
+    bench.script().bad_entry = Some((1200, true));
+    if let Some(at) = fault {
+        let error = Fault::Bits(Part::Command, CardStatus::ERROR);
+        bench.script().faults.insert(at, error);
+    }
+    bench.writes(30);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 30);
+    bench
+}
+
 /// A pack has at least two requests and at most as many entries as its header. A card that is asked for packed reads too
 /// must take both. A command queue is not packed.
 #[test]
 fn a_pack_is_as_long_as_card_and_header_allow() {
-    let limit = |pipeline, packed, writes, reads| {
-        let policy = HostPolicy { packed, ..HostPolicy::new(pipeline, BusyDetect::Status) };
-        let target = Target { packed_writes: writes, packed_reads: reads, ..emmc() };
-        let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
-        let of = PackLimit::of(&policy, &target, controller.capabilities());
-        of.map(|of| (of.writes, of.reads, of.largest()))
-    };
     for (packed, writes, reads, expected) in [
         (Packed::Off, 8, 5, Some((0, 0, 0))),
         (Packed::Write, 8, 5, Some((8, 0, 8))),
@@ -445,9 +461,17 @@ fn a_pack_is_as_long_as_card_and_header_allow() {
         (Packed::ReadWrite, 8, 1, None),
         (Packed::ReadWrite, 1, 8, None),
     ] {
-        let found = limit(Pipeline::TwoSlotFull, packed, writes, reads);
+        let found = pack_limit(Pipeline::TwoSlotFull, packed, writes, reads);
         assert_eq!(found, expected, "{packed:?} {writes} {reads}");
     }
-    assert_eq!(limit(Pipeline::Cqe, Packed::Write, 8, 8), None);
-    assert!(limit(Pipeline::Cqe, Packed::Off, 8, 8).is_some());
+    assert_eq!(pack_limit(Pipeline::Cqe, Packed::Write, 8, 8), None);
+    assert!(pack_limit(Pipeline::Cqe, Packed::Off, 8, 8).is_some());
+}
+
+fn pack_limit(pipeline: Pipeline, packed: Packed, writes: u8, reads: u8) -> Option<(u8, u8, u8)> {
+    let policy = HostPolicy { packed, ..HostPolicy::new(pipeline, BusyDetect::Status) };
+    let target = Target { packed_writes: writes, packed_reads: reads, ..emmc() };
+    let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
+    let of = PackLimit::of(&policy, &target, controller.capabilities());
+    of.map(|of| (of.writes, of.reads, of.largest()))
 }

@@ -32,8 +32,13 @@ const fn error(part: Part) -> Fault {
 
 /// Returns the engine's acts since it was turned on, without [`ActKind::HandleStatus`].
 fn recovery(bench: &Bench) -> Vec<Did> {
-    let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HandleStatus;
-    bench.did.iter().filter(acts).skip(TURNED_ON.len()).copied().collect()
+    bench
+        .did
+        .iter()
+        .filter(|did| did.sector == ENGINE && did.kind != ActKind::HandleStatus)
+        .skip(TURNED_ON.len())
+        .copied()
+        .collect()
 }
 
 fn kinds(bench: &Bench) -> Vec<ActKind> {
@@ -280,7 +285,9 @@ fn a_failure_marks_each_task_that_it_names() {
     let mut bench = failing(Fault::Drift);
     bench.reads(4);
     bench.until(Instant::ZERO + us(500));
-    let (tasks, part, error) = (TaskSet(0b1010), Part::Data, HostError::Memory);
+    let tasks = TaskSet(0b1010);
+    let part = Part::Data;
+    let error = HostError::Memory;
     bench.interrupt(HostEvent::Engine(EngineEvent::Failed { tasks, part, error }));
     assert_eq!(bench.mmc().counts().failures, 2);
     let retries: Vec<_> = bench.mmc().slots[..4].iter().map(|slot| slot.retries).collect();
@@ -298,18 +305,20 @@ fn the_first_mark_of_a_task_counts() {
     bench.script().engine.deaf.push_back(true);
     bench.reads(4);
     bench.until(Instant::ZERO + us(500));
-    let fails = |number| EngineEvent::Failed {
-        tasks: TaskSet::of(TaskId::new(number)),
-        part: Part::Data,
-        error: HostError::Memory,
-    };
-    let done = |number| EngineEvent::TaskDone(TaskId::new(number));
-    let events = [fails(1), done(1), done(2), fails(2)];
+    let events = [fails_in_memory(1), task_done(1), task_done(2), fails_in_memory(2)];
     events.map(HostEvent::Engine).into_iter().for_each(|event| bench.interrupt(event));
     let marks: Vec<_> = bench.mmc().slots[1..3].iter().map(|slot| slot.mark).collect();
     assert!(matches!(marks[..], [Mark::Failed(_), Mark::Done]), "{marks:?}");
     let counts = Counts { failures: 1, strays: 1, ..Counts::default() };
     assert_eq!(bench.mmc().counts(), counts);
+}
+
+fn fails_in_memory(number: u8) -> EngineEvent {
+    EngineEvent::Failed {
+        tasks: TaskSet::of(TaskId::new(number)),
+        part: Part::Data,
+        error: HostError::Memory,
+    }
 }
 
 #[test]
@@ -372,36 +381,33 @@ fn no_request_is_accepted_or_queued_during_a_recovery_of_the_engine() {
     bench.settle();
     bench.all_ended_with(Status::Ok, 8);
     let recovered = recovery(&bench);
-    let (from, to) = (recovered[0].from, recovered.last().unwrap().to);
-    let begun = |did: &&Did| did.kind == ActKind::Start && did.from >= from && did.from < to;
-    assert_eq!(bench.did.iter().find(begun), None);
+    let from = recovered[0].from;
+    let to = recovered.last().unwrap().to;
+    assert_eq!(
+        bench
+            .did
+            .iter()
+            .find(|did| did.kind == ActKind::Start && did.from >= from && did.from < to),
+        None
+    );
 }
 
 #[test]
 fn removing_the_card_at_any_step_ends_every_request_once() {
     let mut seen = std::collections::BTreeSet::new();
-    let scenario = || {
-        let mut bench = failing(error(Part::Data));
-        bench.script().tuned = true;
-        bench.script().engine.deaf.extend([true, true, true]);
-        // A later recovery's CMD48 gets no response, which leads to a reset.
-        let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
-        bench.script().bad_sector = Some((301, Some(fault), None));
-        bench.submit(mixture(9, 30));
-        bench
-    };
-    let mut whole = scenario();
+    let mut whole = failing_until_reset();
     whole.settle();
     // At the start, in the middle and at the end of every act.
     let acts = whole.did.iter().filter(|did| did.sector == ENGINE);
     let instants: Vec<_> = acts
         .flat_map(|did| {
-            let (from, to) = (did.from.as_ns(), did.to.as_ns());
+            let from = did.from.as_ns();
+            let to = did.to.as_ns();
             [from, u64::midpoint(from, to), to, to + 1000].map(|at| (did.kind, at))
         })
         .collect();
     for (kind, at) in instants {
-        let mut bench = scenario();
+        let mut bench = failing_until_reset();
         bench.until(Instant::from_ns(at));
         let ended = bench.ended.len();
         bench.pull_out();
@@ -410,10 +416,13 @@ fn removing_the_card_at_any_step_ends_every_request_once() {
         assert_eq!(bench.ended.len(), 30);
         let gone = bench.ended.values().filter(|status| **status == Status::Gone).count();
         assert!(gone > 0 && gone <= 30 - ended, "{kind:?} at {at}");
-        let late = |did: &&Did| {
-            did.from > pulled && !matches!(did.kind, ActKind::Post | ActKind::Complete)
-        };
-        assert_eq!(bench.did.iter().find(late), None, "{kind:?} at {at}");
+        assert_eq!(
+            bench.did.iter().find(|did| {
+                did.from > pulled && !matches!(did.kind, ActKind::Post | ActKind::Complete)
+            }),
+            None,
+            "{kind:?} at {at}"
+        );
         seen.insert(kind);
     }
     let steps = [
@@ -430,6 +439,17 @@ fn removing_the_card_at_any_step_ends_every_request_once() {
         ActKind::Retune,
     ];
     assert!(steps.iter().all(|kind| seen.contains(kind)), "{seen:?}");
+}
+
+fn failing_until_reset() -> Bench {
+    let mut bench = failing(error(Part::Data));
+    bench.script().tuned = true;
+    bench.script().engine.deaf.extend([true, true, true]);
+    // A later recovery's CMD48 gets no response, which leads to a reset.
+    let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
+    bench.script().bad_sector = Some((301, Some(fault), None));
+    bench.submit(mixture(9, 30));
+    bench
 }
 
 #[test]

@@ -103,15 +103,18 @@ fn a_card_that_no_longer_reports_failed_entries_gets_no_packs() {
     let mut bench = bench(policy, target, |card| (card.packed_writes, card.packed_reads) = (0, 0));
     bench.submit((1..20).map(|at| Bio::write(100 * at, 8, at)));
     bench.settle();
-    let packs = |bench: &Bench| bench.spans().iter().filter(|span| span.requests > 1).count();
-    let before = packs(&bench);
+    let before = count_packs(&bench);
     assert!(before > 0);
     bench.submit([Bio::read(0, 8, 20)]);
     bench.settle();
     bench.submit((21..40).map(|at| Bio::write(100 * at, 8, at)));
     bench.settle();
     bench.all_ended_with(Status::Ok, 39);
-    assert_eq!((packs(&bench), bench.script().resets), (before, 1));
+    assert_eq!((count_packs(&bench), bench.script().resets), (before, 1));
+}
+
+fn count_packs(bench: &Bench) -> usize {
+    bench.spans().iter().filter(|span| span.requests > 1).count()
 }
 
 #[test]

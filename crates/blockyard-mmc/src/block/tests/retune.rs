@@ -22,13 +22,16 @@ fn a_drifted_bus_is_tuned_once_right_before_the_next_start() {
         let start = bench.the(ActKind::Start, 300);
         assert!(bench.span(200).to <= retune.from && retune.to <= start.from, "{pipeline:?}");
         let plan = Plan::of(pipeline, DEPTH);
-        let thread_if = |is| if is { Context::Thread } else { Context::Deferred };
         let tunes = thread_if(!plan.deferred.contains(&Job::Start));
         // What follows on the bus is done by the context that settles.
         let starts = thread_if(plan.thread.contains(&Job::Settle));
         assert_eq!((retune.context, start.context), (tunes, starts), "{pipeline:?}");
         assert_eq!(bench.script().retunes, 1);
     }
+}
+
+fn thread_if(is: bool) -> Context {
+    if is { Context::Thread } else { Context::Deferred }
 }
 
 /// [damage-forces-tuning].
@@ -125,7 +128,8 @@ fn a_task_on_a_bus_that_is_never_tuned_ends_with_the_error_of_tuning() {
         bench.now = next;
     }
     bench.all_ended_with(Status::IoError, 1);
-    let (failures, resets) = (bench.mmc().counts().failures, bench.script().resets);
+    let failures = bench.mmc().counts().failures;
+    let resets = bench.script().resets;
     assert!(resets > 0);
     assert_eq!(failures, u64::from(resets), "each failed tuning is a failure");
 }

@@ -50,65 +50,25 @@ struct Tally {
 /// Requests a sanitize repeatedly, until one is accepted or many tries have failed. Returns how many were accepted.
 fn sanitize(bench: &mut Bench, mut prng: Prng) -> usize {
     let wanted = prng.below(3);
-    let mut is_taken = || {
-        (0..50).any(|_| {
-            bench.until(bench.now + us(prng.below(500)));
-            let now = bench.now;
-            bench.mmc().sanitize(now).is_ok()
-        })
-    };
-    (0..wanted).filter(|_| is_taken()).count()
+    (0..wanted).filter(|_| sanitize_once(bench, &mut prng)).count()
 }
 
+fn sanitize_once(bench: &mut Bench, prng: &mut Prng) -> bool {
+    (0..50).any(|_| {
+        bench.until(bench.now + us(prng.below(500)));
+        let now = bench.now;
+        bench.mmc().sanitize(now).is_ok()
+    })
+}
+
+/// Plays the scenario of each seed, and checks that every request ends once.
 fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
         let mut prng = Prng::new(seed);
-        let mut policy = prng.pick(policies);
-        policy.packed = prng.pick(&[Packed::Off, Packed::Write, Packed::ReadWrite]);
-        let without_budget = Policies { dispatch: Dispatch::DrainAll, ..Policies::NONE };
-        let designs = [Policies::NONE, Policies::mq_deadline(), without_budget];
-        let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
-        let mut target = prng.pick(&[CARD, emmc(), emmc_by_host()]);
-        let is_beside = policy.lone_read == LoneRead::BesideAccess;
-        if target == CARD || policy.pipeline == Pipeline::Cqe || is_beside {
-            policy.packed = Packed::Off;
-        }
-        let plain = target == CARD;
-        let most = prng.pick(&[2, 5, 63]);
-        (target.packed_writes, target.packed_reads) = (most, most);
-        let mut bench = Bench::with(prng.pick(&designs), controller, target, policy);
-        bench.script().switch_busy = us(prng.pick(&[0, 10, 5000, 40_000_000]));
-        bench.script().level = prng.pick(&[0, 2, 3]);
-        // Endless background operations end quickly here, or the run would take forever.
-        let takes = [(0, 10), (0, 50_000), (0, 200_000_000), (2, 10_000)];
-        let (after, busy) = prng.pick(&takes);
-        (bench.script().level_after, bench.script().bkops_busy) = (after, us(busy));
-        bench.script().interrupt_busy = us(prng.pick(&[10, 40_000, 90_000]));
-        bench.script().erase_busy = us(prng.pick(&[0, 10, 5000, 40_000_000]));
-        bench.jitter = (prng.below(2) == 0).then(|| prng.fork(1));
-        bench.depth = bench.depth.min(1 + u32::try_from(prng.below(20)).unwrap());
-        bench.script().busy = us(prng.pick(&[0, 10, 300, 20_000]));
-        bench.script().refusals = u32::try_from(prng.below(5)).unwrap();
-        bench.script().tuned = prng.below(2) == 0;
-        bench.script().deaf = u32::try_from(prng.below(3)).unwrap();
-        bench.script().dies_at_reset = prng.below(8) == 0;
-        let late = (0..50).filter(|_| prng.below(3) == 0).collect::<Vec<u64>>();
-        let access = late.into_iter().map(|at| (100 * at, us(prng.below(4000))));
-        bench.script().engine.access.extend(access);
-        let deaf = prng.pick(&[2, 4, 100]);
-        bench.script().engine.deaf.extend((0..60).map(|_| prng.below(deaf) == 0));
-        let rate = prng.pick(&[2, 5, 20, 1000]);
-        for at in 0..300 {
-            if prng.below(rate) == 0 {
-                let fault = fault(&mut prng);
-                bench.script().faults.insert(at, fault);
-            }
-        }
-        if prng.below(5) == 0 {
-            let at = usize::try_from(prng.below(60)).unwrap();
-            bench.script().faults.insert(at, Fault::Gone);
-        }
+        let (mut bench, plain) = random_bench(policies, &mut prng);
+        randomise_card(&mut bench, &mut prng);
+        insert_faults(&mut bench, &mut prng);
         let bios: Vec<_> = if plain {
             mixture(seed, 50).collect()
         } else {
@@ -132,12 +92,7 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
             tally.sanitized += 1;
         }
         assert_eq!(bench.ended.len(), 50, "seed {seed}");
-        let counts = bench.mmc().counts();
-        tally.failures += counts.failures;
-        tally.packs += bench.spans().iter().filter(|span| span.requests > 1).count();
-        tally.bkops_starts += counts.bkops_starts;
-        tally.interrupts += counts.bkops_interrupts;
-        tally.nothing_open += bench.nothing_open;
+        tally.add(&mut bench);
         // A successful request has moved all its blocks.
         for (bio, status) in bios.iter().zip(bench.ended.clone().into_values()) {
             if status == Status::Ok && matches!(bio.op, Op::Read | Op::Write) {
@@ -149,12 +104,84 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
     tally
 }
 
+/// Returns a bench with one of `policies`, a card and a queue, and whether the card is plain: reads and writes only.
+fn random_bench(policies: &[HostPolicy], prng: &mut Prng) -> (Bench, bool) {
+    let mut policy = prng.pick(policies);
+    policy.packed = prng.pick(&[Packed::Off, Packed::Write, Packed::ReadWrite]);
+    let without_budget = Policies { dispatch: Dispatch::DrainAll, ..Policies::NONE };
+    let designs = [Policies::NONE, Policies::mq_deadline(), without_budget];
+    let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
+    let mut target = prng.pick(&[CARD, emmc(), emmc_by_host()]);
+    let is_beside = policy.lone_read == LoneRead::BesideAccess;
+    if target == CARD || policy.pipeline == Pipeline::Cqe || is_beside {
+        policy.packed = Packed::Off;
+    }
+    let plain = target == CARD;
+    let most = prng.pick(&[2, 5, 63]);
+    target.packed_writes = most;
+    target.packed_reads = most;
+    (Bench::with(prng.pick(&designs), controller, target, policy), plain)
+}
+
+/// Draws the times of the card, and what it refuses.
+fn randomise_card(bench: &mut Bench, prng: &mut Prng) {
+    bench.script().switch_busy = us(prng.pick(&[0, 10, 5000, 40_000_000]));
+    bench.script().level = prng.pick(&[0, 2, 3]);
+    // Endless background operations end quickly here, or the run would take forever.
+    let takes = [(0, 10), (0, 50_000), (0, 200_000_000), (2, 10_000)];
+    let (after, busy) = prng.pick(&takes);
+    bench.script().level_after = after;
+    bench.script().bkops_busy = us(busy);
+    bench.script().interrupt_busy = us(prng.pick(&[10, 40_000, 90_000]));
+    bench.script().erase_busy = us(prng.pick(&[0, 10, 5000, 40_000_000]));
+    bench.jitter = (prng.below(2) == 0).then(|| prng.fork(1));
+    bench.depth = bench.depth.min(1 + u32::try_from(prng.below(20)).unwrap());
+    bench.script().busy = us(prng.pick(&[0, 10, 300, 20_000]));
+    bench.script().refusals = u32::try_from(prng.below(5)).unwrap();
+    bench.script().tuned = prng.below(2) == 0;
+    bench.script().deaf = u32::try_from(prng.below(3)).unwrap();
+    bench.script().dies_at_reset = prng.below(8) == 0;
+    let late = (0..50).filter(|_| prng.below(3) == 0).collect::<Vec<u64>>();
+    let access = late.into_iter().map(|at| (100 * at, us(prng.below(4000))));
+    bench.script().engine.access.extend(access);
+    let deaf = prng.pick(&[2, 4, 100]);
+    bench.script().engine.deaf.extend((0..60).map(|_| prng.below(deaf) == 0));
+}
+
+/// Draws a fault for some of the first 300 transactions; in a fifth of the scenarios, the card is removed.
+fn insert_faults(bench: &mut Bench, prng: &mut Prng) {
+    let rate = prng.pick(&[2, 5, 20, 1000]);
+    for at in 0..300 {
+        if prng.below(rate) == 0 {
+            let fault = fault(prng);
+            bench.script().faults.insert(at, fault);
+        }
+    }
+    if prng.below(5) == 0 {
+        let at = usize::try_from(prng.below(60)).unwrap();
+        bench.script().faults.insert(at, Fault::Gone);
+    }
+}
+
+impl Tally {
+    fn add(&mut self, bench: &mut Bench) {
+        let counts = bench.mmc().counts();
+        self.failures += counts.failures;
+        self.packs += bench.spans().iter().filter(|span| span.requests > 1).count();
+        self.bkops_starts += counts.bkops_starts;
+        self.interrupts += counts.bkops_interrupts;
+        self.nothing_open += bench.nothing_open;
+    }
+}
+
 #[test]
 fn every_request_ends_once_under_any_fault() {
     // The last seed found a write that was reported between a flush that reported its loss and a flush that did
     // not.
-    let before = |policy: &HostPolicy| policy.lone_read == LoneRead::BeforeCommand;
-    let policies: Vec<_> = every_policy().into_iter().filter(before).collect();
+    let policies: Vec<_> = every_policy()
+        .into_iter()
+        .filter(|policy| policy.lone_read == LoneRead::BeforeCommand)
+        .collect();
     let tally = swarm(&policies, (0..900).chain([14_656]));
     let Tally { failures, bkops_starts, interrupts, packs, nothing_open, sanitized } = tally;
     assert!(sanitized > 50, "{sanitized} sanitizes");
@@ -169,8 +196,10 @@ fn every_request_ends_once_under_any_fault() {
 
 #[test]
 fn every_read_prepared_beside_its_access_ends_once_under_any_fault() {
-    let beside = |policy: &HostPolicy| policy.lone_read == LoneRead::BesideAccess;
-    let policies: Vec<_> = every_policy().into_iter().filter(beside).collect();
+    let policies: Vec<_> = every_policy()
+        .into_iter()
+        .filter(|policy| policy.lone_read == LoneRead::BesideAccess)
+        .collect();
     let Tally { failures, nothing_open, .. } = swarm(&policies, 0..300);
     assert!(nothing_open > 10_000, "found nothing to do {nothing_open} times");
     assert!(failures > 300, "{failures} failures are too few to mean much");

@@ -35,8 +35,9 @@ fn transfers_are_announced_or_stopped() {
             [1, 2, 8, 16, 1].iter().zip(0..).map(|(&len, at)| Bio::read(100 * at, len, at)),
         );
         bench.settle();
-        let count = |index| bench.host.driver.below.controller.commands.get(&index).copied();
-        let counts = [23, 18, 17, 12].map(|index| count(index).unwrap_or_default());
+        let counts = [23, 18, 17, 12].map(|index| {
+            bench.host.driver.below.controller.commands.get(&index).copied().unwrap_or_default()
+        });
         assert_eq!(counts, [announced, several, single, stopped]);
     }
 }
@@ -110,11 +111,10 @@ fn a_pause_begins_when_the_asking_context_has_seen_the_response() {
         bench.script().busy = Duration::from_ms(2);
         bench.writes(1);
         bench.settle();
-        let of = |kind| bench.did.iter().filter(move |did| did.kind == kind);
         let answers: Vec<_> =
             bench.spans().iter().filter(|span| span.command == Opcode::SendStatus).collect();
-        let heeded: Vec<_> = of(ActKind::HandleStatus).collect();
-        let asked: Vec<_> = of(ActKind::SendStatus).collect();
+        let heeded: Vec<_> = acts_of_kind(&bench, ActKind::HandleStatus).collect();
+        let asked: Vec<_> = acts_of_kind(&bench, ActKind::SendStatus).collect();
         assert!(asked.len() > 3 && heeded.len() == asked.len() && answers.len() == asked.len());
         let mut pause = FIRST_PAUSE.as_ns();
         for (at, pair) in asked.windows(2).enumerate() {
@@ -124,6 +124,10 @@ fn a_pause_begins_when_the_asking_context_has_seen_the_response() {
             pause *= 2;
         }
     }
+}
+
+fn acts_of_kind(bench: &Bench, kind: ActKind) -> impl Iterator<Item = &Did> {
+    bench.did.iter().filter(move |did| did.kind == kind)
 }
 
 #[test]
@@ -139,33 +143,47 @@ fn small_cards_are_addressed_by_bytes() {
 
 #[test]
 fn policies_beyond_card_or_host_are_refused() {
-    let new = |change: fn(&mut HostPolicy, &mut Target)| {
-        let mut policy = HostPolicy::new(Pipeline::Hsq(HsqPolicy::TODAY), BusyDetect::Hardware);
-        let mut target = CARD;
-        change(&mut policy, &mut target);
-        Mmc::new(Scripted::new(Transfer::Dma, BusyDetect::Hardware), target, policy).err()
-    };
     let line = Scripted::new(Transfer::Dma, BusyDetect::Line);
     let by_hardware = HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware);
-    assert_eq!(new(|_, _| ()), None);
-    let queue = |policy: &mut HostPolicy, target: &mut Target| {
-        (policy.pipeline, target.queue_depth) = (Pipeline::Cqe, 0);
-    };
-    assert_eq!(new(queue), Some(Unsupported::NoCardQueue));
-    assert_eq!(new(|policy, _| policy.bounce = Bounce::Sync), Some(Unsupported::NoBounceBuffers));
-    let both = |policy: &mut HostPolicy, _: &mut Target| policy.bounce = Bounce::Async;
-    assert_eq!(new(both), Some(Unsupported::NoBounceBuffers));
-    let copies = |policy: &mut HostPolicy, _: &mut Target| {
-        (policy.bounce, policy.transfer) = (Bounce::Async, Transfer::Pio);
-    };
-    assert_eq!(new(copies), Some(Unsupported::PioNeedsNoBounce));
-    assert_eq!(new(|policy, _| policy.packed = Packed::Write), Some(Unsupported::Packed));
-    let packs = |policy: &mut HostPolicy, target: &mut Target| {
-        (policy.packed, target.packed_writes, target.packed_reads) = (Packed::ReadWrite, 63, 63);
-    };
-    assert_eq!(new(packs), Some(Unsupported::Packed), "one memory segment");
-    assert_eq!(new(|policy, _| policy.transfer = Transfer::Pio), Some(Unsupported::Transfer));
-    let asks = new(|policy, _| policy.busy = BusyDetect::Status);
+    assert_eq!(refusal(|_, _| ()), None);
+    assert_eq!(
+        refusal(|policy: &mut HostPolicy, target: &mut Target| {
+            (policy.pipeline, target.queue_depth) = (Pipeline::Cqe, 0);
+        }),
+        Some(Unsupported::NoCardQueue)
+    );
+    assert_eq!(
+        refusal(|policy, _| policy.bounce = Bounce::Sync),
+        Some(Unsupported::NoBounceBuffers)
+    );
+    assert_eq!(
+        refusal(|policy: &mut HostPolicy, _: &mut Target| policy.bounce = Bounce::Async),
+        Some(Unsupported::NoBounceBuffers)
+    );
+    assert_eq!(
+        refusal(|policy: &mut HostPolicy, _: &mut Target| {
+            (policy.bounce, policy.transfer) = (Bounce::Async, Transfer::Pio);
+        }),
+        Some(Unsupported::PioNeedsNoBounce)
+    );
+    assert_eq!(refusal(|policy, _| policy.packed = Packed::Write), Some(Unsupported::Packed));
+    assert_eq!(
+        refusal(|policy: &mut HostPolicy, target: &mut Target| {
+            (policy.packed, target.packed_writes, target.packed_reads) =
+                (Packed::ReadWrite, 63, 63);
+        }),
+        Some(Unsupported::Packed),
+        "one memory segment"
+    );
+    assert_eq!(refusal(|policy, _| policy.transfer = Transfer::Pio), Some(Unsupported::Transfer));
+    let asks = refusal(|policy, _| policy.busy = BusyDetect::Status);
     assert_eq!(asks, Some(Unsupported::HsqWithoutBusy));
     assert_eq!(Mmc::new(line, CARD, by_hardware).err(), Some(Unsupported::BusyDetect));
+}
+
+fn refusal(change: fn(&mut HostPolicy, &mut Target)) -> Option<Unsupported> {
+    let mut policy = HostPolicy::new(Pipeline::Hsq(HsqPolicy::TODAY), BusyDetect::Hardware);
+    let mut target = CARD;
+    change(&mut policy, &mut target);
+    Mmc::new(Scripted::new(Transfer::Dma, BusyDetect::Hardware), target, policy).err()
 }

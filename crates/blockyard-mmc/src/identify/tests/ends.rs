@@ -4,6 +4,7 @@ use super::super::machine::Found;
 use super::super::moves::Move;
 use super::*;
 use crate::register::csd::Csd;
+use crate::register::ext_csd::ExtCsd;
 use crate::register::ocr::SdOcr;
 use core::slice;
 
@@ -18,7 +19,6 @@ fn asked_in_vain(mut slot: Slot, host: &HostCapabilities) -> (usize, Failure) {
 /// each voltage that was given up.
 #[test]
 fn a_command_without_answer_is_tried_as_often_as_stated() {
-    let mute = |start| Flaws { mute: Some((start, Opcode::AllSendCid)), ..Flaws::default() };
     let full = HostCapabilities::full();
     let opcode = Some(Opcode::AllSendCid);
     let gone = Failure::Bus { opcode, error: BusError::NoResponse };
@@ -32,6 +32,10 @@ fn a_command_without_answer_is_tried_as_often_as_stated() {
     assert_eq!(asked_in_vain(slot, &full), (1 + tries * tries, gone));
     let slot = sdxc(Flaws { stuck_at_3v3: true, ..mute(2) });
     assert_eq!(asked_in_vain(slot, &full), (tries * tries, gone));
+}
+
+fn mute(start: usize) -> Flaws {
+    Flaws { mute: Some((start, Opcode::AllSendCid)), ..Flaws::default() }
 }
 
 #[test]
@@ -64,22 +68,26 @@ fn nothing_changes_what_has_failed() {
 /// A host offers the voltages that it supplies, and no other bits; 1.8 V signals need four lanes.
 #[test]
 fn a_host_offers_the_card_what_it_has() {
-    let asked = |host: HostCapabilities| {
-        let mut slot = sdxc(Flaws::default());
-        let _ = slot.identify(&host);
-        let is_question = |command: &&Command| command.opcode.index() == 41;
-        slot.log.iter().find(is_question).expect("a question to the card").argument
-    };
     let full = HostCapabilities::full();
     let supply = SdOcr::VOLTAGES & 0x0030_0000;
     for (width, low) in
         [(Width::One, 0), (Width::Four, SdOcr::SIGNAL_1V8), (Width::Eight, SdOcr::SIGNAL_1V8)]
     {
         let host = HostCapabilities { supply, width, ..full.clone() };
-        assert_eq!(asked(host), supply | SdOcr::HIGH_CAPACITY | low, "{width:?}");
+        assert_eq!(voltage_argument(host), supply | SdOcr::HIGH_CAPACITY | low, "{width:?}");
     }
     let host = HostCapabilities { supply: supply | 1, ..full };
-    assert_eq!(asked(host) & 1, 0, "a bit that is no voltage");
+    assert_eq!(voltage_argument(host) & 1, 0, "a bit that is no voltage");
+}
+
+fn voltage_argument(host: HostCapabilities) -> u32 {
+    let mut slot = sdxc(Flaws::default());
+    let _ = slot.identify(&host);
+    slot.log
+        .iter()
+        .find(|command| command.opcode.index() == 41)
+        .expect("a question to the card")
+        .argument
 }
 
 /// A status with an error, whether it comes alone or with data, and a step that fails are refused.
@@ -143,7 +151,8 @@ fn data_of_another_mode_or_device_is_refused() {
         let failure = Failure::Card { opcode, status: Status(Status::SWITCH_ERROR) };
         assert_eq!(taken.err(), is_refused.then_some(failure));
     }
-    let (one, mut other) = (emmc_5_1(), emmc_5_1());
+    let one = emmc_5_1();
+    let mut other = emmc_5_1();
     other[usize::from(index::SEC_COUNT)] ^= 1;
     identify.found.ext_csd = Some(Box::new(crate::register::ext_csd::ExtCsd::parse(&one).unwrap()));
     for (bytes, is_refused) in [(one, false), (other, true)] {
@@ -161,24 +170,6 @@ fn the_size_is_in_the_register_of_the_addressing() {
     let card = slot.identify(&HostCapabilities::full()).unwrap();
     let ext_csd = card.ext_csd().unwrap().clone();
     let stated = ext_csd.sectors().unwrap();
-    let sized = |addressing, csd: Option<u64>, has_ext_csd: bool| {
-        let mut identify = Identify::new(HostCapabilities::full());
-        identify.found = Found {
-            mmc: true,
-            addressing,
-            cid: Some(example::bits("15010038475446345206deadbeef8201")),
-            csd: Some(Csd { sectors: csd, ..card.csd }),
-            ext_csd: has_ext_csd.then(|| Box::new(ext_csd.clone())),
-            mode: Some(card.mode),
-            ..identify.found.clone()
-        };
-        identify.moves.clear();
-        match identify.next() {
-            Step::Done(card) => Some(card.sectors),
-            Step::Failed(Failure::NoCapacity) => None,
-            other => panic!("{other:?}"),
-        }
-    };
     use Addressing::{Bytes, Sectors};
     for (addressing, csd, has_ext_csd, expected) in [
         (Sectors, Some(77), true, Some(stated)),
@@ -188,7 +179,36 @@ fn the_size_is_in_the_register_of_the_addressing() {
         (Bytes, None, true, Some(stated)),
         (Bytes, None, false, None),
     ] {
-        assert_eq!(sized(addressing, csd, has_ext_csd), expected, "{addressing:?} {csd:?}");
+        assert_eq!(
+            found_sectors(&card, &ext_csd, addressing, csd, has_ext_csd),
+            expected,
+            "{addressing:?} {csd:?}"
+        );
+    }
+}
+
+fn found_sectors(
+    card: &Card,
+    ext_csd: &ExtCsd,
+    addressing: Addressing,
+    csd: Option<u64>,
+    has_ext_csd: bool,
+) -> Option<u64> {
+    let mut identify = Identify::new(HostCapabilities::full());
+    identify.found = Found {
+        mmc: true,
+        addressing,
+        cid: Some(example::bits("15010038475446345206deadbeef8201")),
+        csd: Some(Csd { sectors: csd, ..card.csd }),
+        ext_csd: has_ext_csd.then(|| Box::new(ext_csd.clone())),
+        mode: Some(card.mode),
+        ..identify.found.clone()
+    };
+    identify.moves.clear();
+    match identify.next() {
+        Step::Done(card) => Some(card.sectors),
+        Step::Failed(Failure::NoCapacity) => None,
+        other => panic!("{other:?}"),
     }
 }
 

@@ -45,29 +45,10 @@ fn the_clock_before_a_switch_is_the_least_of_card_timing_and_host() {
 /// Strobe alone is no timing, and a setting that the device does not have is not switched.
 #[test]
 fn an_emmc_uses_what_its_register_states() {
-    let timing = |types: u8, strobe: u8| {
-        let mut bytes = emmc_5_1();
-        bytes[usize::from(index::DEVICE_TYPE)] = types;
-        bytes[usize::from(index::STROBE_SUPPORT)] = strobe;
-        let mut slot = emmc(bytes, Flaws::default());
-        let card = slot.identify(&HostCapabilities::full()).unwrap();
-        let starts = slot.steps.iter().filter(|step| *step == "Power(true)").count();
-        assert_eq!(starts, 1, "no mode that the device does not have is tried");
-        card.mode.timing
-    };
     // Bits 0 and 1: high speed; 2: DDR52; 4: HS200 at 1.8 V; 6: HS400 at 1.8 V.
-    assert_eq!(timing(0x17, 1), Timing::Hs200);
-    assert_eq!(timing(0x57, 0), Timing::Hs400);
-    assert_eq!(timing(0x57, 1), Timing::Hs400Es);
-    let switched = |at: u16, changed: &[(u16, u8)]| {
-        let mut bytes = emmc_5_1();
-        changed.iter().for_each(|&(at, value)| bytes[usize::from(at)] = value);
-        let mut slot = emmc(bytes, Flaws::default());
-        slot.identify(&HostCapabilities::full()).unwrap();
-        // Access: write byte; then the index and the value.
-        let is_switch = |of: &&Command| of.opcode == Opcode::Switch && of.argument >> 24 == 3;
-        slot.log.iter().filter(is_switch).any(|of| of.argument >> 16 & 0xff == u32::from(at))
-    };
+    assert_eq!(timing_of(0x17, 1), Timing::Hs200);
+    assert_eq!(timing_of(0x57, 0), Timing::Hs400);
+    assert_eq!(timing_of(0x57, 1), Timing::Hs400Es);
     for (setting, register) in [
         (index::ERASE_GROUP_DEF, vec![index::HC_ERASE_GRP_SIZE]),
         (index::CACHE_CTRL, (index::CACHE_SIZE..index::CACHE_SIZE + 4).collect()),
@@ -75,9 +56,32 @@ fn an_emmc_uses_what_its_register_states() {
     ] {
         let none: Vec<_> = register.iter().map(|&at| (at, 0)).collect();
         let least = [none.as_slice(), &[(register[0], 1)]].concat();
-        assert!(!switched(setting, &none), "{setting}");
-        assert!(switched(setting, &least), "{setting}");
+        assert!(!switches(setting, &none), "{setting}");
+        assert!(switches(setting, &least), "{setting}");
     }
+}
+
+fn timing_of(types: u8, strobe: u8) -> Timing {
+    let mut bytes = emmc_5_1();
+    bytes[usize::from(index::DEVICE_TYPE)] = types;
+    bytes[usize::from(index::STROBE_SUPPORT)] = strobe;
+    let mut slot = emmc(bytes, Flaws::default());
+    let card = slot.identify(&HostCapabilities::full()).unwrap();
+    let starts = slot.steps.iter().filter(|step| *step == "Power(true)").count();
+    assert_eq!(starts, 1, "no mode that the device does not have is tried");
+    card.mode.timing
+}
+
+fn switches(at: u16, changed: &[(u16, u8)]) -> bool {
+    let mut bytes = emmc_5_1();
+    changed.iter().for_each(|&(at, value)| bytes[usize::from(at)] = value);
+    let mut slot = emmc(bytes, Flaws::default());
+    slot.identify(&HostCapabilities::full()).unwrap();
+    // Access: write byte; then the index and the value.
+    slot.log
+        .iter()
+        .filter(|of| of.opcode == Opcode::Switch && of.argument >> 24 == 3)
+        .any(|of| of.argument >> 16 & 0xff == u32::from(at))
 }
 
 /// CMD6 came with version 1.10 of the SD specification. SDR50 is tuned if the host wants it; slower modes are not.

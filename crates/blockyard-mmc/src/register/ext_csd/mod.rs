@@ -101,8 +101,6 @@ pub struct ExceptionEvents(pub u16);
 impl ExceptionEvents {
     /// Background operations are urgent.
     pub const URGENT_BKOPS: u16 = 1 << 0;
-    /// Capacity must be given back.
-    pub const DYNCAP_NEEDED: u16 = 1 << 1;
     /// A packed command failed; see [`ExtCsd::packed_failure`].
     pub const PACKED_FAILURE: u16 = 1 << 3;
 
@@ -111,17 +109,6 @@ impl ExceptionEvents {
     pub const fn has(self, bits: u16) -> bool {
         self.0 & bits != 0
     }
-}
-
-/// PRE_EOL_INFO (267): the share of spare blocks that is used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PreEol {
-    /// Less than 80 %.
-    Normal,
-    /// 80 %.
-    Warning,
-    /// 90 %.
-    Urgent,
 }
 
 /// SEC_FEATURE_SUPPORT (231), as a set of bits.
@@ -141,13 +128,6 @@ impl SecureFeatures {
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits == bits
     }
-}
-
-/// The used share of a device's life (DEVICE_LIFE_TIME_EST, 268 and 269).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LifeTime {
-    /// At most this many tenths of the life are used: 1 to 10; 11: all of it and more.
-    pub tenths: u8,
 }
 
 impl ExtCsd {
@@ -238,30 +218,12 @@ impl ExtCsd {
         self.bits_since(revision::V4_5, index::CACHE_CTRL) & 1 != 0
     }
 
-    /// BARRIER_SUPPORT (486): returns whether an order can be imposed on the cache without a flush.
-    #[must_use]
-    pub fn cache_barrier(&self) -> bool {
-        self.bits_since(revision::V5_1, index::BARRIER_SUPPORT) & 1 != 0
-    }
-
-    /// CACHE_FLUSH_POLICY (240): returns whether the cache is flushed in the order it was written.
-    #[must_use]
-    pub fn cache_flushed_in_order(&self) -> bool {
-        self.bits_since(revision::V5_1, index::CACHE_FLUSH_POLICY) & 1 != 0
-    }
-
     /// CMDQ_SUPPORT (308) and CMDQ_DEPTH (307): returns the number of tasks that the command queue holds, 1
     /// to 32; 0 if there is no queue.
     #[must_use]
     pub fn queue_depth(&self) -> u8 {
         let supported = self.bits_since(revision::V5_1, index::CMDQ_SUPPORT) & 1 != 0;
         if supported { (self.byte(index::CMDQ_DEPTH) & 0x1f) + 1 } else { 0 }
-    }
-
-    /// CMDQ_MODE_EN (15): returns whether the command queue is on.
-    #[must_use]
-    pub fn queue_on(&self) -> bool {
-        self.bits_since(revision::V5_1, index::CMDQ_MODE_EN) & 1 != 0
     }
 
     /// MAX_PACKED_WRITES (500): returns the largest number of writes in one packed command; 0 if none can be
@@ -302,12 +264,6 @@ impl ExtCsd {
     #[must_use]
     pub fn bkops_by_host(&self) -> bool {
         self.bits_since(revision::V4_41, index::BKOPS_EN) & 1 != 0
-    }
-
-    /// BKOPS_EN (163), bit 1: returns whether the device runs them by itself.
-    #[must_use]
-    pub fn bkops_by_device(&self) -> bool {
-        self.bits_since(revision::V5_1, index::BKOPS_EN) & 2 != 0
     }
 
     /// BKOPS_STATUS (246): returns how urgently the device needs time for background operations.
@@ -379,68 +335,6 @@ impl ExtCsd {
     pub fn reliable_write_sectors(&self) -> Option<u8> {
         let enhanced = self.bits_since(revision::V4_41, index::WR_REL_PARAM) & 0b100 != 0;
         (!enhanced).then_some(self.byte(index::REL_WR_SEC_C))
-    }
-
-    /// WR_REL_SET (167): returns whether old data in the user area (bit 0) or in general purpose partition 1
-    /// to 4 (bits 1 to 4) survives a loss of power during a write.
-    #[must_use]
-    pub fn write_reliability(&self) -> u8 {
-        self.bits_since(revision::V4_41, index::WR_REL_SET) & 0x1f
-    }
-
-    /// POWER_OFF_NOTIFICATION: returns whether the host has announced that it will notify the device before
-    /// power goes off.
-    #[must_use]
-    pub const fn power_off_notification(&self) -> bool {
-        self.revision() >= revision::V4_5
-    }
-
-    /// DATA_TAG_SUPPORT (499): returns whether writes can be tagged as data for a faster area.
-    #[must_use]
-    pub fn data_tag(&self) -> bool {
-        self.bits_since(revision::V4_5, index::DATA_TAG_SUPPORT) & 1 != 0
-    }
-
-    /// CONTEXT_CAPABILITIES (496): returns the number of contexts beside the default one, at most 15.
-    #[must_use]
-    pub fn contexts(&self) -> u8 {
-        self.bits_since(revision::V4_5, index::CONTEXT_CAPABILITIES) & 0x0f
-    }
-
-    /// PRE_EOL_INFO (267): returns the share of spare blocks that is used up, if the device states it.
-    #[must_use]
-    pub fn pre_eol(&self) -> Option<PreEol> {
-        match self.bits_since(revision::V5_0, index::PRE_EOL_INFO) {
-            1 => Some(PreEol::Normal),
-            2 => Some(PreEol::Warning),
-            3 => Some(PreEol::Urgent),
-            _ => None,
-        }
-    }
-
-    /// DEVICE_LIFE_TIME_EST_TYP_A (268): returns the used life of the faster memory, if the device states it.
-    #[must_use]
-    pub fn life_time_a(&self) -> Option<LifeTime> {
-        self.life_time(index::DEVICE_LIFE_TIME_EST_TYP_A)
-    }
-
-    /// DEVICE_LIFE_TIME_EST_TYP_B (269): returns the used life of the denser memory, if the device states it.
-    #[must_use]
-    pub fn life_time_b(&self) -> Option<LifeTime> {
-        self.life_time(index::DEVICE_LIFE_TIME_EST_TYP_B)
-    }
-
-    fn life_time(&self, at: u16) -> Option<LifeTime> {
-        let tenths = self.bits_since(revision::V5_0, at);
-        (1..=11).contains(&tenths).then_some(LifeTime { tenths })
-    }
-
-    /// FIRMWARE_VERSION (254 to 261): returns the firmware's version, from 5.0 on, in a form of the maker's
-    /// own.
-    #[must_use]
-    pub fn firmware(&self) -> Option<[u8; 8]> {
-        let at = usize::from(index::FIRMWARE_VERSION);
-        (self.revision() >= revision::V5_0).then(|| core::array::from_fn(|i| self.bytes[at + i]))
     }
 
     /// Returns whether `other` is of the same device: the fields that never change agree. A host that reads

@@ -1,4 +1,4 @@
-//! Sizes in EXT_CSD: the user area, the partitions, groups, and optimal sizes.
+//! Sizes in EXT_CSD: the user area, the partitions and the groups.
 
 use super::{ExtCsd, index, revision};
 
@@ -56,13 +56,11 @@ impl ExtCsd {
     /// [`Self::sectors`], or 0 if the CSD states it.
     #[must_use]
     pub fn partition_sectors(&self, partition: Partition) -> u64 {
-        let of_128_kib =
-            |at| 128 * SECTORS_PER_KIB * u64::from(self.bits_since(revision::V4_3, at));
         match partition {
             Partition::User => self.sectors().unwrap_or(0),
-            Partition::Boot(_) => of_128_kib(index::BOOT_SIZE_MULT),
+            Partition::Boot(_) => self.sectors_of_128_kib(index::BOOT_SIZE_MULT),
             Partition::Rpmb if self.revision() >= revision::V4_41 => {
-                of_128_kib(index::RPMB_SIZE_MULT)
+                self.sectors_of_128_kib(index::RPMB_SIZE_MULT)
             }
             Partition::General(number) if self.partitions_complete() => {
                 let at = index::GP_SIZE_MULT + 3 * u16::from(number);
@@ -72,10 +70,8 @@ impl ExtCsd {
         }
     }
 
-    /// PARTITIONING_SUPPORT (160), bit 0: returns whether general purpose partitions can be made.
-    #[must_use]
-    pub fn partitioning(&self) -> bool {
-        self.bits_since(revision::V4_41, index::PARTITIONING_SUPPORT) & 1 != 0
+    fn sectors_of_128_kib(&self, at: u16) -> u64 {
+        128 * SECTORS_PER_KIB * u64::from(self.bits_since(revision::V4_3, at))
     }
 
     /// PARTITION_SETTING_COMPLETED (155): returns whether they were made.
@@ -107,38 +103,5 @@ impl ExtCsd {
     #[must_use]
     pub fn data_sector_sectors(&self) -> u32 {
         if self.bits_since(revision::V4_5, index::DATA_SECTOR_SIZE) == 0 { 1 } else { 8 }
-    }
-
-    /// ACC_SIZE (225): returns the super page, the smallest unit of programming, in sectors; `None` if the
-    /// device does not state it.
-    #[must_use]
-    pub fn super_page_sectors(&self) -> Option<u32> {
-        let power = self.bits_since(revision::V4_3, index::ACC_SIZE) & 0x0f;
-        (1..=8).contains(&power).then(|| 1 << (power - 1))
-    }
-
-    /// OPTIMAL_WRITE_SIZE (265): returns that size in sectors; `None` if the device does not state it.
-    #[must_use]
-    pub fn optimal_write_sectors(&self) -> Option<u32> {
-        self.optimal(index::OPTIMAL_WRITE_SIZE)
-    }
-
-    /// OPTIMAL_READ_SIZE (266): returns that size in sectors; `None` if the device does not state it.
-    #[must_use]
-    pub fn optimal_read_sectors(&self) -> Option<u32> {
-        self.optimal(index::OPTIMAL_READ_SIZE)
-    }
-
-    fn optimal(&self, at: u16) -> Option<u32> {
-        let pages = self.bits_since(revision::V5_0, at);
-        (pages != 0).then(|| 8 * u32::from(pages))
-    }
-
-    /// OPTIMAL_TRIM_UNIT_SIZE (264): returns that size in sectors; `None` if the device does not state it.
-    #[must_use]
-    pub fn optimal_trim_sectors(&self) -> Option<u32> {
-        let power = self.bits_since(revision::V5_0, index::OPTIMAL_TRIM_UNIT_SIZE);
-        // Code 1 stands for 4 KiB, and the largest code, 21, for 4 GiB.
-        (1..=21).contains(&power).then(|| 8 << (power - 1))
     }
 }

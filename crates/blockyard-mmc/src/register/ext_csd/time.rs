@@ -13,29 +13,10 @@ impl ExtCsd {
         self.tens_of_ms(revision::V4_5, index::GENERIC_CMD6_TIME)
     }
 
-    /// PARTITION_SWITCH_TIME (199): returns the limit of a switch that changes the partition.
-    #[must_use]
-    pub fn partition_switch_time(&self) -> Option<Duration> {
-        self.tens_of_ms(revision::V4_41, index::PARTITION_SWITCH_TIME)
-    }
-
     /// OUT_OF_INTERRUPT_TIME (198): how long the device is still busy after an interrupt (HPI).
     #[must_use]
     pub fn out_of_interrupt_time(&self) -> Option<Duration> {
         self.tens_of_ms(revision::V4_41, index::OUT_OF_INTERRUPT_TIME)
-    }
-
-    /// POWER_OFF_LONG_TIME (247): returns the limit of a long power-off notification.
-    #[must_use]
-    pub fn power_off_long_time(&self) -> Option<Duration> {
-        self.tens_of_ms(revision::V4_5, index::POWER_OFF_LONG_TIME)
-    }
-
-    /// S_A_TIMEOUT (217): returns the limit of falling asleep and of waking.
-    #[must_use]
-    pub fn sleep_awake_time(&self) -> Option<Duration> {
-        let power = self.bits_since(revision::V4_3, index::S_A_TIMEOUT);
-        (1..=0x17).contains(&power).then(|| Duration::from_ns(100 << power))
     }
 
     /// ERASE_TIMEOUT_MULT (223): returns the limit of erasing one high-capacity erase group.

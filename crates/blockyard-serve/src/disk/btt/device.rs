@@ -8,20 +8,17 @@
 //!   writes. If the file was cut short, the requests fail. One look serves all requests of a turn.
 
 use super::Table;
-use super::gathered::{Gathered, Way, small};
+use super::gathered::{Gathered, Way, to_usize};
 use super::reads::Reads;
 use crate::disk::damage::Damage;
-use crate::event::Harm;
-use crate::job::{Jobs, Transfer, job_of};
-use crate::map::Map;
+use crate::observation::event::Harm;
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard_btt::{IoError, MediaError, Worker};
 use blockyard_std::parts::device::completions::{Completions, completion};
-use core::ops::Range;
-use std::rc::Rc;
+use blockyard_std::parts::job::{Jobs, Transfer, job_of};
 use std::sync::Arc;
 
 /// A lane's device to a [`Table`]. It answers a write only after it has carried the write out, so a read finds
@@ -47,7 +44,7 @@ impl BttDevice {
         Self {
             way,
             jobs,
-            reads: Reads::new(sector, small(table.data_bytes)),
+            reads: Reads::new(sector, to_usize(table.data_bytes)),
             gathered: Gathered::new(sector),
             waiting: Vec::new(),
             finished: Completions::default(),
@@ -72,20 +69,33 @@ impl BttDevice {
                 self.gathered.zero_bytes(of, &bytes, data as u64, op == Op::WriteZeroes);
                 continue;
             }
-            let (lba, count) = self.sectors(&bytes);
-            let (pages, lead) = mapping_of(transfer);
-            let first = lead + small(bytes.start - transfer.offset);
-            if op == Op::Read {
-                self.reads.read(of, lba, count, pages, first);
-                continue;
-            }
-            self.gathered.write(of, lba, count, |to| {
-                for n in 0..small(count) {
-                    let end = to.len() + sector;
-                    pages.read(first + n * data..first + (n + 1) * data, to);
-                    to.resize(end, 0);
+            let start = to_usize(bytes.start - transfer.offset);
+            let end = to_usize(bytes.end - transfer.offset);
+            let mut lba = bytes.start / data as u64;
+            for (pages, piece) in transfer.place.pieces(start..end) {
+                debug_assert!(
+                    piece.len().is_multiple_of(data),
+                    "a piece consists of whole sectors"
+                );
+                let count = (piece.len() / data) as u64;
+                if op == Op::Read {
+                    self.reads.read(of, lba, count, pages, piece.start);
+                } else {
+                    self.gathered.write(of, lba, count, |to| {
+                        for first in piece.step_by(data) {
+                            let end = to.len() + sector;
+                            pages.read(first..first + data, to);
+                            to.resize(end, 0);
+                        }
+                    });
                 }
-            });
+                lba += count;
+            }
+            debug_assert_eq!(
+                lba,
+                bytes.end / data as u64,
+                "mappings with all data of a BTT's request"
+            );
         }
     }
 
@@ -101,7 +111,7 @@ impl BttDevice {
         reads.carry_out(way, &mut tell);
         gathered.carry_out(way, &table.sharing, tell);
         for (request, done) in waiting.drain(..) {
-            let outcome = Outcome::Done(status(done, &table.damage));
+            let outcome = Outcome::Done(status_of(done, &table.damage));
             finished.push(Finished { outcome, ..request });
         }
         self.is_unsure = true;
@@ -115,19 +125,13 @@ impl BttDevice {
         let is_end_lost = self.table.end.is_some_and(|end| btt.end().is_ok_and(|now| now != end));
         if !is_whole || is_end_lost {
             let damage = &self.table.damage;
-            self.finished.fail(|| status(Err(MediaError::Failed.into()), damage));
+            self.finished.fail(|| status_of(Err(MediaError::Failed.into()), damage));
         }
-    }
-
-    /// Returns the first sector of a range of whole sectors, and their number.
-    fn sectors(&self, bytes: &Range<u64>) -> (u64, u64) {
-        let data = self.table.data_bytes;
-        (bytes.start / data, (bytes.end - bytes.start) / data)
     }
 
     /// Returns the size of a sector and of the data in it, in bytes.
     fn sizes(&self) -> (usize, usize) {
-        (self.way.btt().sector_bytes() as usize, small(self.table.data_bytes))
+        (self.way.btt().sector_bytes() as usize, to_usize(self.table.data_bytes))
     }
 }
 
@@ -174,19 +178,15 @@ impl Device for BttDevice {
     }
 }
 
-fn status(done: Result<(), IoError>, damage: &Damage) -> Status {
+fn status_of(done: Result<(), IoError>, damage: &Damage) -> Status {
     match done {
         Ok(()) => Status::Ok,
         Err(IoError::Lost | IoError::Media(MediaError::Bad)) => Status::Medium,
         Err(IoError::Media(MediaError::NoSpace)) => Status::NoSpace,
         Err(IoError::Media(MediaError::Failed) | IoError::Broken) => {
-            damage.note(Harm::Failed);
+            damage.note_failure(Harm::Failed);
             Status::IoError
         }
         Err(_) => Status::IoError,
     }
-}
-
-fn mapping_of(transfer: &Transfer) -> (&Rc<Map>, usize) {
-    transfer.place.mapping().expect("mapping with the data of a BTT's request")
 }

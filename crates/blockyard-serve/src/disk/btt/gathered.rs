@@ -28,16 +28,26 @@ enum Change {
     Flush,
 }
 
+impl Change {
+    /// Returns the range of the gathered sectors that the change writes.
+    fn written(&self) -> Range<usize> {
+        match self {
+            Self::Write(range) => range.clone(),
+            Self::Zero(..) | Self::ZeroWithin(..) | Self::Flush => 0..0,
+        }
+    }
+}
+
 /// Lets the lanes of a table change it together, or one of them alone.
 #[derive(Debug, Default)]
 pub(super) struct Sharing(RwLock<()>);
 
 impl Sharing {
-    fn together(&self) -> RwLockReadGuard<'_, ()> {
+    fn lock_shared(&self) -> RwLockReadGuard<'_, ()> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+    fn lock_alone(&self) -> RwLockWriteGuard<'_, ()> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,7 +95,9 @@ impl Gathered {
     /// Gathers a zeroing of request `of` of `bytes` of a disk whose sectors have `data` bytes. Parts of sectors are left as they
     /// are, unless `has_parts` is set.
     pub(super) fn zero_bytes(&mut self, of: usize, bytes: &Range<u64>, data: u64, has_parts: bool) {
-        let (first, end) = (bytes.start.div_ceil(data), bytes.end / data);
+        // With sectors of 512 bytes, 100..1600 has the whole sectors 1 and 2, and parts of sectors 0 and 3.
+        let first = bytes.start.div_ceil(data);
+        let end = bytes.end / data;
         if first < end {
             self.zero(of, first, end - first);
         }
@@ -98,7 +110,7 @@ impl Gathered {
         };
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
             let lba = part.start / data;
-            let range = small(part.start - lba * data)..small(part.end - lba * data);
+            let range = to_usize(part.start - lba * data)..to_usize(part.end - lba * data);
             self.changes.push((of, Change::ZeroWithin(lba, range)));
         }
     }
@@ -116,19 +128,18 @@ impl Gathered {
     ) {
         let mut rest = &*self.changes;
         while let Some((of, change)) = rest.first() {
-            let is_write = |one: &&(usize, Change)| matches!(one.1, Change::Write(_));
-            let writes = rest.iter().take_while(is_write).count();
+            let writes = rest.iter().take_while(|(_, one)| matches!(one, Change::Write(_))).count();
             match change {
                 Change::Write(_) => {
-                    let _others = sharing.together();
+                    let _others = sharing.lock_shared();
                     self.write_all(&rest[..writes], way, &mut tell);
                 }
                 Change::Zero(lba, count) => {
-                    let _others = sharing.together();
+                    let _others = sharing.lock_shared();
                     tell(*of, way.set_zero(*lba, *count));
                 }
                 Change::ZeroWithin(lba, range) => {
-                    let _nobody = sharing.alone();
+                    let _nobody = sharing.lock_alone();
                     tell(*of, self.zero_within(*lba, range.clone(), way));
                 }
                 Change::Flush => tell(*of, way.btt().flush()),
@@ -148,15 +159,15 @@ impl Gathered {
         way: &mut Way,
         tell: &mut impl FnMut(usize, Result<(), IoError>),
     ) {
-        let range = |(_, change): &(usize, Change)| match change {
-            Change::Write(range) => range.clone(),
-            Change::Zero(..) | Change::ZeroWithin(..) | Change::Flush => 0..0,
-        };
-        let all = writes.first().map_or(0, |first| range(first).start)
-            ..writes.last().map_or(0, |last| range(last).end);
+        let all = writes.first().map_or(0, |(_, first)| first.written().start)
+            ..writes.last().map_or(0, |(_, last)| last.written().end);
         let together = self.write_range(all, way);
-        for one in writes {
-            tell(one.0, if together.is_ok() { Ok(()) } else { self.write_range(range(one), way) });
+        for (of, write) in writes {
+            let done = match together {
+                Ok(()) => Ok(()),
+                Err(_) => self.write_range(write.written(), way),
+            };
+            tell(*of, done);
         }
     }
 
@@ -176,7 +187,7 @@ impl Gathered {
 }
 
 /// Returns a length within one request.
-pub(super) fn small(bytes: u64) -> usize {
+pub(super) fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).expect("length of one request")
 }
 
@@ -213,7 +224,8 @@ mod tests {
         let mut way = Worker::new(Arc::clone(&table.btt));
         let mut gathered = Gathered::new(BYTES);
         (0..60).for_each(|n| write(&mut gathered, n, n as u64 * 3, 1));
-        let (before, mut told) = (synchronisations(&way), 0);
+        let before = synchronisations(&way);
+        let mut told = 0;
         gathered.carry_out(&mut way, &table.sharing, |_, done| {
             done.expect("write that succeeds");
             told += 1;
@@ -241,7 +253,8 @@ mod tests {
         let table = table("order");
         let mut way = Worker::new(Arc::clone(&table.btt));
         let mut gathered = Gathered::new(BYTES);
-        let (mut dice, mut model) = (Prng::new(3), [0; 600]);
+        let mut dice = Prng::new(3);
+        let mut model = [0; 600];
         for round in 0..20_u8 {
             for change in 0..40_u8 {
                 let of = change.into();

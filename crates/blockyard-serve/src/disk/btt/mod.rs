@@ -76,17 +76,16 @@ impl Table {
         let policy = wanted.policy();
         let options =
             ImageOptions { read_only, durability, policy, container, ..ImageOptions::default() };
-        let refused = |error: ImageError| OpenError::Btt(name.clone(), error.to_string());
-        let image = Image::identify(path, &options).map_err(refused)?;
+        let image = Image::identify(path, &options).map_err(|error| refused(&name, &error))?;
         if !force {
             image.refuse_broken(&mut |_| ()).map_err(|error| match error {
                 ImageError::Broken(..) => {
                     OpenError::Btt(name.clone(), format!("{error}; --force serves it as it is"))
                 }
-                other => refused(other),
+                other => refused(&name, &other),
             })?;
         }
-        let btt = image.open(&options).map_err(refused)?;
+        let btt = image.open(&options).map_err(|error| refused(&name, &error))?;
         let data_bytes = match btt.sector_bytes() {
             0..512 => {
                 let why = "its sectors have less than 512 bytes".to_owned();
@@ -97,7 +96,8 @@ impl Table {
         };
         let has_cache = matches!(durability, Durability::Process | Durability::Calls);
         let end = btt.end().ok();
-        let (btt, damage) = (Arc::new(btt), Arc::clone(damage));
+        let btt = Arc::new(btt);
+        let damage = Arc::clone(damage);
         Ok(Self { btt, data_bytes, has_cache, end, damage, sharing: Sharing::default() })
     }
 
@@ -118,4 +118,8 @@ impl Table {
             ImageMemory::Unmapped(_) => false,
         }
     }
+}
+
+fn refused(name: &str, error: &ImageError) -> OpenError {
+    OpenError::Btt(name.to_owned(), error.to_string())
 }

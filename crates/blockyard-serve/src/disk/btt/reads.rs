@@ -2,8 +2,8 @@
 //! copied.
 
 use super::gathered::{BYTES_MAX, Way};
-use crate::map::Map;
 use blockyard_btt::IoError;
+use blockyard_std::parts::map::Map;
 use core::ops::Range;
 use std::rc::Rc;
 
@@ -33,8 +33,7 @@ pub(super) struct Reads {
 impl Reads {
     /// Gathers reads from a BTT whose sectors of `sector_bytes` have `data_bytes` of data.
     pub(super) fn new(sector_bytes: usize, data_bytes: usize) -> Self {
-        let (pieces, lbas, bytes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { pieces, lbas, bytes, sector_bytes, data_bytes }
+        Self { pieces: Vec::new(), lbas: Vec::new(), bytes: Vec::new(), sector_bytes, data_bytes }
     }
 
     /// Returns whether the reads should be carried out now.
@@ -46,8 +45,8 @@ impl Reads {
     pub(super) fn read(&mut self, of: usize, lba: u64, count: u64, pages: &Rc<Map>, first: usize) {
         let begin = self.lbas.len();
         self.lbas.extend(lba..lba + count);
-        let (sectors, pages) = (begin..self.lbas.len(), Rc::clone(pages));
-        self.pieces.push(Piece { of, sectors, pages, first });
+        let sectors = begin..self.lbas.len();
+        self.pieces.push(Piece { of, sectors, pages: Rc::clone(pages), first });
     }
 
     /// Carries out all reads, and calls `tell` with the request and result of each piece. If several fail together, each
@@ -59,7 +58,8 @@ impl Reads {
         mut tell: impl FnMut(usize, Result<(), IoError>),
     ) {
         let Self { pieces, lbas, bytes, sector_bytes: sector, data_bytes: data } = self;
-        let (len, are_several) = (lbas.len() * *sector, pieces.len() > 1);
+        let len = lbas.len() * *sector;
+        let are_several = pieces.len() > 1;
         // The buffer never shrinks: what it holds is overwritten.
         bytes.resize(bytes.len().max(len), 0);
         let together = read_range(way, lbas, &mut bytes[..len], *sector);
@@ -102,7 +102,8 @@ mod tests {
         (0..20_u8).for_each(|n| way.write(n.into(), &[n + 1; SECTOR]).expect("write to an image"));
         let reads = |way: &mut Way| {
             let pages = Rc::new(Map::new(3 * SECTOR * 9).expect("memory"));
-            let (mut reads, mut told) = (Reads::new(SECTOR, SECTOR), Vec::new());
+            let mut reads = Reads::new(SECTOR, SECTOR);
+            let mut told = Vec::new();
             for of in 0..9 {
                 // Two sectors each, the last request first, with a gap behind each.
                 reads.read(of, of as u64 * 2, 2, &pages, (8 - of) * 3 * SECTOR);

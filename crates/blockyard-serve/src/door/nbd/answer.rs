@@ -1,11 +1,12 @@
 //! Turns ended requests into bytes to send.
 
-use super::client::{Client, Lane};
+use super::client::Client;
 use super::parse::RUNS_MAX;
 use super::session::{Serving, Session};
 use crate::disk::Data;
-use crate::job::{Place, Transfer};
+use crate::lane::services::Services;
 use blockyard::status::Status;
+use blockyard_std::parts::job::{Place, Transfer};
 use blockyard_wire::nbd::transmission::STATUS_BYTES_MIN;
 use blockyard_wire::nbd::{ANSWER_BYTES_MAX, Errno, Request, STATE_HOLE, STATE_ZERO};
 
@@ -14,38 +15,42 @@ const STATUS_BYTES: usize = STATUS_BYTES_MIN + 16 * RUNS_MAX;
 impl Client {
     /// Answers a request that ended at the disk.
     #[inline]
-    pub(super) fn reply(
+    pub(super) fn answer_ended(
         &mut self,
         request: Request,
         status: Status,
         transfer: Transfer,
-        lane: &mut Lane,
+        lane: &mut Services,
     ) {
         let data_bytes = self.write_answer(request, result_of(status));
         if data_bytes > 0 {
             let disk = self.session.serving().disk;
             match lane.disk(disk).data(transfer) {
-                Data::Buffer(pages, range) => self.batch.pages(pages, range),
-                Data::Disk(map, range) => self.batch.map(map, range),
+                Data::Buffer(pages, range) => self.batch.push_pages(pages, range),
+                Data::Disk(map, range) => self.batch.push_map(map, range),
             }
-        } else if let Place::Buffer { pages, .. } = transfer.place {
-            lane.give_back(
-                &mut self.account,
-                pages,
-                usize::try_from(transfer.len).expect("length of one request"),
-            );
+        } else {
+            self.return_buffer(transfer, lane);
+        }
+    }
+
+    /// Gives back the buffer of a request that has ended, if it has one of the lane.
+    pub(super) fn return_buffer(&mut self, transfer: Transfer, lane: &mut Services) {
+        if let Place::Buffer { pages, .. } = transfer.place {
+            let bytes = usize::try_from(transfer.len).expect("length of one request");
+            lane.return_buffer(&mut self.account, pages, bytes);
         }
     }
 
     /// Answers a request that did not go to a disk.
-    pub(super) fn answer(
+    pub(super) fn answer_at_once(
         &mut self,
         number: u32,
         request: Request,
         result: Result<(), Errno>,
-        lane: &mut Lane,
+        lane: &mut Services,
     ) {
-        lane.list(number);
+        lane.schedule_door(number);
         let data_bytes = self.write_answer(request, result);
         debug_assert_eq!(data_bytes, 0, "only the answer to a request at a disk has data");
     }
@@ -59,18 +64,11 @@ impl Client {
         let Session::Transmission(Serving { transmission, .. }) = &self.session else {
             unreachable!("requests come after the handshake")
         };
-        let mut data_bytes = 0;
-        let mut charge = None;
-        self.batch.head(|heads| {
-            let start = heads.len();
-            heads.resize(start + ANSWER_BYTES_MAX, 0);
-            let answer = transmission.answer(request, result, &mut heads[start..]);
-            heads.truncate(start + answer.header_bytes);
-            data_bytes = answer.data_bytes;
-            charge = Some(answer.charge);
-        });
-        self.batch.charge(charge.expect("charge of a request that was answered"));
-        data_bytes
+        let mut header = [0; ANSWER_BYTES_MAX];
+        let answer = transmission.answer(request, result, &mut header);
+        self.batch.push_head(|heads| heads.extend_from_slice(&header[..answer.header_bytes]));
+        self.batch.push_charge(answer.charge);
+        answer.data_bytes
     }
 
     /// Writes a chunk for each context that `request` asks for. Returns the request, which has yet to be answered.
@@ -79,7 +77,7 @@ impl Client {
             unreachable!("requests come after the handshake")
         };
         for context in request.contexts_left().iter() {
-            self.batch.head(|heads| {
+            self.batch.push_head(|heads| {
                 let start = heads.len();
                 heads.resize(start + STATUS_BYTES, 0);
                 let mut chunk = transmission.status(&mut request, context, &mut heads[start..]);

@@ -4,7 +4,7 @@
 //! keeps it alive until it has been sent. TLS encrypts a batch piece by piece: each encrypted piece is sent while it
 //! is in the caches, before the next one is made.
 
-use crate::map::{Map, Pages, Span};
+use blockyard_std::parts::map::{Map, Pages, Span};
 use blockyard_wire::nbd::transmission::Charge;
 use core::ops::Range;
 use std::rc::Rc;
@@ -91,7 +91,7 @@ impl Batch {
 
     /// Appends the bytes that `write` puts at the end of the headers.
     #[inline]
-    pub(crate) fn head(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn push_head(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let from = self.heads.len();
         write(&mut self.heads);
         let end = self.heads.len();
@@ -107,7 +107,7 @@ impl Batch {
     }
 
     #[inline]
-    pub(crate) fn map(&mut self, map: &Arc<Map>, range: Range<usize>) {
+    pub(crate) fn push_map(&mut self, map: &Arc<Map>, range: Range<usize>) {
         let known = self.maps.iter().position(|kept| Arc::ptr_eq(kept, map));
         let at = known.unwrap_or_else(|| {
             self.maps.push(Arc::clone(map));
@@ -116,14 +116,14 @@ impl Batch {
         self.parts.push(Part { of: Source::Map(at), range });
     }
 
-    pub(crate) fn pages(&mut self, pages: Rc<Pages>, range: Range<usize>) {
+    pub(crate) fn push_pages(&mut self, pages: Rc<Pages>, range: Range<usize>) {
         self.pages.push((pages, range.len()));
         self.parts.push(Part { of: Source::Pages(self.pages.len() - 1), range });
     }
 
     /// Adds a charge, which [`Self::clear`] gives back.
     #[inline]
-    pub(crate) fn charge(&mut self, charge: Charge) {
+    pub(crate) fn push_charge(&mut self, charge: Charge) {
         self.charges.push(charge);
     }
 
@@ -181,7 +181,8 @@ impl Batch {
         self.maps.clear();
         self.heads.clear();
         self.parts.clear();
-        (self.next, self.next_done) = (0, 0);
+        self.next = 0;
+        self.next_done = 0;
         self.sealed.clear();
         self.sealed_sent = 0;
     }
@@ -201,10 +202,10 @@ mod tests {
     fn bytes_that_were_sent_are_not_sent_again() {
         let map = Arc::new(Map::new(8192).expect("mapping of 8 KiB"));
         let mut batch = Batch::default();
-        batch.head(|out| out.extend([1; 16]));
-        batch.head(|out| out.extend([2; 4]));
-        batch.map(&map, 100..1100);
-        batch.head(|out| out.extend([3; 16]));
+        batch.push_head(|out| out.extend([1; 16]));
+        batch.push_head(|out| out.extend([2; 4]));
+        batch.push_map(&map, 100..1100);
+        batch.push_head(|out| out.extend([3; 16]));
         assert_eq!(rest(&mut batch), [20, 1000, 16], "consecutive headers are one piece");
         assert!(!batch.advance(19));
         assert_eq!(rest(&mut batch), [1, 1000, 16]);
@@ -219,9 +220,10 @@ mod tests {
         let map = Arc::new(Map::new(8192).expect("mapping of 8 KiB"));
         map.write(100, &[3; 1000]);
         let mut batch = Batch::default();
-        batch.head(|out| out.extend([1; 16]));
-        batch.map(&map, 100..1100);
-        let (mut clear, mut came) = (Vec::new(), Vec::new());
+        batch.push_head(|out| out.extend([1; 16]));
+        batch.push_map(&map, 100..1100);
+        let mut clear = Vec::new();
+        let mut came = Vec::new();
         let mut pieces = 0;
         while !batch.is_empty() {
             clear.clear();

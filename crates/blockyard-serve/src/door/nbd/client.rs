@@ -9,20 +9,22 @@
 
 use super::batch::Batch;
 use super::input::{Input, Receiving};
+use super::newcomers::Ticket;
 use super::session::{Choosing, Payload, Serving, Session, Target};
 use super::shared::Shared;
 use super::tls::TlsSession;
-use crate::door::Door;
-use crate::event::Happened;
-use crate::lane_memory::Account;
-use crate::map::Span;
-use crate::overview::Visitor;
-use crate::peer::Peer;
-use crate::reserve::{self, NO_MEMORY};
-use crate::ring::SPANS_MAX;
-use crate::services::{Kept, Services};
-use crate::words::error_words;
+use crate::clients::peer::Peer;
+use crate::clients::reserve::{self, NO_MEMORY};
+use crate::lane::door::Door;
+use crate::lane::lent::Lent;
+use crate::lane::memory::Account;
+use crate::lane::services::{Kept, Services};
+use crate::observation::event::Happened;
+use crate::observation::overview::ClientView;
 use blockyard::time::{Duration, Instant};
+use blockyard_std::parts::map::Span;
+use blockyard_std::parts::ring::SPANS_MAX;
+use blockyard_std::parts::words::error_words;
 use blockyard_wire::nbd::{Handshake, Limits};
 use core::sync::atomic::Ordering;
 use rustix::net::Shutdown;
@@ -36,19 +38,6 @@ use std::sync::Arc;
 const LINGER: Duration = Duration::from_ms(1000);
 /// The bytes of one receive that are discarded.
 const DISCARDED_BYTES: usize = 64 << 10;
-
-/// Memory that the kernel has for a client.
-#[derive(Debug)]
-pub(crate) enum Lent {
-    /// Input to be parsed, or TLS records to be decrypted.
-    Input(Rc<[u8]>),
-    /// The payload of a write.
-    Payload { _target: Target },
-    /// Replies.
-    Batch(Box<Batch>),
-}
-
-pub(super) type Lane = Services<Lent>;
 
 #[derive(Debug)]
 enum Life {
@@ -97,6 +86,8 @@ pub(crate) struct Client {
     sending: Sending,
     life: Life,
     pub(super) account: Account,
+    /// The registration of a client that has not chosen an export.
+    pub(super) newcomer: Option<Ticket>,
 }
 
 impl Client {
@@ -105,11 +96,18 @@ impl Client {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
         let choosing = Choosing { handshake, deadline, exports: None, waits: false, chosen: None };
         let id = shared.next_client.fetch_add(1, Ordering::Relaxed);
-        Self::known(peer, shared, id, now, Session::Handshake(choosing), &Handshake::greeting())
+        Self::with_session(
+            peer,
+            shared,
+            id,
+            now,
+            Session::Handshake(choosing),
+            &Handshake::greeting(),
+        )
     }
 
     /// Returns a client that has had the number `id` since it came, and gets `bytes` first.
-    pub(super) fn known(
+    pub(super) fn with_session(
         peer: Peer,
         shared: &Arc<Shared>,
         id: u64,
@@ -118,7 +116,7 @@ impl Client {
         bytes: &[u8],
     ) -> Self {
         let mut batch = Box::<Batch>::default();
-        batch.head(|out| out.extend(bytes));
+        batch.push_head(|out| out.extend(bytes));
         Self {
             peer,
             id,
@@ -131,16 +129,17 @@ impl Client {
             sending: Sending::Nothing { spare: None },
             life: Life::Open,
             account: Account::default(),
+            newcomer: None,
         }
     }
 
     /// Returns the client as an operator sees it.
-    pub(super) fn seen(&self, now: Instant) -> Visitor {
+    pub(super) fn view(&self, now: Instant) -> ClientView {
         let requests = match &self.session {
             Session::Handshake(_) => 0,
             Session::Transmission(serving) => serving.requests,
         };
-        Visitor {
+        ClientView {
             id: self.id,
             peer: self.peer.name.clone(),
             disk: self.disk(),
@@ -172,14 +171,14 @@ impl Client {
     }
 
     /// Stops reading from the client. The log gets the first reason.
-    pub(super) fn end(&mut self, why: impl Into<Cow<'static, str>>) {
+    pub(super) fn stop_reading(&mut self, why: impl Into<Cow<'static, str>>) {
         if matches!(self.life, Life::Open) {
             self.life = Life::Ending { why: why.into(), lingers: false };
         }
     }
 
-    /// Stops reading as [`Self::end`] does, from a client that may go on sending.
-    pub(super) fn end_receiving(&mut self, why: &'static str) {
+    /// Stops reading as [`Self::stop_reading`] does, from a client that may go on sending.
+    pub(super) fn stop_receiving(&mut self, why: &'static str) {
         let lingers = self.peer.is_reset_by_unread_bytes();
         if !lingers {
             let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Read);
@@ -190,9 +189,9 @@ impl Client {
     }
 
     /// Starts to linger once every reply was sent, if it has to ([last-reply-arrives]).
-    pub(super) fn linger(&mut self, lane: &mut Lane) {
+    pub(super) fn start_lingering(&mut self, lane: &mut Services) {
         let has_answered_all =
-            self.session.at_disk() == 0 && !self.is_sending() && self.owes_nothing();
+            self.session.at_disk() == 0 && !self.is_sending() && self.has_sent_all();
         if let Life::Ending { why, lingers: true } = &mut self.life
             && has_answered_all
         {
@@ -200,13 +199,13 @@ impl Client {
             let why = core::mem::take(why);
             self.life = Life::Lingering { why, until, unreceived: u32::MAX };
             let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Write);
-            lane.wake_at(until);
+            lane.schedule_wake(until);
         }
     }
 
     /// Lets a client that lingers, and whose time is over, linger on if it has received more of its replies. Returns until
     /// when.
-    pub(super) fn linger_on(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn extend_lingering(&mut self, now: Instant) -> Option<Instant> {
         let Life::Lingering { until, unreceived, .. } = &mut self.life else { return None };
         let left = self.peer.unreceived_bytes();
         if left == 0 || left >= core::mem::replace(unreceived, left) {
@@ -258,7 +257,7 @@ impl Client {
     /// # Errors
     ///
     /// TLS failed or has ended.
-    pub(super) fn open_tls(&mut self) -> io::Result<bool> {
+    pub(super) fn decrypt(&mut self) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(false) };
         if let Session::Transmission(Serving { transmission, payload, .. }) = &mut self.session
             && let Payload::Landing { target, received, granted, .. } = payload
@@ -301,15 +300,15 @@ impl Client {
         let is_receiving = !matches!(self.input.receiving, Receiving::Nothing { .. });
         let is_quiet = !is_receiving && !self.is_sending() && self.session.at_disk() == 0;
         let is_closing = matches!(self.life, Life::Ending { lingers: false, .. });
-        is_quiet && (self.is_dead() || (is_closing && self.owes_nothing()))
+        is_quiet && (self.is_dead() || (is_closing && self.has_sent_all()))
     }
 
-    fn owes_nothing(&self) -> bool {
+    fn has_sent_all(&self) -> bool {
         !self.has_to_send() && !self.session.waits()
     }
 
     /// Sends TLS's close_notify once every reply has been sent.
-    pub(super) fn end_tls(&mut self) {
+    pub(super) fn close_tls(&mut self) {
         let has_said_all = self.session.at_disk() == 0 && !self.is_answering();
         if self.is_over()
             && has_said_all
@@ -320,7 +319,7 @@ impl Client {
     }
 
     /// Sends the replies that are ready, unless a send is in progress or the connection is broken.
-    pub(super) fn send(&mut self, number: u32, lane: &mut Lane) {
+    pub(super) fn start_send(&mut self, number: u32, lane: &mut Services) {
         if self.is_dead() || !self.has_to_send() {
             return;
         }
@@ -339,20 +338,20 @@ impl Client {
         self.send_batch(number, batch, is_open && !is_awaited, lane);
     }
 
-    fn send_batch(&self, number: u32, mut batch: Box<Batch>, quick: bool, lane: &mut Lane) {
+    fn send_batch(&self, number: u32, mut batch: Box<Batch>, quick: bool, lane: &mut Services) {
         let mut message = lane.ring.message();
         batch.spans(SPANS_MAX, &mut message.spans);
-        let kept = Kept::Door { door: number, memory: Lent::Batch(batch) };
+        let kept = Kept::Door { door: number, memory: Lent::Own(batch) };
         lane.ring.send(self.peer.fd.as_raw_fd(), message, quick, kept);
     }
 
     /// Takes back a batch that the kernel has sent, in part or as a whole, or has failed to send.
-    pub(super) fn sent(
+    pub(super) fn finish_send(
         &mut self,
         number: u32,
         mut batch: Box<Batch>,
         result: io::Result<usize>,
-        lane: &mut Lane,
+        lane: &mut Services,
     ) {
         let would_wait = matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
         let is_all = match &result {
@@ -363,7 +362,9 @@ impl Client {
             if let Some(tls) = self.tls.as_mut().filter(|_| batch.is_sent()) {
                 tls.seal(&mut batch);
             }
-            if let (Ok(_), Sending::Batch { since }) = (&result, &mut self.sending) {
+            if result.is_ok()
+                && let Sending::Batch { since } = &mut self.sending
+            {
                 *since = lane.now;
             }
             return self.send_batch(number, batch, false, lane); // [unread-replies-hold-one-client]
@@ -371,7 +372,7 @@ impl Client {
         let session = &mut self.session;
         batch.clear(
             |charge| session.serving().transmission.sent(charge),
-            |pages, bytes| lane.give_back(&mut self.account, pages, bytes),
+            |pages, bytes| lane.return_buffer(&mut self.account, pages, bytes),
         );
         self.sending = Sending::Nothing { spare: Some(batch) };
         if let Session::Transmission(serving) = &mut self.session {
@@ -384,17 +385,22 @@ impl Client {
     }
 
     /// Receives more, unless a receive is in progress or no input is wanted.
-    pub(super) fn receive(&mut self, number: u32, lane: &mut Lane) {
+    pub(super) fn start_receive(&mut self, number: u32, lane: &mut Services) {
         let Receiving::Nothing { has_more: expected } = self.input.receiving else { return };
         let fd = self.peer.fd.as_raw_fd();
-        let kept = |memory| Kept::Door { door: number, memory };
         if let Life::Lingering { .. } = self.life {
-            let Some(room) = reserve::zeroes(DISCARDED_BYTES) else {
-                return self.run_out(number, lane);
+            let Some(room) = reserve::zeroed_buffer(DISCARDED_BYTES) else {
+                return self.fail_without_memory(number, lane);
             };
             self.input.receiving = Receiving::Input;
             let (span, discarded) = lend(room, 0..DISCARDED_BYTES);
-            lane.ring.receive(fd, span, false, expected, kept(discarded));
+            lane.ring.receive(
+                fd,
+                span,
+                false,
+                expected,
+                Kept::Door { door: number, memory: discarded },
+            );
             return;
         }
         // In the handshake each answer is sent before the next option is read.
@@ -410,7 +416,7 @@ impl Client {
             let all = 0..room.len();
             self.input.receiving = Receiving::Input;
             let (span, room) = lend(room, all);
-            lane.ring.receive(fd, span, false, expected, kept(room));
+            lane.ring.receive(fd, span, false, expected, Kept::Door { door: number, memory: room });
             return;
         }
         if let Session::Transmission(Serving { payload, .. }) = &self.session
@@ -419,28 +425,28 @@ impl Client {
             // [idle-holder-cut-off]: a receive into memory of the lane completes with each arrival, which counts.
             let is_whole = matches!(target, Target::Disk { .. });
             let span = target.span(*received..*granted);
-            let memory = Lent::Payload { _target: target.clone() };
+            let memory = target.lend();
             self.input.receiving = Receiving::Payload;
-            lane.ring.receive(fd, span, is_whole, expected, kept(memory));
+            lane.ring.receive(fd, span, is_whole, expected, Kept::Door { door: number, memory });
             return;
         }
         if !self.input.make_room(self.session.room_bytes()) {
-            return self.run_out(number, lane);
+            return self.fail_without_memory(number, lane);
         }
         let (input, room) = self.input.lend(self.session.receives_at_most());
         self.input.receiving = Receiving::Input;
         let (span, input) = lend(input, room);
-        lane.ring.receive(fd, span, false, expected, kept(input));
+        lane.ring.receive(fd, span, false, expected, Kept::Door { door: number, memory: input });
     }
 
     /// Breaks the connection, since there is no memory to receive into ([session-fails-without-memory]).
-    fn run_out(&mut self, number: u32, lane: &mut Lane) {
+    fn fail_without_memory(&mut self, number: u32, lane: &mut Services) {
         self.kill(NO_MEMORY);
-        lane.list(number);
+        lane.schedule_door(number);
     }
 
     /// Takes back memory into which the kernel has received, or has failed to receive.
-    pub(super) fn received(
+    pub(super) fn finish_receive(
         &mut self,
         memory: Lent,
         result: io::Result<usize>,
@@ -462,9 +468,9 @@ impl Client {
             *since = now;
         }
         match (memory, &mut self.tls) {
-            (Lent::Input(records), Some(tls)) => tls.received(records, bytes),
-            (Lent::Input(input), None) => self.input.received(input, bytes),
-            (Lent::Payload { .. }, _) => {
+            (Lent::Bytes(records), Some(tls)) => tls.received(records, bytes),
+            (Lent::Bytes(input), None) => self.input.received(input, bytes),
+            (Lent::Pages { .. } | Lent::Map { .. }, _) => {
                 let Serving { transmission, payload, .. } = self.session.serving();
                 let Payload::Landing { received, .. } = payload else {
                     unreachable!("payload that is received has a target")
@@ -472,22 +478,22 @@ impl Client {
                 *received += bytes;
                 transmission.payload_taken(bytes as u64);
             }
-            (Lent::Batch(_), _) => unreachable!("a batch is sent, not received"),
+            (Lent::Own(_), _) => unreachable!("a batch is sent, not received"),
         }
         match result {
-            Ok(0) => self.end("it hung up"),
+            Ok(0) => self.stop_reading("it hung up"),
             Ok(_) => {}
             Err(error) => self.kill(error_words(&error)),
         }
     }
 
-    pub(super) fn tell_entered(&mut self, lane: &Lane) {
+    pub(super) fn report_entry(&mut self, lane: &Services) {
         let export = lane.disk(self.session.serving().disk).name.clone();
         let tls = self.tls_version();
-        self.tell(|| Happened::Entered { export, tls });
+        self.report(|| Happened::Entered { export, tls });
     }
 
-    pub(super) fn tell_gone(&self, lane: &Lane) {
+    pub(super) fn report_departure(&self, lane: &Services) {
         let (export, requests) = match &self.session {
             Session::Handshake(_) => (None, 0),
             Session::Transmission(serving) => {
@@ -497,22 +503,22 @@ impl Client {
         let (Life::Ending { why, .. } | Life::Dead(why)) = &self.life else {
             unreachable!("a client that goes has a reason")
         };
-        self.tell(|| Happened::Gone { export, requests, why: why.clone() });
+        self.report(|| Happened::Gone { export, requests, why: why.clone() });
     }
 
-    fn tell(&self, happened: impl FnOnce() -> Happened) {
-        self.shared.tell(&self.peer, happened);
+    fn report(&self, happened: impl FnOnce() -> Happened) {
+        self.shared.report(&self.peer, happened);
     }
 
-    pub(super) fn give_back(self, lane: &mut Lane) {
+    pub(super) fn return_memory(self, lane: &mut Services) {
         let Self { mut batch, mut account, session, .. } = self;
-        batch.clear(drop, |pages, bytes| lane.give_back(&mut account, pages, bytes));
+        batch.clear(drop, |pages, bytes| lane.return_buffer(&mut account, pages, bytes));
         let Session::Transmission(serving) = session else { return };
         if let Payload::Landing { request, target, granted, .. } = serving.payload {
             match target {
-                Target::Buffer { pages, .. } => lane.give_back(&mut account, pages, granted),
+                Target::Buffer { pages, .. } => lane.return_buffer(&mut account, pages, granted),
                 Target::Disk { .. } => {
-                    lane.disk(serving.disk).touched(request.offset(), request.len()); // [payload-received-in-place]
+                    lane.disk(serving.disk).mark_written(request.offset(), request.len()); // [payload-received-in-place]
                 }
             }
         }
@@ -525,5 +531,5 @@ impl Client {
 fn lend(mut input: Rc<[u8]>, range: core::ops::Range<usize>) -> (Span, Lent) {
     let room = &mut Rc::get_mut(&mut input).expect("input buffer with one owner")[range];
     let span = Span { start: room.as_mut_ptr(), len: room.len() };
-    (span, Lent::Input(input))
+    (span, Lent::Bytes(input))
 }

@@ -1,71 +1,62 @@
 //! A client as a door of its lane.
 
-use super::client::{Client, Lane, Lent};
-use super::moved::Arrival;
+use super::client::Client;
+use super::newcomers::Ticket;
 use super::session::{AtDisk, Choosing, Session};
-use super::shared::Shared;
-use crate::door::{Door, Settled};
-use crate::event::Happened;
-use crate::job::Transfer;
-use crate::overview::Visitor;
+use crate::lane::door::{AfterTurn, Arrival, Door};
+use crate::lane::lent::Lent;
+use crate::lane::services::Services;
+use crate::observation::overview::ClientView;
 use blockyard::status::Status;
 use blockyard::time::Instant;
+use blockyard_std::parts::job::Transfer;
 use blockyard_wire::nbd::Command;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
+
+/// The reason for which a client is cut off that holds memory.
+const IDLE: &str = "idle too long while other clients needed its buffers";
+/// The reason for which a client is cut off that has not chosen an export.
+const SILENT: &str = "it chose no export, and others needed its place";
 
 impl Door for Client {
-    type Arrival = Arrival;
-    type Shared = Arc<Shared>;
-    type Memory = Lent;
-
-    fn open(arrival: Arrival, shared: &Arc<Shared>, lane: &mut Lane) -> Option<Self> {
-        match arrival {
-            Arrival::New(peer) => {
-                let deadline = lane.now + shared.handshake_deadline;
-                lane.wake_at(deadline);
-                Some(Self::new(peer, shared, lane.now, deadline))
-            }
-            Arrival::Moved(moved) => moved.arrive(shared, lane),
-        }
-    }
-
-    fn leave(self, lane: &mut Lane) -> Arrival {
+    fn pack_for_move(self: Box<Self>, lane: &mut Services) -> Box<dyn Arrival> {
         lane.ring.forget(self.peer.fd.as_raw_fd());
-        Arrival::Moved(Box::new(self.depart()))
+        Box::new(self.pack())
     }
 
-    fn turn_away(arrival: Arrival, shared: &Arc<Shared>) {
-        match arrival {
-            Arrival::New(peer) => shared.tell(&peer, || Happened::NoMemory),
-            Arrival::Moved(moved) => moved.turn_away(shared, Happened::NoMemory),
-        }
+    fn process_input(&mut self, number: u32, lane: &mut Services) {
+        self.process_input(number, lane);
     }
 
-    fn ready(&mut self, number: u32, lane: &mut Lane) {
-        self.parse(number, lane);
-    }
-
-    fn returned(
+    fn take_back(
         &mut self,
         number: u32,
         memory: Lent,
         result: io::Result<usize>,
         more: bool,
-        lane: &mut Lane,
+        lane: &mut Services,
     ) {
         match memory {
-            Lent::Batch(batch) => self.sent(number, batch, result, lane),
+            Lent::Own(batch) => {
+                let batch = batch.downcast().expect("a batch, the only value that the door lends");
+                self.finish_send(number, batch, result, lane);
+            }
             received => {
                 self.input.arrived = lane.turn;
-                self.received(received, result, more, lane.now);
+                self.finish_receive(received, result, more, lane.now);
             }
         }
     }
 
     #[inline]
-    fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Lane) {
+    fn finish_request(
+        &mut self,
+        token: u32,
+        status: Status,
+        transfer: Transfer,
+        lane: &mut Services,
+    ) {
         let serving = self.session.serving();
         let AtDisk { request, arrived } = serving.at_disk.remove(token);
         let is_range =
@@ -74,41 +65,63 @@ impl Door for Client {
         if lane.is_metered && !is_range() {
             lane.disks[serving.disk].count_turns(lane.turn - arrived);
         }
-        self.reply(request, status, transfer, lane);
+        self.answer_ended(request, status, transfer, lane);
     }
 
-    fn settle(&mut self, number: u32, lane: &mut Lane) -> Settled {
+    fn reclaim_memory(&mut self, transfer: Transfer, lane: &mut Services) {
+        self.session.serving().abandoned -= 1;
+        self.return_buffer(transfer, lane); // [abandoned-request-keeps-memory]
+    }
+
+    fn end_turn(&mut self, number: u32, lane: &mut Services) -> AfterTurn {
         if let Session::Handshake(Choosing { chosen: Some(chosen), .. }) = &self.session {
-            return Settled::Leaves(chosen.home);
+            return AfterTurn::MoveTo(chosen.home);
         }
-        self.end_tls();
-        self.send(number, lane);
-        self.linger(lane);
+        self.close_tls();
+        self.start_send(number, lane);
+        self.start_lingering(lane);
         if self.is_done() {
-            return Settled::Done;
+            return AfterTurn::Close;
         }
-        self.receive(number, lane);
-        Settled::Stays
+        self.start_receive(number, lane);
+        AfterTurn::Keep
     }
 
-    fn wake(&mut self, number: u32, lane: &mut Lane) {
+    fn on_wake(&mut self, number: u32, lane: &mut Services) {
+        if self.newcomer.as_ref().is_some_and(Ticket::is_cut_off) {
+            self.newcomer = None;
+            self.cut_off(number, SILENT, lane);
+        }
         let deadline = match &self.session {
             Session::Handshake(choosing) if !self.is_dead() => Some(choosing.deadline),
             _ => self.lingers_until(),
         };
         let Some(deadline) = deadline else { return };
-        let later = if lane.now < deadline { Some(deadline) } else { self.linger_on(lane.now) };
+        let later =
+            if lane.now < deadline { Some(deadline) } else { self.extend_lingering(lane.now) };
         match later {
-            Some(later) => lane.wake_at(later),
+            Some(later) => lane.schedule_wake(later),
             None => {
                 self.kill("it took too long to choose an export");
-                lane.list(number);
+                lane.schedule_door(number);
             }
         }
     }
 
-    fn holds_since(&self, anything: bool) -> Option<Instant> {
-        self.idles_since(anything)
+    fn cut_off_if_idle(
+        &mut self,
+        number: u32,
+        must_leave: bool,
+        lane: &mut Services,
+    ) -> Option<Instant> {
+        // A client that has the turn delays others even before it holds memory of the pool.
+        let counts_all = must_leave || lane.memory.has_turn(number);
+        let ends_at = self.idles_since(counts_all)? + lane.patience;
+        if ends_at > lane.now {
+            return Some(ends_at);
+        }
+        self.cut_off(number, IDLE, lane);
+        None
     }
 
     fn disk(&self) -> Option<usize> {
@@ -118,32 +131,32 @@ impl Door for Client {
         }
     }
 
-    fn visitor(&self, now: Instant) -> Option<Visitor> {
-        Some(self.seen(now))
+    fn describe_client(&self, now: Instant) -> Option<ClientView> {
+        Some(self.view(now))
     }
 
-    fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Lane) {
+    fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services) {
         self.kill(why);
-        lane.list(number);
+        lane.schedule_door(number);
     }
 
-    fn end(&mut self, number: u32, why: &'static str, lane: &mut Lane) {
+    fn start_drain(&mut self, number: u32, why: &'static str, lane: &mut Services) {
         match &mut self.session {
             Session::Handshake(_) => self.kill(why),
             Session::Transmission(serving) => {
                 serving.transmission.shut_down();
-                self.end_receiving(why);
+                self.stop_receiving(why);
             }
         }
-        lane.list(number);
+        lane.schedule_door(number);
     }
 
-    fn close(self, lane: &mut Lane) {
-        self.tell_gone(lane);
+    fn close(self: Box<Self>, lane: &mut Services) {
+        self.report_departure(lane);
         if let Some(disk) = self.disk() {
             lane.disk(disk).gate.leave();
         }
         lane.ring.forget(self.peer.fd.as_raw_fd());
-        self.give_back(lane);
+        self.return_memory(lane);
     }
 }

@@ -1,7 +1,7 @@
 //! Disks as NBD exports: sizes, flags and block sizes.
 
+use crate::disk::roster::Listed;
 use crate::disk::{Disk, NULL_READ_BYTES_MAX};
-use crate::roster::Listed;
 use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
 use blockyard_wire::nbd::{
     BASE_ALLOCATION, BlockSizes, Export, ExportError, ExportFlags, ExportIndex, Exports,
@@ -18,8 +18,8 @@ const _: () = assert!(
 ///
 /// The exports contradict each other: for example, two of them have one name.
 pub(crate) fn exports(disks: &[Listed]) -> Result<Exports, ExportError> {
-    let numbered = |Listed { number, disk, .. }: &Listed| (ExportIndex(*number), export(disk));
-    Exports::numbered(disks.iter().map(numbered).collect())
+    let numbered = disks.iter().map(|it| (ExportIndex(it.number), export(&it.disk)));
+    Exports::numbered(numbered.collect())
 }
 
 fn export(disk: &Disk) -> Export {

@@ -3,18 +3,19 @@
 //! A client that chooses an export whose gate is closed waits. Its option is as if it had not been received, and is answered
 //! when the lane calls the client again ([gate-decides-once]).
 
-use super::client::{Client, Lane};
+use super::client::Client;
 use super::session::{Choosing, Chosen, Session};
 use super::words::words_of_handshake;
 use crate::disk::Entry;
-use crate::lane_memory::Account;
-use crate::services::Offered;
+use crate::lane::memory::Account;
+use crate::lane::services::Offered;
+use crate::lane::services::Services;
 use blockyard_wire::nbd::{Agreed, Step};
 use std::sync::Arc;
 
 impl Client {
     /// Answers the client's options. Returns whether it has chosen an export, so that requests follow.
-    pub(super) fn choose(&mut self, number: u32, lane: &mut Lane) -> bool {
+    pub(super) fn negotiate(&mut self, lane: &mut Services) -> bool {
         loop {
             if self.is_over() || self.is_answering() {
                 return false; // an answer is sent before the next option is read
@@ -43,7 +44,8 @@ impl Client {
                 *handshake = before;
                 return false;
             }
-            if let (Step::Transmit(agreed), Entry::Entered) = (received.step, entry)
+            if let Step::Transmit(agreed) = received.step
+                && entry == Entry::Entered
                 && self.shared.roster.edition() != edition
             {
                 // The answer would have the size before a change: look again.
@@ -53,7 +55,7 @@ impl Client {
             }
             self.input.take(received.taken);
             if !out.is_empty() {
-                self.batch.head(|heads| heads.extend(&out));
+                self.batch.push_head(|heads| heads.extend(&out));
             }
             match received.step {
                 Step::Receive => return false,
@@ -62,14 +64,14 @@ impl Client {
                     self.kill("its export has as many clients as it may have");
                     return false;
                 }
-                Step::Transmit(agreed) => return self.enter(agreed, number, lane),
+                Step::Transmit(agreed) => return self.enter_export(agreed, lane),
                 Step::StartTls if !self.batch.is_empty() => return false, // the answer is sent before TLS starts
                 Step::StartTls => {
                     handshake.tls_started();
                     self.start_tls();
                 }
                 Step::End(end) => {
-                    self.end(words_of_handshake(end));
+                    self.stop_reading(words_of_handshake(end));
                     return false;
                 }
             }
@@ -78,20 +80,20 @@ impl Client {
 
     /// Enters the export of `agreed`, through whose gate the client has come, and whose disk this lane serves or another one
     /// ([served-at-home]). Returns whether requests follow here.
-    fn enter(&mut self, agreed: Agreed, number: u32, lane: &mut Lane) -> bool {
+    fn enter_export(&mut self, agreed: Agreed, lane: &mut Services) -> bool {
         let Offered { disk, elsewhere, .. } = &lane.offered[&agreed.export.0];
         let elsewhere = elsewhere.map(|home| (home, Arc::downgrade(disk)));
-        lane.newcomers.remove(number);
+        self.newcomer = None;
         match (elsewhere, &mut self.session) {
             (Some((home, disk)), Session::Handshake(choosing)) => {
                 choosing.chosen = Some(Chosen { agreed, disk, home });
                 false
             }
             _ => {
-                lane.serve_disk(agreed.export.0);
+                lane.ensure_queue(agreed.export.0);
                 self.account = Account::new(agreed.export.0);
                 self.session = Session::serving_under(agreed);
-                self.tell_entered(lane);
+                self.report_entry(lane);
                 true
             }
         }

@@ -1,6 +1,6 @@
 //! The input buffer of a client: received bytes that have not been parsed.
 
-use crate::reserve;
+use crate::clients::reserve;
 use core::ops::Range;
 use std::rc::Rc;
 
@@ -55,7 +55,8 @@ impl Input {
     }
 
     pub(super) fn clear(&mut self) {
-        (self.from, self.to) = (0, 0);
+        self.from = 0;
+        self.to = 0;
     }
 
     /// Makes room after the unparsed bytes, in a buffer of `room_bytes` without other owners. Returns `false`, and changes nothing,
@@ -71,13 +72,14 @@ impl Input {
                 }
             }
             _ => {
-                let Some(mut bytes) = reserve::zeroes(room_bytes) else { return false };
+                let Some(mut bytes) = reserve::zeroed_buffer(room_bytes) else { return false };
                 let room = Rc::get_mut(&mut bytes).expect("a new buffer has one owner");
                 room[..len].copy_from_slice(&input[self.from..self.to]);
                 *input = bytes;
             }
         }
-        (self.from, self.to) = (0, len);
+        self.from = 0;
+        self.to = len;
         true
     }
 

@@ -17,7 +17,7 @@
 //! - **[memory-follows-bytes]** A READ takes memory of the lane for all of its data. A long WRITE takes memory as its
 //!   payload arrives, each time at most as much again as has arrived: a header alone holds no memory of the pool.
 //! - **[status-in-slices]** In each turn, the lane looks up at most
-//!   [`LOOKUPS_OF_A_TURN`](crate::services::LOOKUPS_OF_A_TURN) runs of data and holes, for one client. The next turn
+//!   [`LOOKUPS_OF_A_TURN`](crate::lane::services::LOOKUPS_OF_A_TURN) runs of data and holes, for one client. The next turn
 //!   serves the next client that waits for lookups.
 //! - **[unread-status-is-short]** A client holds at most 100 KiB of answers to BLOCK_STATUS that were not sent: two batches,
 //!   each of 32 KiB, other headers and a last status of 8 KiB for each context.
@@ -32,13 +32,14 @@ mod export;
 mod handshake;
 mod input;
 mod moved;
+mod newcomers;
 mod parse;
 mod session;
 mod shared;
 mod tls;
 mod words;
 
-pub(crate) use client::Client;
 pub(crate) use export::exports;
-pub(crate) use moved::Arrival;
+pub(crate) use moved::Newcomer;
+pub(crate) use newcomers::NewcomerId;
 pub(crate) use shared::{Shared, Tls};

@@ -1,32 +1,36 @@
-//! A client on its way from the lane in which it chose an export to the lane that serves the disk of that export.
+//! Clients on their way to a lane: from the thread that accepts them, and from the lane in which they chose an export to the lane
+//! that serves the disk of that export.
 //!
 //! A client moves at the end of its handshake, before its last answer is sent. The kernel then holds no memory of it, and no disk
 //! has a request of it. So only its socket, its TLS and bytes move.
 
-use super::client::{Client, Lane};
+use super::client::Client;
 use super::input::Input;
+use super::newcomers::Ticket;
 use super::session::{Choosing, Chosen, Session};
 use super::shared::Shared;
 use super::tls::TlsOnItsWay;
-use crate::event::{Happened, REMOVED};
-use crate::lane_memory::Account;
-use crate::peer::Peer;
+use crate::clients::peer::Peer;
+use crate::lane::door::{Arrival, Door};
+use crate::lane::memory::Account;
+use crate::lane::services::Services;
+use crate::observation::event::{Happened, REMOVED};
 use blockyard::time::Instant;
 use std::sync::{Arc, Weak};
 
-/// A client that arrives at a lane.
+/// A client that has connected.
 #[derive(Debug)]
-pub(crate) enum Arrival {
-    /// It has connected.
-    New(Peer),
-    /// It comes from another lane.
-    Moved(Box<Moved>),
+pub(crate) struct Newcomer {
+    pub(crate) peer: Peer,
+    pub(crate) ticket: Ticket,
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// A client on its way. See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Moved {
+pub(super) struct Moved {
     peer: Peer,
+    shared: Arc<Shared>,
     id: u64,
     came_at: Instant,
     chosen: Chosen,
@@ -39,45 +43,66 @@ pub(crate) struct Moved {
 
 impl Client {
     /// Returns the client, which has chosen the disk of another lane, in the form in which it moves.
-    pub(super) fn depart(self) -> Moved {
-        let Self { peer, id, came_at, session, tls, input, mut batch, .. } = self;
+    pub(super) fn pack(self) -> Moved {
+        let Self { peer, shared, id, came_at, session, tls, input, mut batch, .. } = self;
         let Session::Handshake(Choosing { chosen: Some(chosen), .. }) = session else {
             unreachable!("a client moves when it has chosen")
         };
         let mut answer = Vec::new();
         batch.take(batch.heads_bytes(), &mut answer);
         let unread = input.unread().to_vec();
-        Moved { peer, id, came_at, chosen, tls: tls.map(|tls| tls.pack()), unread, answer }
+        let tls = tls.map(|tls| tls.pack());
+        Moved { peer, shared, id, came_at, chosen, tls, unread, answer }
+    }
+}
+
+impl Arrival for Newcomer {
+    fn open_door(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
+        let deadline = lane.now + self.shared.handshake_deadline;
+        lane.schedule_wake(deadline);
+        let Self { peer, ticket, shared } = *self;
+        let mut client = Client::new(peer, &shared, lane.now, deadline);
+        client.newcomer = Some(ticket);
+        Some(Box::new(client))
+    }
+
+    fn turn_away(self: Box<Self>) {
+        self.shared.report(&self.peer, || Happened::NoMemory);
+    }
+}
+
+impl Arrival for Moved {
+    fn open_door(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
+        Some(Box::new(self.unpack(lane)?))
+    }
+
+    fn turn_away(self: Box<Self>) {
+        if let Some(disk) = self.chosen.disk.upgrade() {
+            disk.gate.leave();
+        }
+        self.shared.report(&self.peer, || Happened::NoMemory);
     }
 }
 
 impl Moved {
-    /// Takes note that the client does not arrive.
-    pub(super) fn turn_away(self, shared: &Shared, happened: Happened) {
-        if let Some(disk) = self.chosen.disk.upgrade() {
-            disk.gate.leave();
-        }
-        shared.tell(&self.peer, || happened);
-    }
-
     /// Returns the client in the lane of its disk, or `None` if the disk has been removed meanwhile.
-    pub(super) fn arrive(self, shared: &Arc<Shared>, lane: &Lane) -> Option<Client> {
-        let Self { peer, id, came_at, chosen, tls, unread, answer } = self;
+    fn unpack(self, lane: &Services) -> Option<Client> {
+        let Self { peer, shared, id, came_at, chosen, tls, unread, answer } = self;
         let Chosen { agreed, disk, .. } = chosen;
         let number = agreed.export.0;
         let offered = lane.offered.get(&number);
         if offered.is_none_or(|offered| Arc::as_ptr(&offered.disk) != Weak::as_ptr(&disk)) {
             // The gate of that disk counts nobody any more.
             let why = REMOVED.into();
-            shared.tell(&peer, || Happened::Gone { export: None, requests: 0, why });
+            shared.report(&peer, || Happened::Gone { export: None, requests: 0, why });
             return None;
         }
         let session = Session::serving_under(agreed);
-        let mut client = Client::known(peer, shared, id, came_at, session, &answer);
+        let mut client = Client::with_session(peer, &shared, id, came_at, session, &answer);
         client.account = Account::new(number);
         client.tls = tls.map(|tls| Box::new(tls.unpack()));
         client.input = Input::with(&unread, lane.turn);
-        client.tell_entered(lane);
+        client.report_entry(lane);
         Some(client)
     }
 }

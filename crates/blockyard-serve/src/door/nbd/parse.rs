@@ -1,13 +1,15 @@
 //! Turns received bytes into requests of the lane.
 
-use super::client::{Client, Lane};
+use super::client::Client;
 use super::input::Receiving;
 use super::session::{AtDisk, INLINE_BYTES, Payload, Scan, Serving, Session, Target};
 use super::words::words_of_transmission;
-use crate::job::{Owner, Place, Transfer};
-use crate::lane_memory::SMALL_BYTES;
-use crate::reserve::NO_MEMORY;
+use crate::clients::reserve::NO_MEMORY;
+use crate::lane::memory::SMALL_BYTES;
+use crate::lane::services::Services;
 use blockyard::bio::Op;
+use blockyard_std::parts::job::{Owner, Place, Transfer};
+use blockyard_std::parts::slab::Slab;
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
 
@@ -18,7 +20,7 @@ pub(super) const RUNS_MAX: usize = 500;
 const UNSENT_BYTES_MAX: usize = 32 << 10;
 
 /// The next step after a look at the input.
-enum Found {
+enum Parsed {
     /// Some input was parsed: look again.
     More,
     /// No progress is possible until another event.
@@ -30,25 +32,27 @@ enum Found {
 }
 
 impl Client {
-    pub(super) fn parse(&mut self, number: u32, lane: &mut Lane) {
+    pub(super) fn process_input(&mut self, number: u32, lane: &mut Services) {
         if self.is_dead() {
             // It takes no more memory. What it holds is given back when its requests at the disk have ended.
-            lane.memory.forget(number);
-            let is_its = |owner: &_| matches!(owner, Owner::Door { door, .. } if *door == number);
-            lane.abandon(is_its); // [last-flush-in-time]
+            lane.memory.remove_client(number);
+            if let Session::Transmission(serving) = &mut self.session {
+                serving.abandoned += lane.abandon_requests(number); // [last-flush-in-time]
+                serving.at_disk = Slab::default();
+            }
             return;
         }
         if self.lingers_until().is_some() || self.input.receiving == Receiving::Input {
             return;
         }
-        self.understand(number, lane);
-        while self.open(number, lane) {
-            self.understand(number, lane);
+        self.parse_requests(number, lane);
+        while self.decrypt_more(number, lane) {
+            self.parse_requests(number, lane);
         }
     }
 
     /// Decrypts more records, unless another event must come first. Returns whether there were any bytes.
-    fn open(&mut self, number: u32, lane: &mut Lane) -> bool {
+    fn decrypt_more(&mut self, number: u32, lane: &mut Services) -> bool {
         let is_choosing = matches!(self.session, Session::Handshake(_));
         if self.session.waits() || self.is_over() || (is_choosing && self.is_answering()) {
             return false;
@@ -57,62 +61,62 @@ impl Client {
             // [handshakes-get-a-tenth]
             Some(tls) if tls.awaits_step() => {
                 let now = lane.now;
-                match lane.handshakes.step(number, now, || self.open_tls()) {
+                match lane.handshakes.take_step(number, now, || self.decrypt()) {
                     Some(opened) => opened,
                     None => return false,
                 }
             }
-            _ => self.open_tls(),
+            _ => self.decrypt(),
         };
         match opened {
             Ok(has_more) => has_more,
             Err(error) => {
                 match error.kind() {
-                    io::ErrorKind::UnexpectedEof => self.end("it ended TLS"),
+                    io::ErrorKind::UnexpectedEof => self.stop_reading("it ended TLS"),
                     io::ErrorKind::OutOfMemory => self.kill(NO_MEMORY),
-                    _ => self.end(format!("TLS: {error}")),
+                    _ => self.stop_reading(format!("TLS: {error}")),
                 }
                 false
             }
         }
     }
 
-    fn understand(&mut self, number: u32, lane: &mut Lane) {
-        if matches!(self.session, Session::Handshake(_)) && !self.choose(number, lane) {
+    fn parse_requests(&mut self, number: u32, lane: &mut Services) {
+        if matches!(self.session, Session::Handshake(_)) && !self.negotiate(lane) {
             return;
         }
         // The limits of the connection bound this loop ([no-request-past-limits]).
         loop {
-            match self.find(number, lane) {
-                Found::More => {}
-                Found::Nothing => return,
-                Found::Request(request, place) => {
+            match self.parse_next(number, lane) {
+                Parsed::More => {}
+                Parsed::Nothing => return,
+                Parsed::Request(request, place) => {
                     self.session.serving().requests += 1;
-                    self.start(number, request, place, lane);
+                    self.start_request(number, request, place, lane);
                 }
-                Found::Settled(request, result) => {
+                Parsed::Settled(request, result) => {
                     self.session.serving().requests += 1;
-                    self.answer(number, request, result, lane);
+                    self.answer_at_once(number, request, result, lane);
                 }
             }
         }
     }
 
     /// Continues the request that waits.
-    fn find_waiting(&mut self, number: u32, lane: &mut Lane) -> Found {
+    fn continue_waiting(&mut self, number: u32, lane: &mut Services) -> Parsed {
         let serving = self.session.serving();
         match serving.payload.take() {
             Payload::Landing { request, target, .. }
                 if serving.transmission.payload_left() == 0 =>
             {
-                lane.memory.has_all(number);
+                lane.memory.release_turn(number);
                 if let Target::Buffer { pages, .. } = &target {
-                    lane.charged(pages);
+                    lane.mark_charged(pages);
                 }
-                return Found::Request(request, target.place());
+                return Parsed::Request(request, target.place());
             }
-            Payload::Status(scan) => return self.scan(number, scan, lane),
-            Payload::Read { request } => return self.read(number, request, lane),
+            Payload::Status(scan) => return self.scan_runs(number, scan, lane),
+            Payload::Read { request } => return self.prepare_read(number, request, lane),
             payload => serving.payload = payload,
         }
         if let Payload::Landing { received, granted, since, .. } = &mut serving.payload {
@@ -125,17 +129,17 @@ impl Client {
                 }
             }
         }
-        Found::Nothing
+        Parsed::Nothing
     }
 
     /// Continues the request that waits, or else parses the next one.
-    fn find(&mut self, number: u32, lane: &mut Lane) -> Found {
+    fn parse_next(&mut self, number: u32, lane: &mut Services) -> Parsed {
         let Session::Transmission(serving) = &mut self.session else {
             unreachable!("the handshake is over")
         };
         serving.waits = false;
         if !matches!(serving.payload, Payload::None | Payload::Announced { .. }) {
-            return self.find_waiting(number, lane);
+            return self.continue_waiting(number, lane);
         }
         let next = serving.transmission.next(self.input.unread());
         self.input.take(next.taken);
@@ -144,42 +148,46 @@ impl Client {
                 Some(Command::Write) => {
                     serving.writes_long = request.len() > INLINE_BYTES;
                     serving.payload = Payload::Announced { request };
-                    Found::More
+                    Parsed::More
                 }
                 Some(Command::Read) => {
                     serving.writes_long = false;
-                    self.read(number, request, lane)
+                    self.prepare_read(number, request, lane)
                 }
                 Some(Command::BlockStatus) => {
                     let offset = request.offset();
-                    self.scan(number, Box::new(Scan { request, runs: Vec::new(), offset }), lane)
+                    self.scan_runs(
+                        number,
+                        Box::new(Scan { request, runs: Vec::new(), offset }),
+                        lane,
+                    )
                 }
-                _ => Found::Request(request, Place::Nowhere),
+                _ => Parsed::Request(request, Place::Nowhere),
             },
-            Event::Payload { left } => self.payload(number, left, lane),
-            Event::Settled(request, result) => Found::Settled(request, result),
-            Event::More { .. } => Found::Nothing,
+            Event::Payload { left } => self.receive_payload(number, left, lane),
+            Event::Settled(request, result) => Parsed::Settled(request, result),
+            Event::More { .. } => Parsed::Nothing,
             Event::Wait => {
                 serving.waits = true;
-                Found::Nothing
+                Parsed::Nothing
             }
             Event::End(end) => {
-                self.end(words_of_transmission(end));
-                Found::Nothing
+                self.stop_reading(words_of_transmission(end));
+                Parsed::Nothing
             }
         }
     }
 
     /// Handles the payload of a WRITE, of which `left` bytes have not been taken. Takes it from the input, waits for
     /// the rest, or gets a [`Target`] into which it is received.
-    fn payload(&mut self, number: u32, left: u64, lane: &mut Lane) -> Found {
+    fn receive_payload(&mut self, number: u32, left: u64, lane: &mut Services) -> Parsed {
         let Serving { disk, transmission, payload, waits, .. } = self.session.serving();
         let disk = *disk;
         let wanted = bytes(left);
         let here = self.input.unread().len().min(wanted);
         let is_all = here == wanted;
         if !is_all && left <= INLINE_BYTES {
-            return Found::Nothing;
+            return Parsed::Nothing;
         }
         let Payload::Announced { request } = payload.take() else {
             unreachable!("the header of a write came before its payload")
@@ -187,37 +195,39 @@ impl Client {
         if is_all && lane.disk(disk).is_done_at_once() {
             transmission.payload_taken(left);
             let (bytes, start) = self.input.take_shared(here);
-            return Found::Request(request, Place::Door(bytes, start));
+            return Parsed::Request(request, Place::Door(bytes, start));
         }
-        let (target, granted) = if let Some((map, start)) = lane.disk(disk).home(request.offset()) {
-            (Target::Disk { map, start }, wanted) // [payload-received-in-place]
-        } else {
-            // [memory-follows-bytes]
-            let granted = here.max(wanted.min(SMALL_BYTES));
-            if !lane.take_memory(number, &mut self.account, 0, granted) {
-                *payload = Payload::Announced { request };
-                *waits = true;
-                return Found::Nothing;
-            }
-            let Ok((pages, lead)) = lane.buffer(disk, request.offset(), left, granted == wanted)
-            else {
-                lane.memory.give(&mut self.account, granted);
-                lane.memory.has_all(number);
-                transmission.skip_payload();
-                return Found::Settled(request, Err(Errno::NoMemory));
+        let (target, granted) =
+            if let Some((map, start)) = lane.disk(disk).place_in_memory(request.offset()) {
+                (Target::Disk { map, start }, wanted) // [payload-received-in-place]
+            } else {
+                // [memory-follows-bytes]
+                let granted = here.max(wanted.min(SMALL_BYTES));
+                if !lane.take_memory(number, &mut self.account, 0, granted) {
+                    *payload = Payload::Announced { request };
+                    *waits = true;
+                    return Parsed::Nothing;
+                }
+                let Ok((pages, lead)) =
+                    lane.take_buffer(disk, request.offset(), left, granted == wanted)
+                else {
+                    lane.memory.return_bytes(&mut self.account, granted);
+                    lane.memory.release_turn(number);
+                    transmission.skip_payload();
+                    return Parsed::Settled(request, Err(Errno::NoMemory));
+                };
+                (Target::Buffer { pages, lead }, granted)
             };
-            (Target::Buffer { pages, lead }, granted)
-        };
         target.write(0, &self.input.unread()[..here]);
         *payload = Payload::Landing { request, since: lane.now, target, received: here, granted };
         transmission.payload_taken(here as u64);
         self.input.take(here);
-        Found::More
+        Parsed::More
     }
 
     /// Looks up the runs of a range, and reports them once they are complete. Stops when the lookups of this turn are
     /// used up ([status-in-slices]), or while other answers wait ([unread-status-is-short]).
-    fn scan(&mut self, number: u32, mut scan: Box<Scan>, lane: &mut Lane) -> Found {
+    fn scan_runs(&mut self, number: u32, mut scan: Box<Scan>, lane: &mut Services) -> Parsed {
         let serving = self.session.serving();
         let is_full = self.batch.heads_bytes() >= UNSENT_BYTES_MAX;
         let end = scan.request.offset() + scan.request.len();
@@ -226,40 +236,41 @@ impl Client {
             if is_full || !lane.take_lookup(number) {
                 serving.payload = Payload::Status(scan);
                 serving.waits = true;
-                return Found::Nothing;
+                return Parsed::Nothing;
             }
             let (len, is_data) = lane.disk(serving.disk).run_at(scan.offset);
             scan.runs.push((len, is_data));
             scan.offset += len;
         }
         let Scan { request, runs, .. } = *scan;
-        Found::Settled(self.write_status(request, &runs), Ok(()))
+        Parsed::Settled(self.write_status(request, &runs), Ok(()))
     }
 
     /// Prepares a READ, which waits if the disk needs memory for its data and the lane has none.
     #[inline]
-    fn read(&mut self, number: u32, request: Request, lane: &mut Lane) -> Found {
+    fn prepare_read(&mut self, number: u32, request: Request, lane: &mut Services) -> Parsed {
         let serving = self.session.serving();
         if !lane.disk(serving.disk).needs_pages() {
-            return Found::Request(request, Place::Nowhere);
+            return Parsed::Request(request, Place::Nowhere);
         }
         let len = bytes(request.len());
         if !lane.take_memory(number, &mut self.account, 0, len) {
             serving.payload = Payload::Read { request };
             serving.waits = true;
-            return Found::Nothing;
+            return Parsed::Nothing;
         }
-        lane.memory.has_all(number);
-        if let Ok((pages, lead)) = lane.buffer(serving.disk, request.offset(), request.len(), true)
+        lane.memory.release_turn(number);
+        if let Ok((pages, lead)) =
+            lane.take_buffer(serving.disk, request.offset(), request.len(), true)
         {
-            return Found::Request(request, Place::Buffer { pages, lead });
+            return Parsed::Request(request, Place::Buffer { pages, lead });
         }
-        lane.memory.give(&mut self.account, len);
-        Found::Settled(request, Err(Errno::NoMemory))
+        lane.memory.return_bytes(&mut self.account, len);
+        Parsed::Settled(request, Err(Errno::NoMemory))
     }
 
     /// Submits a request to the disk, or answers it if the disk is not needed.
-    fn start(&mut self, number: u32, request: Request, place: Place, lane: &mut Lane) {
+    fn start_request(&mut self, number: u32, request: Request, place: Place, lane: &mut Services) {
         let serving = self.session.serving();
         let disk = serving.disk;
         let command = request.command().expect("command of a request that was not settled");
@@ -271,7 +282,7 @@ impl Client {
             Command::WriteZeroes { no_hole, fast } => (Op::WriteZeroes, no_hole, fast),
             Command::Cache => {
                 lane.prefetch(disk, request.offset(), request.len());
-                return self.answer(number, request, Ok(()), lane);
+                return self.answer_at_once(number, request, Ok(()), lane);
             }
             Command::BlockStatus => unreachable!("a status is scanned before it is answered"),
         };

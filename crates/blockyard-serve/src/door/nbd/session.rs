@@ -2,10 +2,11 @@
 
 use super::shared::Visible;
 use crate::disk::Disk;
-use crate::job::Place;
-use crate::map::{Map, Pages, Span};
-use crate::slab::Slab;
+use crate::lane::lent::Lent;
 use blockyard::time::Instant;
+use blockyard_std::parts::job::Place;
+use blockyard_std::parts::map::{Map, Pages, Span};
+use blockyard_std::parts::slab::Slab;
 use blockyard_wire::nbd::{Agreed, Handshake, Limits, Request, Transmission};
 use core::ops::Range;
 use std::rc::Rc;
@@ -67,6 +68,8 @@ pub(super) struct Serving {
     pub(super) requests: u64,
     /// Requests at the disk, by their tokens.
     pub(super) at_disk: Slab<AtDisk>,
+    /// Requests at the disk that the client, whose connection is broken, has abandoned.
+    pub(super) abandoned: usize,
 }
 
 /// A request whose header has arrived, and which waits for memory, lookups or its payload.
@@ -102,8 +105,8 @@ pub(super) struct Scan {
 }
 
 /// The memory into which a long payload is received.
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
+#[derive(Debug)]
+pub(super) enum Target {
     /// A buffer, in which the payload starts after `lead` bytes.
     Buffer { pages: Rc<Pages>, lead: usize },
     /// The disk's own memory, from this byte on ([payload-received-in-place]).
@@ -136,7 +139,7 @@ impl Session {
     pub(super) fn at_disk(&self) -> usize {
         match self {
             Self::Handshake(_) => 0,
-            Self::Transmission(serving) => serving.at_disk.len(),
+            Self::Transmission(serving) => serving.at_disk.len() + serving.abandoned,
         }
     }
 
@@ -173,6 +176,7 @@ impl Serving {
             waits: false,
             requests: 0,
             at_disk: Slab::default(),
+            abandoned: 0,
         }
     }
 }
@@ -212,6 +216,14 @@ impl Target {
             Self::Disk { map, start } => (map, *start),
         };
         mapping.span(start + range.start..start + range.end)
+    }
+
+    /// Returns the memory as the kernel holds it while it receives.
+    pub(super) fn lend(&self) -> Lent {
+        match self {
+            Self::Buffer { pages, .. } => Lent::Pages { _pages: Rc::clone(pages) },
+            Self::Disk { map, .. } => Lent::Map { _map: Arc::clone(map) },
+        }
     }
 
     pub(super) fn place(self) -> Place {

@@ -1,9 +1,10 @@
 //! The state that all NBD clients of a server share.
 
 use super::export::exports;
-use crate::event::{ClientEvent, Event, Happened};
-use crate::peer::Peer;
-use crate::roster::{Listed, Roster};
+use super::newcomers::Register;
+use crate::clients::peer::Peer;
+use crate::disk::roster::Roster;
+use crate::observation::event::{ClientEvent, Event, Happened};
 use blockyard::time::Duration;
 use blockyard_wire::nbd::{ExportError, Exports, Tls as Offer};
 use core::sync::atomic::AtomicU64;
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     /// The time within which a client must choose an export.
     pub(crate) handshake_deadline: Duration,
     pub(crate) events: Option<mpsc::SyncSender<Event>>,
+    /// The clients of all lanes that have not chosen an export.
+    pub(crate) newcomers: Arc<Register>,
 }
 
 /// The exports that one client may choose.
@@ -62,7 +65,9 @@ impl Shared {
     ///
     /// The exports contradict each other.
     pub(crate) fn new(roster: &Arc<Roster>) -> Result<Self, ExportError> {
-        let (edition, exports) = (roster.edition(), Arc::new(exports(&roster.all())?));
+        // The edition is read first: a change in between makes the exports older than their edition says, and they are made anew.
+        let edition = roster.edition();
+        let exports = Arc::new(exports(&roster.all())?);
         Ok(Self {
             roster: Arc::clone(roster),
             exports: Mutex::new((edition, exports)),
@@ -70,6 +75,7 @@ impl Shared {
             next_client: 1.into(),
             handshake_deadline: Duration::MAX,
             events: None,
+            newcomers: Arc::default(),
         })
     }
 
@@ -80,15 +86,19 @@ impl Shared {
         peer: &Peer,
         certificate: Option<&CertificateDer<'_>>,
     ) -> &'a Exports {
-        let (edition, has_certificate) = (self.roster.edition(), certificate.is_some());
-        let is_current =
-            |it: &Visible| it.edition == edition && it.has_certificate == has_certificate;
-        if !visible.as_ref().is_some_and(is_current) {
+        let edition = self.roster.edition();
+        let has_certificate = certificate.is_some();
+        let is_current = visible
+            .as_ref()
+            .is_some_and(|it| it.edition == edition && it.has_certificate == has_certificate);
+        if !is_current {
             let disks = self.roster.all();
             let all = self.exports(edition);
-            let admits = |listed: &&Listed| listed.disk.admission.admits(peer, certificate);
-            let admitted: BTreeSet<_> =
-                disks.iter().filter(admits).map(|listed| listed.number).collect();
+            let admitted: BTreeSet<_> = disks
+                .iter()
+                .filter(|listed| listed.disk.admission.admits(peer, certificate))
+                .map(|listed| listed.number)
+                .collect();
             let exports = match admitted.len() == disks.len() {
                 true => all,
                 false => Arc::new(all.only(|index| admitted.contains(&index.0))),
@@ -109,7 +119,7 @@ impl Shared {
     }
 
     /// Reports an event of the client `peer`.
-    pub(super) fn tell(&self, peer: &Peer, happened: impl FnOnce() -> Happened) {
+    pub(crate) fn report(&self, peer: &Peer, happened: impl FnOnce() -> Happened) {
         if let Some(events) = &self.events {
             // A lane never waits for the log: a full channel drops the event.
             let event = ClientEvent { client: peer.name.clone(), happened: happened() };

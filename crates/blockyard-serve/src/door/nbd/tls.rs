@@ -3,7 +3,7 @@
 //! The lane's ring receives and sends records like any other bytes.
 
 use super::batch::Batch;
-use crate::reserve;
+use crate::clients::reserve;
 use rustls::pki_types::CertificateDer;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use std::io::{self, BufRead, Write};
@@ -59,7 +59,7 @@ impl TlsSession {
 
     /// Returns a session with a new client, or `None` if there is no memory ([session-fails-without-memory]).
     pub(super) fn new(config: Arc<ServerConfig>) -> Option<Self> {
-        let received = Some(reserve::zeroes(RECEIVED_BYTES)?);
+        let received = Some(reserve::zeroed_buffer(RECEIVED_BYTES)?);
         let session = ServerConnection::new(config);
         let mut session = session.expect("TLS configuration of a server");
         session.set_buffer_limit(None); // records are sent as soon as they are made
@@ -84,7 +84,8 @@ impl TlsSession {
     /// Takes the buffer back, with `bytes` of records in it.
     pub(super) fn received(&mut self, records: Rc<[u8]>, bytes: usize) {
         self.received = Some(records);
-        (self.from, self.to) = (0, bytes);
+        self.from = 0;
+        self.to = bytes;
     }
 
     /// Decrypts records, up to `room` bytes, and passes the plain text to `take` with its offset from the

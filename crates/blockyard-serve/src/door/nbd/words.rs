@@ -1,6 +1,6 @@
 //! The reasons for which a session ends, as text for the log.
 
-use crate::event::ENDING;
+use crate::observation::event::ENDING;
 use blockyard_wire::nbd::{HandshakeEnd, TransmissionEnd};
 
 pub(super) const fn words_of_handshake(end: HandshakeEnd) -> &'static str {

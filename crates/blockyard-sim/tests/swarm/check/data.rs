@@ -1,15 +1,15 @@
 //! Checks reads, the final contents and the contents after a power loss against the sequential model
-//! of [`history`](blockyard_sim::data::history).
+//! of [`history`](blockyard_devices::data::history).
 
 use crate::draw::Plan;
 use blockyard::bio::Bio;
+use blockyard::prng::Prng;
 use blockyard::request::Ended;
 use blockyard::time::Instant;
 use blockyard::unit::QueueId;
-use blockyard_sim::data::history::Cache;
-use blockyard_sim::data::medium::Media;
-use blockyard_sim::data::verify::{Found, Verified, Verifier};
-use blockyard_sim::workload::Prng;
+use blockyard_devices::data::history::Cache;
+use blockyard_devices::data::medium::Media;
+use blockyard_devices::data::verify::{Found, Verified, Verifier};
 
 pub(crate) struct Data {
     verifier: Verifier,

@@ -12,7 +12,7 @@
 //! - [steps-from-flags]: Data goes to the device as FUA if its bio asks for FUA and the device supports it. Data
 //!   never carries a preflush.
 //!
-//! A failed flush fails the writes whose data was done when it began ([failed-flush-fails-all]);
+//! A failed flush fails the writes whose data was done when it began;
 //! [`ends`](super::ends) checks that.
 
 use super::ends::Ends;

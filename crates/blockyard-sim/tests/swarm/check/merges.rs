@@ -1,5 +1,4 @@
-//! Checks that the bios of a request may share it ([mergeable-ops-only], [merged-sides-agree],
-//! [no-gap-at-boundary]): op, priority and hint agree, no bio is marked against merging, and no gap
+//! Checks that the bios of a request may share it ([merged-sides-agree]): op, priority and hint agree, no bio is marked against merging, and no gap
 //! lies between them.
 
 use blockyard::bio::{Bio, Flags, Op};

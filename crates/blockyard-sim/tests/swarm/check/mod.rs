@@ -22,11 +22,11 @@ use crate::flaw::{Flaw, Striker};
 use crate::recorder::{Key, Seen};
 use blockyard::bio::{Bio, Op};
 use blockyard::driver::{Accept, Outcome, TimedOut};
+use blockyard::prng::Prng;
 use blockyard::request::Ended;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard::unit::QueueId;
-use blockyard_sim::workload::Prng;
 
 /// All checkers.
 pub(crate) struct Checkers {

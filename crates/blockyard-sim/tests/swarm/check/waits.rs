@@ -5,10 +5,9 @@
 //! At most `ahead` requests are ahead of a bio's own: all parts of as many bios as the queue holds. Each may let
 //! later requests pass:
 //!
-//! - under mq-deadline `fifo_batch` x (`writes_starved` + 1) ([batch-bounded], [writes-starve-bounded]), after
-//!   its deadline has passed ([expired-head-starts-batch]) and its class has aged ([aged-request-first]);
-//! - under kyber a batch of each other domain ([domain-batches-in-turn]);
-//! - under the elevator from outside the core 16 reads;
+//! - under mq-deadline `fifo_batch` x (`writes_starved` + 1), after its deadline has passed and its class has aged;
+//! - under kyber a batch of each other domain;
+//! - under an elevator from outside the core 16 reads; the one that idles may wait before each request;
 //! - without an elevator one of each other software queue, as software queues take turns.
 //!
 //! All requests that bypass the elevator may go first ([direct-requests-first]): each such bio of the phase, with
@@ -16,6 +15,7 @@
 //! each queue that shares the host. It may wait once for the retry. In-flight data may delay each of a bio's two
 //! flushes ([flush-held-bounded]). There are no freezes in this phase.
 
+use crate::anticipatory::WAIT;
 use blockyard::policy::{DeadlineTunables, ElevatorKind, Policies};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
@@ -28,7 +28,7 @@ const RETRY_NS: u64 = blockyard::hardware_queue::RETRY_DELAY.as_ns();
 /// The time until the first timer after [`HOLD_MAX`](blockyard::flush::HOLD_MAX).
 const FLUSH_HELD_NS: u64 = blockyard::flush::HOLD_MAX.as_ns() + 1_000_000_000;
 
-/// The reads that the elevator from outside lets pass a request, and the request itself.
+/// The reads that each elevator from outside lets pass a request, and the request itself.
 const READS_FIRST: u64 = 17;
 
 /// The batches of all kyber domains together: 16, 8 and 8 with steps, the larger case.
@@ -70,7 +70,9 @@ fn bound(plan: &Plan, queue: usize) -> Duration {
     let (held, passes, patience_ns) = of_elevator(&config.policies, depth, 3 * cpus);
     let parts = parts(plan, queue);
     let ahead = (held * hctxs).min(u64::from(config.max_bios)) * parts;
-    let step = plan.device.service_max.as_ns() + plan.run_delay_max.as_ns() + plug_ns(plan);
+    let idle = if plan.idles { WAIT } else { Duration::ZERO };
+    let step =
+        plan.device.service_max.as_ns() + plan.run_delay_max.as_ns() + plug_ns(plan) + idle.as_ns();
     let turns = plan.queues.len() as u64 * hctxs;
     let moves = (ahead + parts).saturating_mul(passes) + passers_by(plan);
     let flush_ns = if plan.is_volatile() { 2 * (FLUSH_HELD_NS + RETRY_NS) } else { 0 };

@@ -4,9 +4,9 @@ use super::{between, one_in};
 use blockyard::bio::Op;
 use blockyard::driver::Busy;
 use blockyard::layer::fault::{Action, FaultRule, Turns, When};
+use blockyard::prng::Prng;
 use blockyard::status::Status;
 use blockyard::time::Duration;
-use blockyard_sim::workload::Prng;
 
 const FAILURES: [Status; 3] = [Status::IoError, Status::Medium, Status::NoSpace];
 

@@ -11,10 +11,11 @@ pub(crate) use submitter::{Pattern, SubmitterPlan};
 
 use blockyard::hardware_queue::QueueMap;
 use blockyard::layer::fault::FaultRule;
+use blockyard::policy::ElevatorKind;
+use blockyard::prng::Prng;
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Duration;
-use blockyard_sim::workload::Prng;
 
 /// Draws a number from `low` to `high`.
 pub(crate) fn between(prng: &mut Prng, low: u64, high: u64) -> u64 {
@@ -46,6 +47,8 @@ pub(crate) struct Plan {
     pub(crate) late_wait_one_in: u64,
     /// Whether built-in elevators are checked at every call, which takes the path of an elevator from outside.
     pub(crate) checks_elevators: bool,
+    /// Whether the elevator from outside the core is the one that idles.
+    pub(crate) idles: bool,
     /// Whether the accounts are checked after each step.
     pub(crate) checks_each_step: bool,
     /// Freezes and quiesces in the phase with faults.
@@ -136,12 +139,22 @@ impl Plan {
             run_delay_max: Duration::from_us(prng.pick(&[0, 1, 50])),
             late_wait_one_in: prng.pick(&[0, 0, 3]),
             checks_elevators: one_in(prng, 3),
+            idles: false,
             checks_each_step: one_in(prng, 4),
             pauses: PausePlan::draw_all(prng, &queues),
             power_cuts: (0..cuts).map(|_| between(prng, 1, 2_000)).collect(),
             strays: prng.pick(&[0, 0, 50]),
             queues,
         }
+    }
+
+    /// The same system, in which every disk has the elevator that idles.
+    pub(crate) fn with_idling(mut self) -> Self {
+        self.idles = true;
+        for queue in &mut self.queues {
+            queue.policies.elevator = ElevatorKind::Other;
+        }
+        self
     }
 
     /// Whether the disks have volatile caches. Either all have one or none.

@@ -1,10 +1,10 @@
 //! The times at which queues are frozen and quiesced.
 
 use super::one_in;
+use blockyard::prng::Prng;
 use blockyard::request_queue::QueueConfig;
 use blockyard::time::Duration;
 use blockyard::unit::QueueId;
-use blockyard_sim::workload::Prng;
 
 /// A freeze or a quiesce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

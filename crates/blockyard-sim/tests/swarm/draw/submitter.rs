@@ -3,10 +3,10 @@
 use super::{between, one_in, small};
 use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass};
 use blockyard::limits::Limits;
+use blockyard::prng::Prng;
 use blockyard::request_queue::QueueConfig;
 use blockyard::time::Duration;
 use blockyard::unit::{CpuId, QueueId};
-use blockyard_sim::workload::Prng;
 
 /// The place of a submitter's next bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging,
     KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
+use blockyard::prng::Prng;
 use blockyard::time::Duration;
-use blockyard_sim::workload::Prng;
 
 pub(super) fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
     let dispatch =

@@ -1,6 +1,7 @@
 //! The system of a plan, whole or with a flaw.
 
 use super::{Machine, Summary};
+use crate::anticipatory::Anticipatory;
 use crate::check::Checkers;
 use crate::device::Target;
 use crate::draw::Plan;
@@ -20,14 +21,14 @@ use blockyard::layer::fault::{Action, FaultRule, Faulty, Turns, When};
 use blockyard::layer::trace::Traced;
 use blockyard::limits::Limits;
 use blockyard::policy::{Dispatch, ElevatorKind, Policies};
+use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
-use blockyard_sim::data::medium::{Media, Medium};
-use blockyard_sim::event::EventHeap;
-use blockyard_sim::workload::Prng;
+use blockyard_devices::data::medium::{Media, Medium};
+use blockyard_devices::event::EventHeap;
 use std::collections::BTreeSet;
 
 impl Machine {
@@ -74,6 +75,7 @@ fn queue(
     let tags = host.tags().config();
     let requests = config.requests(tags);
     let checked: Box<dyn Elevator + Send> = match config.policies.elevator {
+        ElevatorKind::Other if plan.idles => Box::<Anticipatory>::default(),
         ElevatorKind::Other => Box::<ReadsFirst>::default(),
         ElevatorKind::Deadline(tunables) if plan.checks_elevators => {
             Box::new(Deadline::new(requests, tunables))

@@ -128,6 +128,9 @@ impl Machine {
     }
 
     fn schedule_poll(&mut self, queue: QueueId) {
+        if self.striker.flaw == Some(Flaw::ForgetPolls) {
+            return;
+        }
         let Some(at) = self.queues[queue.index()].poll_at() else { return };
         let at = at.max(self.now);
         if self.polls.insert((queue, at)) {

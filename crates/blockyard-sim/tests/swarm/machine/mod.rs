@@ -14,12 +14,12 @@ use crate::submitter::Submitter;
 use crate::tally::Tally;
 use blockyard::bio::Bio;
 use blockyard::host::Host;
+use blockyard::prng::Prng;
 use blockyard::request_queue::RequestQueue;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
-use blockyard_sim::data::verify::Verified;
-use blockyard_sim::event::EventHeap;
-use blockyard_sim::workload::Prng;
+use blockyard_devices::data::verify::Verified;
+use blockyard_devices::event::EventHeap;
 use std::collections::BTreeSet;
 
 /// More events than any plan needs. A run that reaches this number is in an endless loop.

@@ -3,7 +3,7 @@
 use super::{Event, Machine};
 use crate::draw::one_in;
 use crate::submitter::Asleep;
-use blockyard::bio::{Bio, Flags, Op};
+use blockyard::bio::{Bio, Flags, Op, Submitter};
 use blockyard::status::SubmitError;
 use blockyard::time::Duration;
 
@@ -75,7 +75,10 @@ impl Machine {
         let submitter = &mut self.submitters[at];
         let (queue, cpu) = (submitter.plan.queue, submitter.plan.cpu);
         let limits = &self.plan.queues[queue.index()].limits;
-        let bio = submitter.next_bio(&mut self.prng, limits, cookie);
+        let process = u32::try_from(at).expect("a submitter's number should fit 32 bits");
+        let bio = submitter
+            .next_bio(&mut self.prng, limits, cookie)
+            .with_submitter(Submitter { process, group: process / 4 });
         let target = &mut self.queues[queue.index()];
         let held = (target.bios_in_use(), target.in_flight());
         self.checkers.data.submitting(self.host.driver.media(), &bio);

@@ -11,7 +11,9 @@ pub struct Completions(VecDeque<Finished>);
 
 /// Returns `issue` as finished with `status`.
 pub fn completion(issue: &Issue<'_>, status: Status) -> Finished {
-    let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+    let queue = issue.queue;
+    let hctx = issue.hctx;
+    let tag = issue.tag;
     Finished { queue, hctx, tag, outcome: Outcome::Done(status) }
 }
 

@@ -26,7 +26,7 @@ use super::overlap::Overlaps;
 use crate::parts::discards::Discard;
 use crate::parts::job::{Jobs, Keeper, Place, SECTOR, Transfer, job_of};
 use crate::parts::map::{Pages, Span};
-use crate::parts::ring::{FileIo, FileOp};
+use crate::parts::ring::{FileIo, FileOp, SPANS_MAX};
 use blockyard::bio::{Flags, Op};
 use blockyard::driver::{Accept, Busy, DataEffect, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
@@ -235,6 +235,16 @@ impl FileDevice {
         transfer: &Transfer,
         bytes: Range<u64>,
     ) -> io::Result<Range<u64>> {
+        if let Place::GuestRanges(guest) = &transfer.place {
+            debug_assert_eq!(self.cover(&bytes), bytes, "a guest's data consists of whole blocks");
+            let [start, end] = [bytes.start, bytes.end].map(|offset| {
+                usize::try_from(offset - transfer.offset).expect("offset within a request")
+            });
+            let memory = guest.memory();
+            active.spans.extend(guest.pieces(start..end).map(|piece| memory.span(piece)));
+            active.keepers.push(Keeper::Map(Rc::clone(memory)));
+            return Ok(bytes);
+        }
         let (keeper, lead) =
             transfer.place.keeper().expect("memory with the data of a file's request");
         let block = self.file.block_bytes;
@@ -295,7 +305,8 @@ impl FileDevice {
     /// Asks the lane for the I/O of the step that `active` is at.
     fn begin(&mut self, active: &Active) {
         let offset = active.bytes.start + active.done;
-        let (mut spans, mut keepers) = (Vec::new(), Vec::new());
+        let mut spans = Vec::new();
+        let mut keepers = Vec::new();
         let op = match &active.step {
             Step::Edges { scratch, reading, .. } => {
                 spans.push(scratch.span(0..scratch_len(self.file.block_bytes)));
@@ -304,6 +315,10 @@ impl FileDevice {
             }
             Step::Data => {
                 spans = rest_of(&active.spans, active.done);
+                // The core estimates how the ranges of a guest are spread over the parts of a split request. Of a part with more
+                // of them than the kernel takes at a time, the first are done now, and the rest is issued after them, as after a
+                // short read or write ([short-io-completed]).
+                spans.truncate(SPANS_MAX);
                 keepers.clone_from(&active.keepers);
                 match active.op {
                     Op::Read => FileOp::Read { offset },
@@ -338,13 +353,15 @@ impl FileDevice {
             }
             Step::Discard => {
                 let Range { start: offset, end } = active.bytes;
-                let (number, fd) = (u32::from(active.finished.tag.0), Arc::clone(&self.file.fd));
+                let number = u32::from(active.finished.tag.0);
+                let fd = Arc::clone(&self.file.fd);
                 let discard = Discard { number, fd, offset, len: end - offset };
                 return self.outbox.discards.borrow_mut().push_back(discard);
             }
             Step::Sync => FileOp::Sync,
         };
-        let (fd, backing) = (Arc::clone(&self.file.fd), self.file.backing());
+        let fd = Arc::clone(&self.file.fd);
+        let backing = self.file.backing();
         let io = FileIo { fd, backing, op, spans };
         let number = u32::from(active.finished.tag.0);
         self.outbox.begun.borrow_mut().push_back(Begun { number, io, keepers });

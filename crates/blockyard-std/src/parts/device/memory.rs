@@ -124,6 +124,7 @@ impl Data for Place {
             | Self::Guest { memory: mapping, start } => {
                 map.write_from(range.start, mapping, start + from..start + from + range.len());
             }
+            Self::GuestRanges(guest) => guest.copy_to(from, map, range),
         }
     }
 

@@ -279,7 +279,8 @@ impl File {
     /// Counts and reports an access beyond the present end of the file.
     #[cold]
     pub(super) fn note_cut(&self) {
-        let (disk_bytes, file_bytes) = (self.size_bytes, self.end_bytes());
+        let disk_bytes = self.size_bytes;
+        let file_bytes = self.end_bytes();
         self.damaged.cut_short(disk_bytes, file_bytes);
     }
 }

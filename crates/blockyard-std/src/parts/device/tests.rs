@@ -30,7 +30,10 @@ struct EveryCall<D, F> {
 impl<D: Device, F: FnMut(&'static str)> CarryOut for EveryCall<D, F> {
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status {
         let Self { device, made } = self;
-        let (queue, hctx, tag, now) = (issue.queue, issue.hctx, issue.tag, issue.now);
+        let queue = issue.queue;
+        let hctx = issue.hctx;
+        let tag = issue.tag;
+        let now = issue.now;
         let budget = device.take_budget(queue).expect("budget of an idle device");
         made("take_budget");
         device.prepare(issue);
@@ -108,7 +111,8 @@ fn a_device_that_finishes_at_once_answers_every_call() {
             Status::Ok
         }
     }
-    let (mut counted, mut calls) = (Counted(0), 0);
+    let mut counted = Counted(0);
+    let mut calls = 0;
     make_every_call(AtOnce::new(&mut counted), |_| calls += 1);
     assert_eq!((counted.0, calls), (1, 11));
 }

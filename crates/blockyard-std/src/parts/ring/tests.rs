@@ -55,7 +55,8 @@ fn bytes_of(map: &Map, len: usize) -> Vec<u8> {
 fn a_receive_waits_for_bytes_and_a_whole_one_for_all() {
     with_each(|mut ring| {
         let (ours, mut theirs) = pair();
-        let (fd, memory) = (ours.as_raw_fd(), map(8));
+        let fd = ours.as_raw_fd();
+        let memory = map(8);
         ring.receive(fd, memory.span(0..8), false, false, 1);
         assert!(ring.has_pushed() && !is_done(&mut ring) && !ring.has_pushed());
         theirs.write_all(b"abc").expect("room in the socket");
@@ -77,7 +78,8 @@ fn a_receive_waits_for_bytes_and_a_whole_one_for_all() {
 fn the_end_of_a_stream_ends_each_receive() {
     with_each(|mut ring| {
         let (ours, mut theirs) = pair();
-        let (fd, memory) = (ours.as_raw_fd(), map(8));
+        let fd = ours.as_raw_fd();
+        let memory = map(8);
         theirs.write_all(b"ab").expect("room in the socket");
         drop(theirs);
         ring.receive(fd, memory.span(0..8), false, false, 1);
@@ -98,7 +100,8 @@ fn the_end_of_a_stream_ends_each_receive() {
 fn a_quick_send_fails_where_another_waits() {
     with_each(|mut ring| {
         let (ours, mut theirs) = pair();
-        let (fd, memory) = (ours.as_raw_fd(), Arc::new(map(1 << 20)));
+        let fd = ours.as_raw_fd();
+        let memory = Arc::new(map(1 << 20));
         let push = |ring: &mut Ring<u32>, range, quick, number| {
             let mut message = ring.message();
             message.spans.push(memory.span(range));
@@ -128,7 +131,8 @@ fn a_quick_send_fails_where_another_waits() {
             theirs.read_to_end(&mut bytes).expect("a socket that works");
             bytes
         });
-        let (mut start, mut number) = (0, 1000);
+        let mut start = 0;
+        let mut number = 1000;
         while start < 1 << 20 {
             let (done, result) = next(&mut ring);
             assert_eq!(done, number);
@@ -241,7 +245,8 @@ fn files_are_written_read_zeroed_and_cut_short() {
         for backing in [cache, Backing::Memory, Backing::Disk] {
             memory.zero(0..200 * 4096);
             for number in 0..200 {
-                let (at, op) = (start(number), FileOp::Read { offset: start(number) as u64 });
+                let at = start(number);
+                let op = FileOp::Read { offset: start(number) as u64 };
                 push(&mut ring, op, vec![memory.span(at..at + 4096)], backing, number);
             }
             assert_eq!(collect(&mut ring), all);

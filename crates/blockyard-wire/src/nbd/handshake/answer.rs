@@ -34,7 +34,8 @@ impl Answer<'_> {
     }
 
     pub(super) fn info_export(&mut self, size_bytes: u64, flags: u16) {
-        let (size, flags) = (size_bytes.to_be_bytes(), flags.to_be_bytes());
+        let size = size_bytes.to_be_bytes();
+        let flags = flags.to_be_bytes();
         self.reply(rep::INFO, &[&info::EXPORT.to_be_bytes(), &size, &flags]);
     }
 

@@ -324,7 +324,8 @@ impl Terms {
         if self.headers == Headers::Extended && !contexts.is_empty() {
             flags = flags | ExportFlags::BLOCK_STATUS_PAYLOAD;
         }
-        let (size_bytes, blocks) = (export.size_bytes, export.blocks);
+        let size_bytes = export.size_bytes;
+        let blocks = export.blocks;
         Agreed { export: index, size_bytes, blocks, flags, headers: self.headers, contexts }
     }
 }

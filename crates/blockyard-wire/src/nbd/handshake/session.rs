@@ -165,7 +165,8 @@ impl Handshake {
     fn client_flags(&mut self) -> Option<Step> {
         let flags = Reader(&self.buffer).u32().expect("gathered client flags");
         self.buffer.clear();
-        let (fixed, no_zeroes) = (u32::from(FLAG_FIXED_NEWSTYLE), u32::from(FLAG_NO_ZEROES));
+        let fixed = u32::from(FLAG_FIXED_NEWSTYLE);
+        let no_zeroes = u32::from(FLAG_NO_ZEROES);
         if flags & !(fixed | no_zeroes) != 0 {
             self.stage = Stage::Over(HandshakeEnd::NotNewstyle);
             return None;

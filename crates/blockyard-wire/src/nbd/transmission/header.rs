@@ -55,8 +55,10 @@ impl Header {
 
     fn fields(rest: &mut Reader<'_>, agreed: &Agreed, len_bytes: usize) -> Option<Self> {
         let extended = agreed.headers == Headers::Extended;
-        let (flags, kind) = (rest.u16()?, rest.u16()?);
-        let (cookie, offset) = (rest.u64()?, rest.u64()?);
+        let flags = rest.u16()?;
+        let kind = rest.u16()?;
+        let cookie = rest.u64()?;
+        let offset = rest.u64()?;
         let len = if extended { rest.u64()? } else { u64::from(rest.u32()?) };
         // qemu 10 sends extended WRITEs without the flag, but with their payload.
         let has_payload = kind == cmd::WRITE || extended && flags & cmd_flag::PAYLOAD_LEN != 0;

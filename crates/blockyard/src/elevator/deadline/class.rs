@@ -58,8 +58,9 @@ impl Side {
 
     /// Notes that `id`, which starts at `sector`, is among the requests by arrival: it may be the next one.
     pub(super) fn see(&mut self, order: &Order, id: RequestId, sector: u64) {
-        let is_next = |next| sector < order.nodes.sector(next);
-        if sector >= self.position && self.next.is_none_or(is_next) {
+        // Of equal sectors the earlier one stays the next: `<`, not `<=`.
+        let is_before_next = self.next.is_none_or(|next| sector < order.nodes.sector(next));
+        if sector >= self.position && is_before_next {
             self.next = Some(id);
         }
     }
@@ -73,7 +74,8 @@ impl Side {
     /// Sends the only request, which starts at `sector` and was not filed.
     pub(super) fn send_lone(&mut self, sector: u64) {
         debug_assert!(self.fifo.is_empty(), "requests beside a lone one");
-        (self.position, self.next) = (sector, None);
+        self.position = sector;
+        self.next = None;
     }
 
     pub(super) fn unsort(&mut self, order: &mut Order, id: RequestId) {
@@ -88,7 +90,8 @@ impl Side {
     pub(super) fn send(&mut self, order: &mut Order, id: RequestId) {
         let in_order = self.next == Some(id);
         self.position = order.nodes.sector(id);
-        self.unsort(order, id);
+        self.unsort(order, id); // which follows `next`, if that was `id`
+        // A request out of order, such as an expired head, moves the position: the next one is searched for.
         if !in_order {
             self.next = self.tree.next_at_or_after(&order.nodes, self.position);
         }
@@ -173,7 +176,7 @@ impl Class {
             .or_else(|| self.begin_batch(arrived, tunables, now))
     }
 
-    /// [batch-bounded].
+    /// Returns the next request of the current batch, unless the batch is full or its direction has none ahead.
     fn continue_batch(&mut self) -> Option<RequestId> {
         let left = self.batch_left.checked_sub(1)?;
         let id = match self.turn {
@@ -184,7 +187,7 @@ impl Class {
         Some(id)
     }
 
-    /// Begins a batch with the head of the FIFO or the next request ([expired-head-starts-batch]).
+    /// Begins a batch with the head of the FIFO or the next request.
     fn begin_batch(
         &mut self,
         arrived: &[Instant],
@@ -199,10 +202,12 @@ impl Class {
         };
         let oldest = side.fifo.first()?;
         let expired = now >= arrived[oldest.index()] + expire;
+        // With nothing ahead, the direction begins again with its oldest request, not with its lowest sector.
         if expired { Some(oldest) } else { side.next.or(Some(oldest)) }
     }
 
-    /// [writes-starve-bounded].
+    /// Returns the direction of a new batch: writes only if no reads wait, or if `writes_starved` batches of reads
+    /// have passed over them.
     fn choose_turn(&mut self, writes_starved: u32) -> Option<Turn> {
         let reads = !self.reads.fifo.is_empty();
         let writes = !self.writes.fifo.is_empty();

@@ -8,26 +8,22 @@
 //! Within a class the head list goes first. Requests on it do not merge and belong to no batch. Flushes,
 //! which have no sector, go to its end; [`Place::Head`] is its front.
 //!
-//! # Rules
+//! # The order
 //!
-//! - **[aged-request-first]** While more than one class has work (queued or in flight), a request that is
-//!   not real-time and has waited [`DeadlineTunables::prio_aging_expire`] goes first.
-//! - **[classes-in-order]** Classes go in order: a lower class only while the higher ones have nothing
-//!   queued or in flight. So [`Deadline::dispatch`] may withhold a request until a completion
-//!   ([work-is-given]).
-//! - **[batch-bounded]** A batch continues, up to [`DeadlineTunables::fifo_batch`] requests, with the next
-//!   request of its direction that starts at or after the start of the request sent last.
-//! - **[writes-starve-bounded]** A new batch is one of reads, unless writes wait that
-//!   [`DeadlineTunables::writes_starved`] new batches have passed over.
-//! - **[expired-head-starts-batch]** A new batch begins with the head of the FIFO if the head has expired,
-//!   or if no request starts at or after the position of the direction; otherwise with the next request
-//!   there. Deadlines are checked only here.
-//! - **[earlier-arrival-stays]** When two requests are joined, the earlier arrival stays, and with it the
-//!   deadline and the place in the FIFO.
+//! - While more than one class has work (queued or in flight), a request that is not real-time and has waited
+//!   [`DeadlineTunables::prio_aging_expire`] goes first.
+//! - Otherwise classes go in order: a lower class only while the higher ones have nothing queued or in flight.
+//!   So [`Deadline::dispatch`] may withhold a request until a completion ([work-is-given]).
+//! - A batch continues, up to [`DeadlineTunables::fifo_batch`] requests, with the next request of its direction
+//!   that starts at or after the start of the request sent last.
+//! - A new batch is one of reads, unless writes wait that [`DeadlineTunables::writes_starved`] new batches have
+//!   passed over.
+//! - A new batch begins with the head of the FIFO if the head has expired, or if no request starts at or after the
+//!   position of the direction; otherwise with the next request there. Deadlines are checked only here.
+//! - When two requests are joined, the earlier arrival stays, and with it the deadline and the place in the FIFO.
 //!
-//! From [batch-bounded] and [writes-starve-bounded]: while there are always reads, the first write to
-//! wait sees at most the rest of the current batch and `writes_starved` further ones, `fifo_batch` ×
-//! (`writes_starved` + 1) - 1 requests in all; 47 by default.
+//! While there are always reads, the first write to wait sees at most the rest of the current batch and
+//! `writes_starved` further ones, `fifo_batch` × (`writes_starved` + 1) - 1 requests in all; 47 by default.
 
 mod class;
 
@@ -114,14 +110,17 @@ impl Deadline {
     fn next(&mut self, now: Instant) -> Option<(usize, RequestId)> {
         let classes = self.classes.iter().enumerate();
         let mut busy = classes.filter_map(|(at, class)| class.has_work().then_some(at));
-        let (first, others) = (busy.next()?, busy.next().is_some());
-        let aged = if others { self.next_aged(now) } else { None };
-        // [classes-in-order]
-        let next = || Some((first, self.classes[first].next(&self.arrived, &self.tunables, now)?));
-        aged.or_else(next)
+        let first = busy.next()?;
+        // With work in one class only, nothing can age: no other class goes before it.
+        let is_alone = busy.next().is_none();
+        if !is_alone && let Some(aged) = self.next_aged(now) {
+            return Some(aged);
+        }
+        // `first` may have no queued request: its last ones are in flight, and lower classes wait for them.
+        Some((first, self.classes[first].next(&self.arrived, &self.tunables, now)?))
     }
 
-    /// Returns a request that has aged ([aged-request-first], [elevator-starves-none]).
+    /// Returns a request that has aged ([elevator-starves-none]).
     fn next_aged(&self, now: Instant) -> Option<(usize, RequestId)> {
         let lower = self.classes.iter().enumerate().skip(1);
         lower
@@ -176,6 +175,7 @@ impl Elevator for Deadline {
     fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge) {
         debug_assert!(self.lone.is_none(), "[joins-only-what-fits]: the search has filed all");
         let rq = &requests[id];
+        // A front merge moves the start, by which requests are sorted; every other merge leaves it in place.
         if merge == Merge::Front {
             let class = self.class_of(rq.prio);
             let side = self.classes[class].side_mut(rq.op);
@@ -188,15 +188,16 @@ impl Elevator for Deadline {
     /// Returns the first of the requests of the same op; ranges of a discard have no neighbour.
     fn neighbour(&self, requests: &Requests, id: RequestId, merge: Merge) -> Option<RequestId> {
         let rq = &requests[id];
-        let same_op = |other: &RequestId| requests[*other].op == rq.op;
         match merge {
-            Merge::Back => {
-                let same_class = |other: &RequestId| {
-                    self.class_of(requests[*other].prio) == self.class_of(rq.prio)
-                };
-                self.order.starting_at(rq.end_sector()).filter(same_op).find(same_class)
+            // The hash of starts has all classes; requests of two classes never join.
+            Merge::Back => self.order.starting_at(rq.end_sector()).find(|other| {
+                let other = &requests[*other];
+                other.op == rq.op && self.class_of(other.prio) == self.class_of(rq.prio)
+            }),
+            Merge::Front => {
+                let mut ending_here = self.ends.ending_at(&self.end_nodes, rq.sector);
+                ending_here.find(|other| requests[*other].op == rq.op)
             }
-            Merge::Front => self.ends.ending_at(&self.end_nodes, rq.sector).find(same_op),
             Merge::Discard => None,
         }
     }
@@ -207,8 +208,9 @@ impl Elevator for Deadline {
         let class = &mut self.classes[class];
         class.unfinished -= 1;
         let side = class.side_mut(op);
+        // Whichever came first had the earlier deadline, and the submitter of its bios counts on that.
         if self.arrived[absorbed.index()] < self.arrived[kept.index()] {
-            side.fifo.remove(requests, kept); // [earlier-arrival-stays]
+            side.fifo.remove(requests, kept);
             side.fifo.replace(requests, absorbed, kept);
             self.arrived[kept.index()] = self.arrived[absorbed.index()];
         } else {
@@ -231,11 +233,13 @@ impl Elevator for Deadline {
         class.unfinished += 1;
         match place {
             Place::Head => class.head.push_front(requests, id),
+            // A flush has no sector by which to sort it.
             Place::Sorted if rq.op == Op::Flush => class.head.push_back(requests, id),
             Place::Sorted => {
                 let side = class.side_mut(rq.op);
                 side.fifo.push_back(requests, id);
                 side.see(&self.order, id, rq.sector);
+                // At depth 1, each request comes alone and leaves before the next: it needs no tree and no hash.
                 if self.len == 0 {
                     self.lone = Some(id);
                 } else {
@@ -263,6 +267,7 @@ impl Elevator for Deadline {
         let Request { op, sector, .. } = requests[id];
         let side = class.side_mut(op);
         side.fifo.remove(requests, id);
+        // The lone request is in its FIFO alone; all others are also in the tree and the hash.
         if self.lone.take_if(|lone| *lone == id).is_some() {
             side.send_lone(sector);
         } else {

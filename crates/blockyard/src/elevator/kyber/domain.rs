@@ -36,7 +36,7 @@ impl Domain {
         }
     }
 
-    /// Returns the size of a batch ([domain-batches-in-turn]).
+    /// Returns the size of a batch.
     pub(super) const fn batch(self, kind: KyberAdjust) -> u32 {
         match (self, kind) {
             (Self::Read, _) => 16,
@@ -45,7 +45,7 @@ impl Domain {
         }
     }
 
-    /// Returns every domain once, from the next one to this one ([domain-batches-in-turn]).
+    /// Returns every domain once, from the next one to this one.
     pub(super) fn round(self) -> impl Iterator<Item = Self> {
         (1..=DOMAINS).map(move |ahead| Self::ALL[(self.index() + ahead) % DOMAINS])
     }

@@ -12,28 +12,28 @@
 //! [`Kyber::finished`] from that instant on adjusts the depths from the earlier measurements, and
 //! nothing that could tell the difference happens in between.
 //!
+//! # Lists and turns
+//!
+//! A request waits in a list of its domain and software queue. A bio joins one of the last eight there; requests do
+//! not join each other. When a domain of a hardware queue has a token and nothing else to send, all these lists are
+//! emptied, in the order of the software queues, into one list, from which requests go first in, first out, and in
+//! which nothing merges. [`Place::Head`] is the front of that list. With [`KyberStaging::Together`], the domains share
+//! the list of a software queue, and a domain that has nothing else to send empties those of all domains, once in each
+//! [`Kyber::dispatch`], even if it has no token.
+//!
+//! A hardware queue continues with one domain for one batch of requests (reads 16, writes 8, discards and others 1;
+//! with steps others 8), while the domain has work and tokens. Then the next domain that has both takes its turn,
+//! round and round. So while its domain has tokens, a request is passed in its hardware queue only by those of its
+//! domain that left the software queues before it and, before each of them and before itself, by at most one batch of
+//! every other domain: 25 requests by default.
+//!
 //! # Rules
 //!
-//! - **[domain-lists-in-order]** A request waits in a list of its domain and software queue. A bio joins
-//!   one of the last eight there; requests do not join each other. When a domain of a hardware queue has
-//!   a token and nothing else to send, all these lists are emptied, in the order of the software queues,
-//!   into one list, from which requests go first in, first out, and in which nothing merges.
-//!   [`Place::Head`] is the front of that list. With [`KyberStaging::Together`], the domains share the
-//!   list of a software queue, and a domain that has nothing else to send empties those of all domains,
-//!   once in each [`Kyber::dispatch`], even if it has no token.
 //! - **[token-per-request]** A request goes only with a token of its domain; [`Kyber::dispatch`] gives none
 //!   if no domain with work has a token left, until a completion ([work-is-given]). While more tokens
 //!   are out than a reduced depth allows, none is given. Hardware queues take tokens as they are run.
-//! - **[domain-batches-in-turn]** A hardware queue continues with one domain for one batch of requests
-//!   (reads 16, writes 8, discards and others 1; with steps others 8), while the domain has work and
-//!   tokens. Then the next domain that has both takes its turn, round and round.
 //! - **[depth-within-bounds]** Depths are at least 1 and at most the value of the tunables, where they
 //!   begin.
-//!
-//! From [domain-lists-in-order] and [domain-batches-in-turn]: while its domain has tokens, a request is
-//! passed in its hardware queue only by those of its domain that left the software queues before it and,
-//! before each of them and before itself, by at most one batch of every other domain: 25 requests by
-//! default.
 //!
 //! One thing differs from Linux. Its tokens are numbered, so that after a cut one with a low number may be
 //! given although too many are out ([token-per-request]).
@@ -67,17 +67,29 @@ const STAGED_MERGE: SwqMerge = SwqMerge::Last8;
 /// The requests that one hardware queue has to send.
 #[derive(Debug)]
 struct Lane {
-    /// Requests that have left the software queues, by domain ([domain-lists-in-order]).
+    /// Requests that have left the software queues, by domain.
     lists: [List; DOMAINS],
     /// Which software queues hold requests of each domain; with [`KyberStaging::Together`], those of all
     /// domains are at the first.
     pending: [Bits; DOMAINS],
-    /// The domain whose turn it is, and how many requests of its batch have gone
-    /// ([domain-batches-in-turn]).
+    /// The domain whose turn it is, and how many requests of its batch have gone.
     turn: Domain,
     batched: u32,
     /// Requests held in all lists.
     len: u32,
+}
+
+impl Lane {
+    /// Returns the lane of a hardware queue with `ctxs` possible software queues.
+    fn new(ctxs: usize) -> Self {
+        Self {
+            lists: [List::new(); DOMAINS],
+            pending: core::array::from_fn(|_| Bits::new(ctxs)),
+            turn: Domain::Read,
+            batched: 0,
+            len: 0,
+        }
+    }
 }
 
 /// The kyber elevator.
@@ -110,21 +122,15 @@ impl Kyber {
     pub fn new(map: &QueueMap, tunables: KyberTunables) -> Self {
         let KyberTunables { read_depth, write_depth, discard_depth, other_depth, .. } = tunables;
         let ctxs = map.ctxs();
-        let lane = || Lane {
-            lists: [List::new(); DOMAINS],
-            pending: core::array::from_fn(|_| Bits::new(ctxs)),
-            turn: Domain::Read,
-            batched: 0,
-            len: 0,
-        };
-        let queue = || SoftwareQueue::new(STAGED_MERGE);
         Self {
             kind: tunables.adjust,
             staging: tunables.staging,
             map: map.clone(),
-            staged: (0..ctxs).map(|_| core::array::from_fn(|_| queue())).collect(),
+            staged: (0..ctxs)
+                .map(|_| core::array::from_fn(|_| SoftwareQueue::new(STAGED_MERGE)))
+                .collect(),
             nodes: HashNodes::new(0),
-            lanes: (0..map.hctxs()).map(|_| lane()).collect(),
+            lanes: (0..map.hctxs()).map(|_| Lane::new(ctxs)).collect(),
             lone: None,
             tokens: [read_depth, write_depth, discard_depth, other_depth].map(Tokens::new),
             adjust: match tunables.adjust {
@@ -175,7 +181,8 @@ impl Kyber {
     /// Puts `id` into the list of its domain and software queue.
     fn stage(&mut self, requests: &mut Requests, id: RequestId) {
         let rq = &requests[id];
-        let (at, shelf) = (self.staged_at(Ctx::of(rq)), self.shelf_of(self.domain_of(rq)));
+        let at = self.staged_at(Ctx::of(rq));
+        let shelf = self.shelf_of(self.domain_of(rq));
         self.lanes[rq.hctx.index()].pending[shelf].insert(at);
         self.staged[at][shelf].insert(&mut self.nodes, requests, id);
     }
@@ -191,9 +198,10 @@ impl Kyber {
         self.len -= 1;
         let lane = &mut self.lanes[hctx.index()];
         lane.len -= 1;
+        // What `dispatch` does with the turn: a full batch of the same domain begins another one.
         let continues = lane.turn == domain && lane.batched < domain.batch(self.kind);
         lane.batched = if continues { lane.batched + 1 } else { 1 };
-        lane.turn = domain; // [domain-batches-in-turn]
+        lane.turn = domain;
         Some(id)
     }
 
@@ -210,6 +218,7 @@ impl Kyber {
         let lane = &self.lanes[hctx.index()];
         let has_staged = match self.staging {
             KyberStaging::ByDomain => !lane.pending[at].is_empty(),
+            // Linux 4.12 to 4.17 emptied the shared lists before it looked for a token, and once in a dispatch.
             KyberStaging::Together => {
                 if lane.lists[at].is_empty() && !core::mem::replace(emptied, true) {
                     self.empty_together(requests, hctx);
@@ -222,10 +231,12 @@ impl Kyber {
             return None;
         }
         let lane = &mut self.lanes[hctx.index()];
-        let (list, pending) = (&mut lane.lists[at], &mut lane.pending[at]);
+        let list = &mut lane.lists[at];
+        // Requests stay in their software queues, where bios can join them, until the list has run dry.
         if list.is_empty() {
+            let pending = &mut lane.pending[at];
             while let Some(ctx) = pending.next_wrapping(0) {
-                self.staged[ctx][at].drain_into(&mut self.nodes, requests, list); // [domain-lists-in-order]
+                self.staged[ctx][at].drain_into(&mut self.nodes, requests, list);
                 pending.remove(ctx);
             }
         }
@@ -257,7 +268,7 @@ impl Kyber {
 }
 
 impl Elevator for Kyber {
-    /// Tries the last eight that `ctx` has staged in the domain ([domain-lists-in-order]).
+    /// Tries the last eight that `ctx` has staged in the domain.
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -267,11 +278,12 @@ impl Elevator for Kyber {
         fronts: bool,
     ) -> Option<Candidate> {
         if !fronts {
-            return None; // [domain-lists-in-order]: inserted requests do not join others
+            return None; // `other` is a request, and requests do not join each other
         }
         let domain = Domain::of(self.kind, other.op, other.flags);
         if let Some(lone) = self.lone {
             let rq = &requests[lone];
+            // On a list, a bio would only see requests of its own software queue and domain.
             let is_there = Ctx::of(rq) == ctx && self.domain_of(rq) == domain;
             return if is_there { candidate(requests, limits, lone, other, true) } else { None };
         }
@@ -282,13 +294,13 @@ impl Elevator for Kyber {
     /// Does nothing: a merge changes no place, and there is no index.
     fn merged(&mut self, _requests: &Requests, _id: RequestId, _merge: Merge) {}
 
-    /// Returns `None`: requests do not join each other ([domain-lists-in-order]).
+    /// Returns `None`: requests do not join each other.
     fn neighbour(&self, _requests: &Requests, _id: RequestId, _merge: Merge) -> Option<RequestId> {
         None
     }
 
     fn joined(&mut self, _requests: &mut Requests, _kept: RequestId, _absorbed: RequestId) {
-        unreachable!("[domain-lists-in-order]: kyber names no neighbour");
+        unreachable!("kyber names no neighbour");
     }
 
     /// Does nothing: there is no index.
@@ -326,6 +338,8 @@ impl Elevator for Kyber {
         }
         let Lane { turn, batched, .. } = self.lanes[hctx.index()];
         let mut emptied = false;
+        // The domain whose turn it is continues its batch; otherwise, or if it has nothing to send or no token, the
+        // others are tried in order, itself last.
         if batched < turn.batch(self.kind)
             && let Some(id) = self.take(requests, hctx, turn, &mut emptied)
         {
@@ -335,10 +349,12 @@ impl Elevator for Kyber {
         for turn in turn.round() {
             if let Some(id) = self.take(requests, hctx, turn, &mut emptied) {
                 let lane = &mut self.lanes[hctx.index()];
-                (lane.turn, lane.batched) = (turn, 1); // [domain-batches-in-turn]
+                lane.turn = turn;
+                lane.batched = 1;
                 return Some(id);
             }
         }
+        // No domain has both work and a token. The turn stays, and its domain may have a whole batch next time.
         self.lanes[hctx.index()].batched = 0;
         None
     }

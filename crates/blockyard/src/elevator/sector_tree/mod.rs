@@ -96,6 +96,7 @@ impl SectorNodes {
         if below != NIL {
             return request_of(below);
         }
+        // Nothing lies below on that side: the neighbour is the first ancestor that the way up reaches from its other side.
         loop {
             let parent = self.at(at).parent;
             if parent == NIL || self.side_of(parent, at) != side {
@@ -138,7 +139,11 @@ impl SectorTree {
     /// ([tree-order]).
     pub fn insert(&mut self, nodes: &mut SectorNodes, id: RequestId, sector: u64) {
         let priority = nodes.draw();
-        let (mut parent, mut side, mut below) = (NIL, LEFT, self.root);
+        // The new node goes where the first node of a lower priority is on the way down. Below NIL nothing is: its
+        // priority is 0, and none that is drawn is.
+        let mut parent = NIL;
+        let mut side = LEFT;
+        let mut below = self.root;
         while nodes.at(below).priority > priority {
             parent = below;
             side = usize::from(nodes.at(below).sector <= sector);
@@ -147,7 +152,8 @@ impl SectorTree {
         let at = node_of(id);
         self.hang(nodes, parent, side, at);
         let node = nodes.at_mut(at);
-        (node.sector, node.priority) = (sector, priority);
+        node.sector = sector;
+        node.priority = priority;
         split(nodes, at, below);
     }
 
@@ -164,9 +170,11 @@ impl SectorTree {
             let top = halves[higher];
             self.hang(nodes, parent, side, top);
             if halves[1 - higher] == NIL {
-                return;
+                return; // `top` keeps its subtrees, and nothing is left to join
             }
-            (parent, side) = (top, 1 - higher);
+            // The other half goes below `top`, on the side where it belongs by sector; what hangs there competes with it.
+            parent = top;
+            side = 1 - higher;
             halves[higher] = nodes.at(top).child[side];
         }
     }
@@ -180,7 +188,8 @@ impl SectorTree {
     /// Returns the first request that starts at or after `sector`.
     #[must_use]
     pub fn next_at_or_after(&self, nodes: &SectorNodes, sector: u64) -> Option<RequestId> {
-        let (mut found, mut at) = (NIL, self.root);
+        let mut found = NIL;
+        let mut at = self.root;
         while at != NIL {
             let node = nodes.at(at);
             let before = node.sector < sector;
@@ -209,12 +218,14 @@ impl SectorTree {
     ///
     /// Panics if a rule does not hold.
     pub fn self_check(&self, nodes: &SectorNodes) -> usize {
-        assert!(nodes.at(NIL).priority == 0, "S4");
+        assert!(nodes.at(NIL).priority == 0, "the priority of NIL is below all others");
         assert!(
             self.root == NIL || nodes.at(self.root).parent == NIL,
             "[parent-links] at the root"
         );
-        let (mut count, mut sector, mut next) = (0, 0, self.first(nodes));
+        let mut count = 0;
+        let mut sector = 0;
+        let mut next = self.first(nodes);
         while let Some(id) = next {
             let node = nodes.at(node_of(id));
             assert!(node.sector >= sector, "[tree-order]: {} is behind {sector}", node.sector);
@@ -227,7 +238,9 @@ impl SectorTree {
                 assert!(nodes.at(child).parent == node_of(id), "[parent-links] below {}", id.0);
             }
             assert!(count < nodes.slots.len(), "the links go in a circle");
-            (count, sector, next) = (count + 1, node.sector, nodes.step(id, RIGHT));
+            count += 1;
+            sector = node.sector;
+            next = nodes.step(id, RIGHT);
         }
         count
     }
@@ -247,6 +260,7 @@ impl SectorTree {
 /// with one of its subtrees, to the edge that faces the split.
 fn split(nodes: &mut SectorNodes, at: u32, mut below: u32) {
     let sector = nodes.at(at).sector;
+    // Where the next lower node of each side hangs: at first the two sides of `at` itself.
     let mut edges = [(at, LEFT), (at, RIGHT)];
     while below != NIL {
         let half = usize::from(nodes.at(below).sector > sector);

@@ -93,6 +93,17 @@ struct Account {
 }
 
 impl Account {
+    fn new(terms: Terms, hctxs: u16) -> Self {
+        Self {
+            owned: 0,
+            permits: Vec::with_capacity(terms.requests + 1),
+            prepared: alloc::vec![None; terms.requests],
+            failed: None,
+            open: alloc::vec![false; usize::from(hctxs)],
+            terms,
+        }
+    }
+
     /// Checks that no request that failed is still prepared.
     fn check_none_failed(&self) {
         let failed = self.failed;
@@ -117,18 +128,10 @@ impl<D> Checked<D> {
     /// numbers.
     #[must_use]
     pub fn new(below: D, terms: Vec<Terms>, tags: &TagSetConfig) -> Self {
-        let account = |terms: Terms| Account {
-            owned: 0,
-            permits: Vec::with_capacity(terms.requests + 1),
-            prepared: alloc::vec![None; terms.requests],
-            failed: None,
-            open: alloc::vec![false; usize::from(tags.hctxs)],
-            terms,
-        };
         Self {
             below,
             tags_are_shared: tags.shared_over_hctxs,
-            accounts: terms.into_iter().map(account).collect(),
+            accounts: terms.into_iter().map(|terms| Account::new(terms, tags.hctxs)).collect(),
             owned: Tagged::new(None, tags),
             now: Instant::ZERO,
             trusts_promises: false,
@@ -279,7 +282,10 @@ fn check_limits(rq: &Request, limits: &Limits, pieces: impl Iterator<Item = Piec
     let has_range = rq.ranges == 1 && !rq.op.is_passthrough();
     let ends_within = rq.end_sector() <= limits.capacity_sectors;
     assert!(ends_within || !has_range, "[limits-kept] end of {rq:?}");
-    let (mut at, mut sectors, mut count) = (rq.sector, 0, 0);
+    // Pieces follow each other without a gap, but for those of a discard of several ranges.
+    let mut at = rq.sector;
+    let mut sectors = 0;
+    let mut count = 0;
     for piece in pieces {
         assert!(piece.sector == at || rq.ranges > 1, "[limits-kept] a hole before {piece:?}");
         at = piece.sector + u64::from(piece.sectors);
@@ -332,12 +338,13 @@ impl<D: Driver> Driver for Checked<D> {
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         self.check_time(issue.now);
         self.check_offer(issue);
-        let (queue, hctx) = (issue.queue, issue.hctx);
+        let Issue { queue, hctx, .. } = *issue;
         let answer = self.below.queue_rq(issue);
         match answer {
             Accept::Queued => {
                 let slot = self.slot(hctx, issue.tag);
                 let rq = issue.request();
+                // Only such a request may complete in part.
                 let divides = matches!(rq.op, Op::Read | Op::Write) && rq.ranges == 1;
                 let divisible = if divides { rq.sectors } else { 0 };
                 self.owned[slot] = Some(Owned { queue, id: issue.id(), divisible, named: false });
@@ -346,6 +353,7 @@ impl<D: Driver> Driver for Checked<D> {
             Accept::Busy(busy) => self.check_promise(queue, busy),
             Accept::Failed(_) => self.accounts[queue.index()].failed = Some(issue.id()),
         }
+        // A run that had accepted requests stays open through a refusal, until its last request or a commit.
         let open = &mut self.accounts[queue.index()].open[hctx.index()];
         *open = !issue.last && (*open || answer == Accept::Queued);
         answer

@@ -1,14 +1,9 @@
 //! [`Faulty`]: injects faults by named rules.
 //!
-//! # Rules
-//!
-//! - **[refused-offer-uncounted]** An offer that the device below refuses has not taken place: it matches
-//!   no fault rule, and nothing is drawn for it.
-//! - **[fault-lasts-until-completion]** The fault chosen for an offer holds until the request completes.
-//! - **[every-request-completes-below]** The device below sees every request that is not failed or refused
-//!   here, and completes it: a lost request is a lost completion.
-//! - **[undone-passes-up]** A request that the device below gives back undone passes up unchanged, whatever
-//!   a fault rule said: the request comes again and is judged anew.
+//! The device below sees every request that is not failed or refused here, and completes it: a lost request is a lost
+//! completion. An offer that the device below refuses has not taken place: it matches no fault rule, and nothing is
+//! drawn for it. The fault chosen for an offer holds until the request completes. A request that the device below gives
+//! back undone passes up unchanged, whatever a fault rule said: the request comes again and is judged anew.
 
 mod rule;
 
@@ -62,7 +57,7 @@ pub struct Faulty<D> {
     lifted: bool,
     /// Whether completions are neither held nor lost ([let-go-ends-held]).
     lets_go: bool,
-    /// The fate of each request below ([fault-lasts-until-completion]).
+    /// The fate of each request below.
     fates: Tagged<Fate>,
     held: Held,
     /// Requests in flight that will complete, by queue.
@@ -94,7 +89,7 @@ impl<D> Faulty<D> {
     }
 
     /// Replaces the rules, with counts of zero. Their times begin `now`. Faults already chosen for requests in flight
-    /// remain ([fault-lasts-until-completion]).
+    /// remain.
     ///
     /// # Panics
     ///
@@ -104,8 +99,7 @@ impl<D> Faulty<D> {
         self.rules.set(rules, now);
     }
 
-    /// Disables all rules from now on. Faults already chosen for requests in flight remain
-    /// ([fault-lasts-until-completion]).
+    /// Disables all rules from now on. Faults already chosen for requests in flight remain.
     pub const fn lift(&mut self) {
         self.lifted = true;
     }
@@ -141,7 +135,7 @@ impl<D> Faulty<D> {
         let fate = core::mem::replace(&mut self.fates[slot], Fate::Plain);
         debug_assert!(
             matches!(fate, Fate::Lost { .. }) || self.coming[queue.index()] > 0,
-            "[every-request-completes-below]: {slot:?}"
+            "{slot:?}"
         );
         self.coming[queue.index()] -= u32::from(!matches!(fate, Fate::Lost { .. }));
     }
@@ -199,8 +193,9 @@ impl<D: Driver> Driver for Faulty<D> {
             }
             action => {
                 let answer = self.pass(issue, action);
+                // The offer has not taken place. It comes again, and would count twice.
                 if let Accept::Busy(_) = answer {
-                    return answer; // [refused-offer-uncounted]
+                    return answer;
                 }
                 answer
             }
@@ -246,7 +241,8 @@ impl<D: Device> Device for Faulty<D> {
         while let Some(finished) = self.below.next_finished(now) {
             let undone = matches!(finished.outcome, Outcome::Again | Outcome::AgainPrepared);
             match &mut self.fates[(finished.hctx, finished.tag)] {
-                _ if undone => self.held.hold(finished, now), // [undone-passes-up]
+                // It comes again and is judged anew: a fault now would end a request that has not been done.
+                _ if undone => self.held.hold(finished, now),
                 Fate::Plain => self.held.hold(finished, now),
                 Fate::Outcome(outcome) => {
                     self.held.hold(Finished { outcome: *outcome, ..finished }, now);
@@ -254,7 +250,7 @@ impl<D: Device> Device for Faulty<D> {
                 // [let-go-ends-held]
                 Fate::Late(_) | Fate::Lost { .. } if self.lets_go => self.held.hold(finished, now),
                 Fate::Late(delay) => self.held.hold(finished, now + *delay),
-                // [every-request-completes-below]
+                // The device below has completed it, and has room again; nobody above learns of that.
                 Fate::Lost { came, .. } => {
                     *came = Some(finished);
                     self.lost += 1;

@@ -141,7 +141,8 @@ impl Rules {
     pub(super) fn set(&mut self, rules: Vec<FaultRule>, now: Instant) {
         self.counts.clear();
         self.counts.resize(rules.len(), Count::default());
-        (self.rules, self.since) = (rules, now);
+        self.rules = rules;
+        self.since = now;
     }
 
     pub(super) fn counts(&self) -> impl Iterator<Item = (&FaultRule, Count)> {
@@ -150,11 +151,11 @@ impl Rules {
 
     /// Returns the decision about an offer. Nothing changes until [`Self::note`].
     pub(super) fn judge(&self, issue: &Issue<'_>) -> Verdict {
+        // The offer may be refused below, and come again: its draws count only from `note` on.
         let mut draws = self.draws.clone();
-        let fires = |(rule, count): (&FaultRule, &Count)| {
+        let fired = self.rules.iter().zip(&self.counts).position(|(rule, count)| {
             rule.matches(issue, self.since) && rule.when.fires_at(count.matched + 1, &mut draws)
-        };
-        let fired = self.rules.iter().zip(&self.counts).position(fires);
+        });
         let action = fired.map(|at| self.rules[at].then);
         Verdict { fired, action, draws }
     }

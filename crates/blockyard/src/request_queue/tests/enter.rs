@@ -7,7 +7,7 @@ use crate::trace::{Action, Event, Sink};
 #[test]
 fn the_parts_of_a_split_bio_tile_it_and_it_ends_once() {
     let limits = Limits { max_sectors: 16, chunk_sectors: 24, ..Limits::new(CAPACITY_SECTORS) };
-    // There are fewer tags than parts: the rest enters as tags come free ([split-bio-next-tag]).
+    // There are fewer tags than parts: the rest enters as tags come free.
     let mut rig = Rig::new(1, 4, Policies::NONE, limits);
     let bio = Bio::read(8, 100, 7);
     rig.submit(CPU, bio).unwrap();

@@ -71,7 +71,6 @@ fn the_last_unquiesce_runs_every_hardware_queue() {
 }
 
 /// Bios on a plug, in the elevator and in the driver end; waiters are woken, and their bios are refused.
-/// [drained-for-good]
 #[test]
 fn a_drained_queue_ends_what_it_holds_and_takes_nothing_more() {
     for (mut rig, most) in [(Rig::none(4), 4), (Rig::mq_deadline(4), 8)] {

@@ -124,7 +124,7 @@ fn a_flush_is_held_back_for_five_seconds_at_most() {
     }
 }
 
-/// [failed-flush-fails-all].
+/// Every status of a step is that of the request.
 #[test]
 fn a_failed_step_ends_the_sequence_and_a_failed_flush_all_that_it_covers() {
     let failed = Status::IoError;

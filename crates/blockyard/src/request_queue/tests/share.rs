@@ -98,7 +98,7 @@ fn a_request_without_a_reserved_tag_does_not_stop_the_others() {
 }
 
 /// A tag that another queue gave back is for the split bio that waits for one, not for a bio that
-/// comes before its run ([split-bio-next-tag]). Bios that need another kind of tag do not wait.
+/// comes before its run. Bios that need another kind of tag do not wait.
 #[test]
 fn a_split_bio_gets_the_next_tag_before_later_bios() {
     let tags = TagSetConfig { queues: 2, ..tags(2, 5, 1, 2) };

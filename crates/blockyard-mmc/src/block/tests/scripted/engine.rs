@@ -5,6 +5,7 @@
 //! become ready. A failure may name its task, another task, or none.
 
 use super::*;
+use crate::command::queue::TaskId;
 use crate::engine::{DIRECT, EngineEvent, QueueEngine, Task, TaskSet};
 use std::collections::BTreeSet;
 
@@ -197,8 +198,10 @@ impl Scripted {
     fn transfer(&mut self, index: usize, from: Instant, to: Instant) {
         let Held { task, .. } = self.engine.held[index];
         let parameters = task.parameters;
-        let (number, slot) = (parameters.task, SlotId(parameters.task.number()));
-        let (direction, blocks) = (parameters.direction, parameters.blocks);
+        let number = parameters.task;
+        let slot = SlotId(number.number());
+        let direction = parameters.direction;
+        let blocks = parameters.blocks;
         let sector = self.memory[slot.index()].sector;
         let fault = self.fault_of_blocks(slot, task.skip, blocks);
         let command = match direction {
@@ -206,11 +209,10 @@ impl Scripted {
             Direction::Write => Command::execute_write(number, blocks),
         };
         let opcode = command.opcode;
-        let (sector_of, limit) = (Some(sector), Duration::ZERO);
+        let sector_of = Some(sector);
+        let limit = Duration::ZERO;
         self.spans.push(Span { command: opcode, sector: sector_of, requests: 1, limit, from, to });
         self.engine.free_at = to;
-        let own = TaskSet::of(number);
-        let others = TaskSet(own.0.rotate_left(1));
         let unheard = matches!(fault, Some(Fault::Error(Part::Announce | Part::Command, ..)));
         if !unheard && fault != Some(Fault::Gone) {
             self.send(&command);
@@ -218,9 +220,7 @@ impl Scripted {
                 self.written(sector, parameters.reliable);
             }
         }
-        let fails = |tasks, part, error| EngineEvent::Failed { tasks, part, error };
         let failure = match fault {
-            None | Some(Fault::Drift | Fault::Garbled(_) | Fault::Lost(_)) => None,
             Some(Fault::Gone) => {
                 self.engine.forget();
                 return self.events.push_back((to, HostEvent::CardGone));
@@ -231,26 +231,12 @@ impl Scripted {
                 return;
             }
             Some(Fault::Error(Part::Data, error, _)) => {
-                (self.engine.hangs, self.engine.held[index].failed) = (true, true);
-                return self.engine_tells(to, fails(own, Part::Data, error));
+                self.engine.hangs = true;
+                self.engine.held[index].failed = true;
+                return self.engine_tells(to, failed(TaskSet::of(number), Part::Data, error));
             }
-            Some(Fault::Error(Part::Announce, error, _)) => {
-                Some(fails(TaskSet::NONE, Part::Command, error))
-            }
-            Some(Fault::Error(Part::Command, error, _)) => Some(fails(own, Part::Command, error)),
-            Some(Fault::Error(Part::Stop, error, _)) => Some(fails(others, Part::Data, error)),
-            Some(Fault::Error(Part::Busy, error, _)) => Some(fails(own, Part::Data, error)),
-            Some(Fault::Bits(part, bits)) => {
-                let status = CardStatus(CardStatus::new(CardState::Transfer, true).0 | bits);
-                let tasks = if part == Part::Announce { TaskSet::NONE } else { own };
-                let event = EngineEvent::Responded { command: opcode.index(), tasks, status };
-                if status.errors() == 0 {
-                    self.engine_tells(to, event);
-                    None
-                } else {
-                    Some(event)
-                }
-            }
+            Some(Fault::Bits(part, bits)) => self.status_event(part, bits, &command, number, to),
+            _ => fault.and_then(|fault| failure_of_task(fault, number)),
         };
         if !unheard {
             self.state = self.state.after_data().after_busy();
@@ -260,18 +246,7 @@ impl Scripted {
             self.engine.held[index].failed = true;
             return self.engine_tells(to, event);
         }
-        let memory = &mut self.memory[slot.index()];
-        if self.engine.held.iter().any(|held| held.failed) {
-            self.engine.noted.push((slot, memory.moved));
-        }
-        memory.moved = task.skip + u32::from(blocks);
-        self.well.insert(sector, memory.moved);
-        self.engine.held.remove(index);
-        if let Some((_, before)) = &mut self.engine.direct
-            && index < *before
-        {
-            *before -= 1;
-        }
+        self.finish_task(index);
         if fault == Some(Fault::Drift) {
             self.events.push_back((to, HostEvent::RetuneNeeded));
             self.drifted = self.tuned;
@@ -279,9 +254,47 @@ impl Scripted {
         if self.level >= 2 {
             let status = CardStatus(CardStatus::EXCEPTION_EVENT);
             let command = opcode.index();
-            self.engine_tells(to, EngineEvent::Responded { command, tasks: own, status });
+            let tasks = TaskSet::of(number);
+            self.engine_tells(to, EngineEvent::Responded { command, tasks, status });
         }
         self.engine_tells(to, EngineEvent::TaskDone(number));
+    }
+
+    /// Returns the response with `bits` as a failure; tells it, and returns `None`, if it has no error bit.
+    fn status_event(
+        &mut self,
+        part: Part,
+        bits: u32,
+        command: &Command,
+        number: TaskId,
+        to: Instant,
+    ) -> Option<EngineEvent> {
+        let status = CardStatus(CardStatus::new(CardState::Transfer, true).0 | bits);
+        let tasks = if part == Part::Announce { TaskSet::NONE } else { TaskSet::of(number) };
+        let event = EngineEvent::Responded { command: command.opcode.index(), tasks, status };
+        if status.errors() != 0 {
+            return Some(event);
+        }
+        self.engine_tells(to, event);
+        None
+    }
+
+    /// Notes that all blocks of the task at `index` have moved, and removes it.
+    fn finish_task(&mut self, index: usize) {
+        let task = self.engine.held[index].task;
+        let slot = SlotId(task.parameters.task.number());
+        let memory = &mut self.memory[slot.index()];
+        if self.engine.held.iter().any(|held| held.failed) {
+            self.engine.noted.push((slot, memory.moved));
+        }
+        memory.moved = task.skip + u32::from(task.parameters.blocks);
+        self.well.insert(memory.sector, memory.moved);
+        self.engine.held.remove(index);
+        if let Some((_, before)) = &mut self.engine.direct
+            && index < *before
+        {
+            *before -= 1;
+        }
     }
 
     /// Queues the task at `index` in the card.
@@ -330,6 +343,24 @@ impl Scripted {
             }
         }
     }
+}
+
+/// Returns the failure that the engine reports for task `number`. An error in the stop command names another task, one
+/// in the announcement none.
+fn failure_of_task(fault: Fault, number: TaskId) -> Option<EngineEvent> {
+    let own = TaskSet::of(number);
+    let others = TaskSet(own.0.rotate_left(1));
+    match fault {
+        Fault::Error(Part::Announce, error, _) => Some(failed(TaskSet::NONE, Part::Command, error)),
+        Fault::Error(Part::Command, error, _) => Some(failed(own, Part::Command, error)),
+        Fault::Error(Part::Stop, error, _) => Some(failed(others, Part::Data, error)),
+        Fault::Error(Part::Busy, error, _) => Some(failed(own, Part::Data, error)),
+        _ => None,
+    }
+}
+
+fn failed(tasks: TaskSet, part: Part, error: HostError) -> EngineEvent {
+    EngineEvent::Failed { tasks, part, error }
 }
 
 impl QueueEngine for Scripted {

@@ -51,19 +51,23 @@ impl Scripted {
         memory.blocks_prepared += blocks;
         assert!(memory.blocks_prepared <= memory.sectors, "more memory than {slot:?} has");
         memory.prepared = memory.blocks_prepared == memory.sectors;
-        let (is_whole, sectors) = (memory.prepared, memory.sectors);
-        let passing = |blocks| Duration::from_ns(BLOCK.as_ns() * u64::from(blocks));
+        let is_whole = memory.prepared;
+        let sectors = memory.sectors;
         let Some(held) = &mut self.held else { return };
-        held.data_at = held.data_at.max(now) + passing(blocks);
+        held.data_at = held.data_at.max(now) + block_time(blocks);
         let Held { transaction, fault, from, data_at } = *held;
         if is_whole {
             self.held = None;
             // The commands are reported with the data, which passes block by block, but ends as if at once.
             let commands = 1 + u64::from(transaction.announce.is_some());
-            let before_data = passing(sectors) + Duration::from_ns(commands * COMMAND.as_ns());
+            let before_data = block_time(sectors) + Duration::from_ns(commands * COMMAND.as_ns());
             let delay = data_at.since(from) - before_data;
             self.carry_out(&transaction, fault, from, delay);
             self.events.iter_mut().for_each(|(at, _)| *at = (*at).max(now));
         }
     }
+}
+
+fn block_time(blocks: u32) -> Duration {
+    Duration::from_ns(BLOCK.as_ns() * u64::from(blocks))
 }

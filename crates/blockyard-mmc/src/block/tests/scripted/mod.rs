@@ -4,6 +4,7 @@
 
 mod engine;
 mod held;
+mod play;
 
 use super::*;
 use crate::command::legal::legal;
@@ -437,17 +438,24 @@ impl Scripted {
             (_, Opcode::SendStatus | Opcode::StopTransmission) => {}
             _ => (self.last, self.last_pack) = (None, Vec::new()),
         }
-        // Data that the card reports as failed has not moved. The first response after a write may also concern
-        // that write.
-        let errors = |(_, event): &(Instant, HostEvent)| match event {
-            HostEvent::CommandDone { response, .. } => Some(response.status().unwrap().errors()),
-            _ => None,
-        };
+        self.disown_failed_data(transaction);
+        let to = self.events.back().map_or(from, |(at, _)| *at);
+        let command = transaction.command.opcode;
+        let limit = transaction.limit;
+        self.spans.push(Span { command, sector, requests, limit, from, to });
+    }
+
+    /// Takes back the data that the card reports as failed: it has not moved. The first response after a write may
+    /// also concern that write.
+    fn disown_failed_data(&mut self, transaction: &MmcRequest) {
         let of_write_before = match self.unconfirmed && transaction.data().is_some() {
             true => CardStatus::OF_WORK_BEFORE,
             false => 0,
         };
-        let mut responses = self.events.iter().filter_map(errors);
+        let mut responses = self.events.iter().filter_map(|(_, event)| match event {
+            HostEvent::CommandDone { response, .. } => Some(response.status().unwrap().errors()),
+            _ => None,
+        });
         let first = responses.next();
         let disowned = first.is_some_and(|errors| errors & !of_write_before != 0)
             || responses.any(|errors| errors != 0);
@@ -471,175 +479,6 @@ impl Scripted {
                 self.well.insert(memory.sector, 0);
             }
         }
-        let to = self.events.back().map_or(from, |(at, _)| *at);
-        let command = transaction.command.opcode;
-        let limit = transaction.limit;
-        self.spans.push(Span { command, sector, requests, limit, from, to });
-    }
-
-    /// Plays `transaction` from `now`: the card's state afterwards, and the events with their instants.
-    fn play(&mut self, transaction: &MmcRequest, fault: Option<Fault>, now: Instant) {
-        let mut at = now;
-        let fails = |part| match fault {
-            Some(Fault::Error(of, error, blocks)) if of == part => Some((error, blocks)),
-            _ => None,
-        };
-        let tell = |events: &mut VecDeque<_>, at, event| events.push_back((at, event));
-        let data = transaction.data();
-        let direction = data.map(|data| data.direction);
-        let commands =
-            [(Part::Announce, transaction.announce), (Part::Command, Some(transaction.command))];
-        for (part, command) in commands {
-            let Some(command) = command else { continue };
-            at = at + COMMAND;
-            let nobody = (!self.is_for_card(&command)).then_some((HostError::Timeout, 0));
-            if let Some((error, blocks)) = fails(part).or(nobody) {
-                // The card did not receive the command.
-                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
-            }
-            let response = self.response(fault, part);
-            self.send(&command);
-            if part == Part::Command {
-                self.obey(&command, at);
-            }
-            if fault == Some(Fault::Lost(part)) {
-                return;
-            }
-            if fault == Some(Fault::Garbled(part)) {
-                let (error, blocks) = (HostError::Damaged, 0);
-                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
-            }
-            tell(&mut self.events, at, response);
-        }
-        if let Payload::Packed(pack) = transaction.payload {
-            at = at + Duration::from_ns(BLOCK.as_ns() * u64::from(data.unwrap().blocks));
-            self.check_pack(transaction, &pack);
-            // A card that cannot continue a read sends no more data.
-            if direction == Some(Direction::Read) && self.holds_bad_entry(&pack) {
-                let (part, error) = (Part::Data, HostError::Timeout);
-                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks: 1 });
-            }
-            if let Some((error, blocks)) = fails(Part::Data) {
-                let part = Part::Data;
-                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
-            }
-            self.move_pack(direction, &pack);
-            tell(&mut self.events, at, HostEvent::DataDone);
-            self.data_ends(at);
-        }
-        if direction == Some(Direction::Write) && transaction.payload == Payload::Block {
-            at = at + BLOCK;
-            if let Some((error, blocks)) = fails(Part::Data) {
-                // The card waits for the missing or damaged block.
-                let part = Part::Data;
-                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
-            }
-            assert_eq!(
-                transaction.announce.unwrap().argument,
-                1 << 30 | 1,
-                "block count of a header"
-            );
-            self.header = Some(self.block);
-            tell(&mut self.events, at, HostEvent::DataDone);
-            self.data_ends(at);
-        } else if let (Some(data), Payload::Block) = (data, transaction.payload) {
-            at = at + BLOCK;
-            if let Some((error, blocks)) = fails(Part::Data) {
-                self.data_ends(at);
-                let part = Part::Data;
-                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
-            }
-            assert_eq!(transaction.command, Command::send_ext_csd());
-            assert_eq!(data.bytes(), 512);
-            self.block = self.ext_csd;
-            self.block[usize::from(index::BKOPS_STATUS)] = self.level;
-            let packed = u8::from(self.failed_entry.is_some());
-            let events = u8::from(self.level >= 2) | packed << 3;
-            self.block[usize::from(index::EXCEPTION_EVENTS_STATUS)] |= events;
-            let entry = self.failed_entry.unwrap_or_default();
-            self.block[usize::from(index::PACKED_COMMAND_STATUS)] =
-                if entry > 0 { 0b11 } else { packed };
-            self.block[usize::from(index::PACKED_FAILURE_INDEX)] = entry;
-            tell(&mut self.events, at, HostEvent::DataDone);
-            self.data_ends(at);
-        }
-        if let (Some(data), Payload::Slot { slot, skip }) = (data, transaction.payload) {
-            let memory = &mut self.memory[slot.index()];
-            let dma = self.capabilities.transfer == Transfer::Dma;
-            assert!(
-                memory.accepted && memory.prepared == dma,
-                "[prepared-while-in-use]: {slot:?} in {transaction:?}"
-            );
-            assert!(
-                skip + u32::from(data.blocks) <= memory.sectors,
-                "a transfer should fit in the request"
-            );
-            let first = memory.sector + u64::from(skip);
-            assert_eq!(u64::from(transaction.command.argument), first * self.unit);
-            let unit = self.target.unit_sectors;
-            let is_whole = first.is_multiple_of(u64::from(unit));
-            assert!(is_whole && u32::from(data.blocks).is_multiple_of(unit), "{transaction:?}");
-            if let Some(announce) = transaction.announce {
-                assert_eq!(announce.argument & 0x3fff_ffff, u32::from(data.blocks));
-            }
-            if direction == Some(Direction::Write) {
-                let forced = transaction.announce.is_some_and(|of| of.argument >> 31 != 0);
-                let sector = memory.sector;
-                self.written(sector, forced);
-                if forced {
-                    self.reliable.push((first, data.blocks));
-                }
-            }
-            self.copied_as_told(data.direction, slot);
-            let memory = &mut self.memory[slot.index()];
-            if direction == Some(Direction::Read) {
-                assert_eq!(
-                    memory.moved, skip,
-                    "[only-good-blocks-count]: blocks are read once, in order"
-                );
-            } else {
-                memory.moved = skip;
-            }
-            let failure = fails(Part::Data);
-            let blocks = failure.map_or(data.blocks, |(_, blocks)| blocks);
-            memory.moved += u32::from(blocks);
-            memory.moved -= memory.moved % unit;
-            self.well.insert(memory.sector, memory.moved);
-            at = at + Duration::from_ns(BLOCK.as_ns() * u64::from(blocks.max(1)));
-            let bounded = transaction.announce.is_some() || transaction.stop.is_none();
-            if let Some((error, blocks)) = failure {
-                if data.blocks == 1 {
-                    self.data_ends(at);
-                }
-                let part = Part::Data;
-                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
-            }
-            tell(&mut self.events, at, HostEvent::DataDone);
-            if bounded {
-                self.data_ends(at);
-            }
-        }
-        if let Some(stop) = transaction.stop {
-            at = at + COMMAND;
-            let response = self.response(fault, Part::Stop);
-            self.send(&stop);
-            if self.state == CardState::Programming {
-                self.busy_until = at + self.busy;
-            }
-            if let Some((error, blocks)) = fails(Part::Stop) {
-                let part = Part::Stop;
-                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
-            }
-            tell(&mut self.events, at, response);
-        }
-        if self.capabilities.busy_detect == BusyDetect::Hardware && transaction.ends_busy() {
-            at = at.max(self.busy_until);
-            let busy = match fails(Part::Busy) {
-                None => HostEvent::BusyReleased,
-                Some((error, blocks)) => HostEvent::Error { part: Part::Busy, error, blocks },
-            };
-            tell(&mut self.events, at, busy);
-        }
     }
 
     /// Notes that the data of the write at `sector` is in the cache or on the medium.
@@ -647,75 +486,6 @@ impl Scripted {
         let into = if forced { &mut self.forced } else { &mut self.volatile };
         into.insert(sector);
         self.lost.remove(&sector);
-    }
-
-    fn copied_as_told(&self, direction: Direction, slot: SlotId) {
-        let bounced = self.bounces.is_some() && direction == Direction::Write;
-        assert_eq!(self.memory[slot.index()].copied_in, bounced, "[bounced-once]");
-    }
-
-    /// Checks that the header lists the requests, and that each one is ready.
-    fn check_pack(&self, transaction: &MmcRequest, pack: &Pack) {
-        let data = transaction.data().unwrap();
-        let reads = data.direction == Direction::Read;
-        let header = if reads {
-            self.header.expect("a packed read should have a header")
-        } else {
-            self.block
-        };
-        let count = pack.slots().len();
-        assert!((2..=63).contains(&count));
-        assert_eq!(header[..3], [1, 2 - u8::from(reads), u8::try_from(count).unwrap()]);
-        let word = |at: usize| u32::from_le_bytes(header[4 * at..4 * at + 4].try_into().unwrap());
-        let mut blocks = u32::from(!reads);
-        for (slot, at) in pack.slots().iter().zip(1..) {
-            let memory = &self.memory[slot.index()];
-            assert_eq!(
-                (word(2 * at), u64::from(word(2 * at + 1))),
-                (memory.sectors, memory.sector)
-            );
-            let dma = self.capabilities.transfer == Transfer::Dma;
-            assert!(memory.accepted && memory.prepared == dma, "[prepared-while-in-use]");
-            assert_eq!(memory.moved, 0, "a packed request should begin at its first block");
-            blocks += memory.sectors;
-        }
-        assert_eq!(u32::from(data.blocks), blocks);
-        assert_eq!(transaction.announce.unwrap().argument, 1 << 30 | blocks);
-        assert_eq!(transaction.command.argument, word(3));
-    }
-
-    fn holds_bad_entry(&self, pack: &Pack) -> bool {
-        let is_bad = |slot: &SlotId| {
-            self.bad_entry.is_some_and(|(sector, _)| self.memory[slot.index()].sector == sector)
-        };
-        pack.slots().iter().any(is_bad)
-    }
-
-    /// Transfers the data of a pack, up to the bad entry.
-    fn move_pack(&mut self, direction: Option<Direction>, pack: &Pack) {
-        let sector_of = |slot: &SlotId| self.memory[slot.index()].sector;
-        let bad = self.bad_entry.and_then(|(sector, named)| {
-            let at = pack.slots().iter().position(|slot| sector_of(slot) == sector)?;
-            Some((at, named))
-        });
-        let well = bad.map_or(pack.slots().len(), |(at, _)| at);
-        self.failed_entry =
-            bad.map(|(at, named)| if named { u8::try_from(at + 1).unwrap() } else { 0 });
-        for (at, slot) in pack.slots().iter().enumerate() {
-            let memory = &mut self.memory[slot.index()];
-            memory.moved = if at < well { memory.sectors } else { 0 };
-            self.well.insert(memory.sector, memory.moved);
-            if direction == Some(Direction::Write) {
-                self.volatile.insert(memory.sector);
-                self.lost.remove(&memory.sector);
-            }
-        }
-        // The failed entry is unknown, so no request is certainly done.
-        if bad.is_some_and(|(_, named)| !named) {
-            for slot in pack.slots() {
-                self.memory[slot.index()].moved = 0;
-            }
-        }
     }
 
     fn data_ends(&mut self, at: Instant) {
@@ -762,7 +532,8 @@ impl HostController for Scripted {
     fn accept(&mut self, slot: SlotId, issue: &Issue<'_>) {
         let memory = &mut self.memory[slot.index()];
         assert!(!memory.prepared, "{slot:?} is in use");
-        let (sector, sectors) = (issue.request().sector, issue.request().sectors);
+        let sector = issue.request().sector;
+        let sectors = issue.request().sectors;
         *memory = Memory { sector, sectors, accepted: true, ..Memory::default() };
     }
 

@@ -105,7 +105,8 @@ fn a_lost_write_fails_every_later_flush() {
     let flush = Asked::from(Op::Flush);
     for error in [libc::EIO, libc::ENOSPC] {
         let jobs = Jobs::new(RefCell::new(Slab::default()));
-        let (outbox, reports) = (Rc::new(Outbox::default()), Arc::default());
+        let outbox = Rc::new(Outbox::default());
+        let reports = Arc::default();
         let mut queue = queue(&jobs, &outbox, &reports, |_| ());
         let mut ends = |asked, len, answers: &[_]| {
             let pages = Rc::new(Pages::new(4096).expect("memory should suffice for one page"));

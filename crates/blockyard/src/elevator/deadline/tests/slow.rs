@@ -1,5 +1,4 @@
-//! An oracle: the rules of mq-deadline from [aged-request-first] to [earlier-arrival-stays],
-//! written as plainly as possible. It answers every question by a search of all held requests.
+//! An oracle: the order of mq-deadline, written as plainly as possible. It answers every question by a search of all held requests.
 
 use super::*;
 use std::vec::Vec;
@@ -153,7 +152,7 @@ impl Slow {
         }
     }
 
-    /// [earlier-arrival-stays].
+    /// The earlier arrival stays.
     pub(super) fn joined(&mut self, kept: RequestId, absorbed: RequestId) {
         let place = |id| move |held: &Held| held.id == id;
         let at_kept = self.sorted.iter().position(place(kept)).expect("kept is held");
@@ -226,7 +225,7 @@ impl Slow {
         self.turns[class].in_flight > 0 || self.all().any(|held| held.class == class)
     }
 
-    /// [aged-request-first]: for each class the oldest head of its lists; of equally old ones the
+    /// The aged request: for each class the oldest head of its lists; of equally old ones the
     /// first in this order.
     fn aged(&self, now: Instant) -> Option<RequestId> {
         if (0..3).filter(|&class| self.has_work(class)).count() < 2 {
@@ -255,8 +254,7 @@ impl Slow {
             .min_by_key(|held| (held.sector, held.placed))
     }
 
-    /// The next request: [classes-in-order], [batch-bounded], [writes-starve-bounded],
-    /// [expired-head-starts-batch].
+    /// The next request: classes in order, then the batch, then a new batch.
     fn in_order(&mut self, now: Instant) -> Option<RequestId> {
         let class = (0..3).find(|&class| self.has_work(class))?;
         if let Some(head) = self.heads.iter().find(|held| held.class == class) {

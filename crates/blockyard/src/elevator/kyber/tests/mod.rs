@@ -1,4 +1,4 @@
-//! Checks [domain-lists-in-order]: compares the elevator with [`Slow`], which keeps plain lists, searches all of them, and has a
+//! Compares the elevator with [`Slow`], which keeps plain lists, searches all of them, and has a
 //! timer that adjusts depths.
 
 mod slow;
@@ -84,7 +84,7 @@ impl Rig {
         self.requests.start(id, bio, &self.bios[bio], ctx.cpu, ctx.hctx, self.now);
         let whole = self.requests[id].extent();
         let found = self.fast.find_merge(&self.requests, &self.limits, ctx, &whole, false);
-        assert_eq!(found, None, "[domain-lists-in-order]: requests do not join each other");
+        assert_eq!(found, None, "requests do not join each other");
         self.fast.insert(&mut self.requests, id, place, self.now);
         self.slow.insert(&self.map, &self.requests, id, place);
     }
@@ -248,7 +248,7 @@ proptest! {
     }
 }
 
-/// [domain-batches-in-turn]: whether requests wait together or one after the other.
+/// Whether requests wait together or one after the other, they count in their batch.
 #[test]
 fn requests_that_come_one_by_one_count_in_their_batch() {
     let ctx = Ctx { cpu: CpuId(0), hctx: HctxId(0) };
@@ -266,7 +266,7 @@ fn requests_that_come_one_by_one_count_in_their_batch() {
     }
 }
 
-/// [domain-lists-in-order]: also where one request waits alone.
+/// Domains stay apart also where one request waits alone.
 #[test]
 fn a_bio_joins_no_lone_request_of_another_domain() {
     let steps = KyberTunables { adjust: KyberAdjust::Steps, ..KyberTunables::default() };
@@ -278,7 +278,7 @@ fn a_bio_joins_no_lone_request_of_another_domain() {
 
 /// The bound of the module header in its worst case: the request is alone in its domain, and the
 /// turn has just passed it. One batch of every other domain goes first: 16 reads, 8 writes and 1
-/// discard ([domain-batches-in-turn]).
+/// discard.
 #[test]
 fn a_request_is_passed_by_one_batch_of_every_other_domain() {
     let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
@@ -304,7 +304,7 @@ fn a_request_is_passed_by_one_batch_of_every_other_domain() {
     assert_eq!(waited_for, [16, 8, 1, 0]);
 }
 
-/// [domain-batches-in-turn].
+/// The first batch begins with the turn of the reads, at none of 16.
 #[test]
 fn the_first_batch_is_as_long_as_any() {
     let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());

@@ -1,0 +1,38 @@
+//! Asks a question again, with other seeds and other readings of the device.
+
+use super::question::Question;
+use super::{readings, seeds};
+use crate::Answer;
+use blockyard_devices::profile::{Design, Device};
+use blockyard_sim::simulate::SimulationError;
+
+impl Question<'_> {
+    /// Runs the designs again, with `seeds` seeds and on `devices`, which are readings of the device, and adds the results to
+    /// `answer`, whose verdict they judge. Fewer than two seeds, and no devices, add nothing. `ended` is called after each run.
+    ///
+    /// # Errors
+    ///
+    /// The first [`SimulationError`], in the order of seeds, readings and designs.
+    pub fn ask_again(
+        self,
+        answer: Answer,
+        seeds: u32,
+        devices: &[Device],
+        ended: impl Fn() + Sync,
+    ) -> Result<Answer, SimulationError> {
+        let is_suited = |of: &&Design| answer.unsuited.iter().all(|other| other.design != of.name);
+        let designs: Vec<_> = self.designs.iter().filter(is_suited).cloned().collect();
+        debug_assert_eq!(designs.len(), answer.designs.len(), "an outcome for each design");
+        let suited = Question { designs: &designs, ..self };
+        let mut answer = answer;
+        if seeds > 1 {
+            answer = seeds::with_seeds(suited, answer, seeds, &ended)?;
+        }
+        if !devices.is_empty() {
+            let readings = readings::readings(suited, &answer, devices, &ended)?;
+            answer.verdict.sentences.extend(readings.sentence());
+            answer.readings = Some(readings);
+        }
+        Ok(answer)
+    }
+}

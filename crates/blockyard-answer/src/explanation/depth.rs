@@ -1,0 +1,54 @@
+//! The depth of a device's queue, as a limit.
+//!
+//! # Rules
+//!
+//! - **[depth-limits-those-that-wait]** A depth is a limit if requests wait for a slot: for a tag, or before the driver because the device,
+//!   its budget or its tags are used up. Where none wait, a deeper queue gains nothing. The mean number of commands alone does not tell: a
+//!   slot is empty from the end of a command until the next one arrives.
+
+#![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
+
+use blockyard::trace::Hold;
+
+use super::evidence::Bottleneck;
+use super::run::USED_UP;
+use crate::figures::Figures;
+use crate::number::ratio;
+use blockyard_devices::profile::Device;
+
+/// The share of the life of requests from which their waits for a slot are worth naming, in percent.
+const MUCH_WAITING: f64 = 5.0;
+
+/// How much of a depth commands take, on average.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Occupied {
+    /// Nearly all of it: that goes before what is used up of the host.
+    Always,
+    /// Most of it. Slots are empty while the host works for the next command.
+    Mostly,
+}
+
+/// The depth of `device` as the limit of the run of `figures`, if requests wait for it ([depth-limits-those-that-wait]) and it is
+/// `occupied`.
+pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> Option<Bottleneck> {
+    let depth = f64::from(device.model.commands_max()?);
+    debug_assert!(depth > 0.0, "a device takes a command");
+    let commands = figures.at_device;
+    let (percent, is_full) = (100.0 * commands / depth, 100.0 * commands >= USED_UP * depth);
+    let enough = match occupied {
+        Occupied::Always => is_full,
+        Occupied::Mostly => percent >= 75.0,
+    };
+    (enough && waiting_percent(figures, is_full) >= MUCH_WAITING)
+        .then_some(Bottleneck::Depth { commands, depth })
+}
+
+/// The share of the life of requests for which they wait for a slot. What waits before a full device waits for it, whatever held queues.
+/// Complete requests do not count: a job that waits for a tag cannot reap them.
+fn waiting_percent(figures: &Figures, is_full: bool) -> f64 {
+    let life = &figures.life_ns;
+    let of_slots = [Hold::Budget, Hold::Tag, Hold::Device, Hold::Host];
+    let is_held = figures.holds.main().is_some_and(|hold| of_slots.contains(&hold));
+    let before_driver = if is_full || is_held { life.queued + life.dequeued } else { 0.0 };
+    100.0 * ratio(life.waiting_for_tag + before_driver, life.total() - life.not_reaped)
+}

@@ -1,0 +1,180 @@
+//! The difference between two designs, and the evidence for it.
+//!
+//! # Rules
+//!
+//! - **[larger-factor-is-named]** Of the two factors of a difference, the one that carries the larger part
+//!   is named, with the counters behind it.
+//! - **[longest-stage-is-named]** Where requests of the slower run, or of the first among equals, spend
+//!   half of their time or more at one place that is not the driver, that place is named. Before
+//!   the driver its reason is named too, if one makes up half of the time that hardware queues were held.
+
+#![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
+
+use super::bottleneck::bottleneck;
+use super::evidence::{Bottleneck, Evidence, Explanation, Factor, LongestStage, Pair};
+use super::run::{EQUAL, Run, USED_UP};
+use super::{host, pmem};
+use crate::figures::Figures;
+use crate::life::{Life, LifeStage};
+use blockyard_devices::profile::Device;
+
+/// Why `runs` of one job on `device` differ.
+///
+/// # Panics
+///
+/// If there is no run.
+pub(super) fn explain(device: &Device, runs: &[Run<'_>]) -> Explanation {
+    let [first, others @ ..] = runs else { panic!("an explanation needs a run") };
+    let furthest = others.iter().max_by(|a, b| distance(first, a).total_cmp(&distance(first, b)));
+    let Some(other) = furthest else {
+        let evidence = [limit(device, first)].into_iter().chain(longest_stage(first, None));
+        return explanation(first, None, Factor::Alone, evidence.collect());
+    };
+    if first.1.ios == 0 || other.1.ios == 0 {
+        return explanation(first, Some(other), Factor::NothingEnded, Vec::new());
+    }
+    if distance(first, other) < EQUAL {
+        let evidence = [limit(device, first)].into_iter().chain(host::idle(first, other));
+        let evidence = evidence.chain(longest_stage(first, None)).chain(never_held(runs));
+        return explanation(first, Some(other), Factor::Equal, evidence.collect());
+    }
+    let (low, high) = if other.1.iops < first.1.iops { (other, first) } else { (first, other) };
+    debug_assert!(low.1.iops < high.1.iops, "the rates differ");
+    let (factor, evidence) = if let (Some(low_part), Some(high_part)) = (&low.1.pmem, &high.1.pmem)
+    {
+        let parts = [low, high].map(|run| longest_stage(run, None));
+        let evidence = [pmem::cpu_time(low_part, high_part)].into_iter();
+        (Factor::CpuTime, evidence.chain(parts.into_iter().flatten()).collect())
+    } else {
+        larger_factor(device, low, high)
+    };
+    let evidence = evidence.into_iter().chain(never_held(runs)).collect();
+    explanation(low, Some(high), factor, evidence)
+}
+
+fn explanation(
+    low: &Run<'_>,
+    high: Option<&Run<'_>>,
+    factor: Factor,
+    evidence: Vec<Evidence>,
+) -> Explanation {
+    Explanation {
+        low: low.0.to_owned(),
+        high: high.map(|high| high.0.to_owned()),
+        factor,
+        share: high.map_or(1.0, |high| low.1.iops / high.1.iops),
+        evidence,
+    }
+}
+
+/// `figure` under both designs.
+fn pair(low: &Run<'_>, high: &Run<'_>, figure: impl Fn(&Figures) -> f64) -> Pair {
+    Pair { low: figure(low.1), high: figure(high.1) }
+}
+
+/// The factor that carries the larger part of the difference, and its counters
+/// ([larger-factor-is-named]).
+fn larger_factor(device: &Device, low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec<Evidence>) {
+    let ios_per_command = pair(low, high, |figures| figures.ios_per_command);
+    let commands_per_s = pair(low, high, |figures| figures.commands_per_s);
+    let mut evidence = vec![Evidence::Factors { ios_per_command, commands_per_s }];
+    let is_merging = ios_per_command.distance() >= commands_per_s.distance();
+    if is_merging {
+        evidence.push(Evidence::Dequeued {
+            percent: pair(low, high, |figures| figures.dequeued_percent),
+            refusals_per_io: pair(low, high, |figures| figures.refusals_per_io),
+            runs_per_io: pair(low, high, |figures| figures.runs_per_io),
+        });
+        evidence.extend(host::idle(low, high));
+    } else {
+        evidence.extend(at_device(device, low, high));
+        if let (Some(low), Some(high)) = (&low.1.mmc, &high.1.mmc) {
+            evidence.push(host::transfer_period(low, high));
+        }
+        let limits = [low, high].map(|run| bottleneck(device, run.1));
+        // Of hosts, the period of transfers says already what the larger part of it is.
+        let is_host = |of: &Bottleneck| match of {
+            Bottleneck::BetweenTransfers { .. } => true,
+            Bottleneck::BusAndCard { percent } => *percent < USED_UP,
+            _ => false,
+        };
+        if !limits.iter().all(is_host) {
+            let named = [low, high].into_iter().zip(limits);
+            evidence.extend(named.map(|(run, bottleneck)| Evidence::Bottleneck {
+                design: run.0.to_owned(),
+                bottleneck,
+            }));
+        }
+    }
+    evidence.extend(longest_stage(low, Some(high)));
+    (if is_merging { Factor::Merging } else { Factor::CommandRate }, evidence)
+}
+
+/// Of commands at the device and the time of each (Little's law), the one that differs more.
+fn at_device(device: &Device, low: &Run<'_>, high: &Run<'_>) -> Option<Evidence> {
+    let commands = pair(low, high, |figures| figures.at_device);
+    let ns = pair(low, high, |figures| figures.command_ns);
+    if !device.model.is_explained_by_commands() {
+        return None;
+    }
+    Some(if commands.distance() >= ns.distance() {
+        Evidence::AtDevice { commands }
+    } else {
+        Evidence::CommandTime { ns }
+    })
+}
+
+fn limit(device: &Device, run: &Run<'_>) -> Evidence {
+    Evidence::Bottleneck { design: run.0.to_owned(), bottleneck: bottleneck(device, run.1) }
+}
+
+/// Where requests of `run` spend most of their time, and why, compared with `other`
+/// ([longest-stage-is-named]); `None` if it is in the driver, or at no one place.
+fn longest_stage(run: &Run<'_>, other: Option<&Run<'_>>) -> Option<Evidence> {
+    if let Some(figures) = &run.1.pmem {
+        return Some(pmem::cpu_parts(run.0, figures));
+    }
+    let (stage, stage_ns) = longest(&run.1.life_ns);
+    let life_ns = run.1.life_ns.total();
+    if stage == LifeStage::InDriver || stage_ns == 0.0 || 2.0 * stage_ns < life_ns {
+        return None;
+    }
+    // What holds a queue does not keep a job from its results.
+    let hold = run.1.holds.main().filter(|_| stage != LifeStage::NotReaped);
+    let other = other.map(|(name, figures)| {
+        let (stage, stage_ns) = longest(&figures.life_ns);
+        let life_ns = figures.life_ns.total();
+        LongestStage { design: (*name).to_owned(), life_ns, stage, stage_ns }
+    });
+    let design = run.0.to_owned();
+    Some(Evidence::LongestStage { design, life_ns, stage, stage_ns, hold, other })
+}
+
+/// The longest part of a life and its length in nanoseconds.
+fn longest(life: &Life) -> (LifeStage, f64) {
+    let longest = life.parts().into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+    longest.expect("a life has parts")
+}
+
+/// Says so if no request of any of `runs` ever waited for the device in a scheduler. On persistent memory there is no device to wait for.
+fn never_held(runs: &[Run<'_>]) -> Option<Evidence> {
+    let is_free = |run: &Run<'_>| {
+        // A processor that waits for the lock of a scheduler keeps its requests waiting, too.
+        run.1.holds.are_none() && run.1.pmem.is_none() && run.1.spinning_percent < 1.0
+    };
+    runs.iter().all(is_free).then_some(Evidence::NeverHeld)
+}
+
+/// How far apart the rates of two runs are, as a factor of at least 1.
+fn distance(a: &Run<'_>, b: &Run<'_>) -> f64 {
+    pair(a, b, |figures| figures.iops).distance()
+}
+
+impl Pair {
+    /// How far apart both are, as a factor of at least 1. Of two factors, the one with the larger
+    /// distance carries the larger part of the logarithm of their product.
+    pub(super) fn distance(&self) -> f64 {
+        let factor = self.low / self.high;
+        factor.max(1.0 / factor)
+    }
+}

@@ -1,0 +1,371 @@
+//! Explanations as sentences.
+
+#![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
+
+use core::fmt;
+
+use blockyard::trace::Hold;
+
+use super::evidence::{
+    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, LongestStage,
+    Pair, PartTime, TransferPeriod,
+};
+use super::medium;
+use super::pmem::WAITING_NS;
+use super::run::USED_UP;
+use crate::life::LifeStage;
+use crate::number::{digits, nanoseconds, percent};
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug_assert_eq!(self.high.is_none(), self.factor == Factor::Alone, "others are compared");
+        let Self { low, high, factor, share, evidence } = self;
+        let high = high.as_deref().unwrap_or_default();
+        let mut evidence = evidence.as_slice();
+        match factor {
+            Factor::Alone => write!(f, "{low}: ")?,
+            Factor::NothingEnded => {
+                return f
+                    .write_str("No I/O ended while it was measured: there is nothing to compare.");
+            }
+            Factor::Partial => {
+                return f.write_str("Runs that were interrupted are not compared.");
+            }
+            Factor::Equal => f.write_str("All designs are within 2 % of each other: ")?,
+            Factor::Merging | Factor::CommandRate | Factor::CpuTime => {
+                write!(f, "{low} reaches {} of {high}'s IOPS: ", percent(100.0 * share))?;
+            }
+        }
+        let mut sentences = Vec::new();
+        while let [first, rest @ ..] = evidence {
+            // Both designs' bottlenecks are one sentence.
+            let sentence = match (first, rest.first()) {
+                (
+                    Evidence::Bottleneck { bottleneck: of_low, .. },
+                    Some(Evidence::Bottleneck { bottleneck: of_high, .. }),
+                ) => {
+                    evidence = &rest[1..];
+                    both_bottlenecks((low, of_low), (high, of_high))
+                }
+                _ => {
+                    evidence = rest;
+                    sentence(first, low, high)
+                }
+            };
+            sentences.push(sentence);
+        }
+        f.write_str(&sentences.join(" "))
+    }
+}
+
+/// `evidence` about the designs `low` and `high`.
+fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
+    match evidence {
+        Evidence::Factors { ios_per_command, commands_per_s } => {
+            format!("{}, {}.", merging(ios_per_command), command_rate(commands_per_s))
+        }
+        Evidence::Dequeued { percent, refusals_per_io, runs_per_io } => {
+            dequeued(percent, refusals_per_io, runs_per_io, low, high)
+        }
+        Evidence::AtDevice { commands } => {
+            let commands = instead(commands, digits, " commands are at the device");
+            format!("On average, {commands}.")
+        }
+        Evidence::CommandTime { ns } => {
+            format!("Each command is at the device for {}.", instead_ns(ns))
+        }
+        Evidence::TransferPeriod(period) => transfer_period(period),
+        Evidence::IdleBetweenTransfers { low, high } => format!(
+            "Between two transfers the bus and the card are idle for {} and for {}.",
+            idle_time(low),
+            idle_time(high)
+        ),
+        Evidence::Bottleneck { bottleneck, .. } => is_bottleneck(bottleneck) + ".",
+        Evidence::LongestStage { design, life_ns, stage, stage_ns, hold, other } => {
+            let reason = hold.as_ref().map(|hold| format!(" because {}", held_because(*hold)));
+            let against = other.as_ref().map(|other| longest_stage_of_other(*stage, other));
+            format!(
+                "Under {design}, requests take {} on average; for {} of that {}{}{}.",
+                nanoseconds(*life_ns),
+                nanoseconds(*stage_ns),
+                waits(*stage),
+                reason.unwrap_or_default(),
+                against.unwrap_or_default()
+            )
+        }
+        Evidence::NeverHeld => {
+            "No request ever waited in a scheduler: the device took each one when it came."
+                .to_owned()
+        }
+        Evidence::CpuTime { io_ns, parts } => cpu_time(io_ns, parts),
+        Evidence::CpuParts { design, io_ns, percent: parts, path_percent, channels_percent } => {
+            let parts = parts.iter().map(|(name, share)| format!("{} for {name}", percent(*share)));
+            let path = format!("{} before and after the memory access", percent(*path_percent));
+            let saturated = if *channels_percent >= USED_UP {
+                format!(" The memory channels are saturated ({}).", percent(*channels_percent))
+            } else {
+                String::new()
+            };
+            format!(
+                "Under {design}, an I/O takes {} of CPU time: {}.{saturated}",
+                nanoseconds(*io_ns),
+                listed(parts.chain([path]))
+            )
+        }
+    }
+}
+
+/// `low` of `what` instead of `high`, or just one of them where they look the same.
+fn instead(pair: &Pair, write: fn(f64) -> String, what: &str) -> String {
+    let (low, high) = (write(pair.low), write(pair.high));
+    if low == high { low + what } else { format!("{low}{what} instead of {high}") }
+}
+
+/// A time instead of another.
+fn instead_ns(pair: &Pair) -> String {
+    instead(pair, nanoseconds, "")
+}
+
+/// `parts` in one sentence: a, b and c.
+fn listed(parts: impl IntoIterator<Item = String>) -> String {
+    let mut parts: Vec<_> = parts.into_iter().collect();
+    let last = parts.pop().unwrap_or_default();
+    if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) }
+}
+
+fn merging(ios_per_command: &Pair) -> String {
+    if digits(ios_per_command.low) == digits(ios_per_command.high) {
+        return format!("same merging ({} I/Os per command)", digits(ios_per_command.low));
+    }
+    instead(ios_per_command, digits, " I/Os per command")
+}
+
+fn command_rate(commands_per_s: &Pair) -> String {
+    match commands_per_s.low / commands_per_s.high {
+        ratio if (0.98..1.02).contains(&ratio) => "same command rate".to_owned(),
+        ratio if (0.485..0.515).contains(&ratio) => "half the command rate".to_owned(),
+        ratio if ratio < 1.0 => format!("{} of the command rate", percent(100.0 * ratio)),
+        ratio => format!("{} times the command rate", digits(ratio)),
+    }
+}
+
+fn dequeued(share: &Pair, refusals: &Pair, runs: &Pair, low: &str, high: &str) -> String {
+    // Requests are in the scheduler for about as long: it is not dispatch that prevents merging.
+    if share.low <= share.high + 10.0 {
+        let times = match [share.low, share.high].map(|share| percent(100.0 - share)) {
+            [of_low, of_high] if of_low == of_high => format!("{of_low} under both"),
+            [of_low, of_high] => format!("{of_low} under {low} and {of_high} under {high}"),
+        };
+        return format!(
+            "Of their time before the driver, requests can be merged for {times}, but fewer neighbours \
+             meet under {low}."
+        );
+    }
+    format!(
+        "Under {low}, requests leave the scheduler while the device is full: for {} of their time before the \
+         driver they can no longer be merged ({high}: {}). Per I/O there are {} refusals and {} runs of \
+         hardware queues ({high}: {} and {}).",
+        percent(share.low),
+        percent(share.high),
+        digits(refusals.low),
+        digits(runs.low),
+        digits(refusals.high),
+        digits(runs.high),
+    )
+}
+
+fn transfer_period(of: &TransferPeriod) -> String {
+    let TransferPeriod { period_ns, work_ns, idle_ns, absent_ns, ios, idle_of_io_ns, in_idle_time } =
+        of;
+    let is_visible =
+        |ns: &Pair| 100.0 * ns.low >= period_ns.low || 100.0 * ns.high >= period_ns.high;
+    let part = |before: &str, ns: &Pair, behind: &str| {
+        is_visible(ns).then(|| format!("{before} for {}{behind}", instead_ns(ns)))
+    };
+    let parts = [
+        part("busy", work_ns, ""),
+        part("idle", idle_ns, " while requests wait"),
+        part("without a request", absent_ns, ""),
+    ];
+    let mut text = format!(
+        "A transfer starts {} after the previous one: the bus and the card are {}.",
+        instead_ns(period_ns),
+        listed(parts.into_iter().flatten()),
+    );
+    if !in_idle_time.is_empty() {
+        let named = listed(in_idle_time.iter().map(idle_part));
+        text += &format!(" Between two transfers there are {named}.");
+    }
+    if ios.is_shared() {
+        text += &format!(
+            " Each transfer carries {}: the idle time per I/O is {}.",
+            instead(ios, digits, " I/Os"),
+            instead_ns(idle_of_io_ns),
+        );
+    }
+    text
+}
+
+/// A part that differs: both figures are written even if they look the same.
+fn idle_part(part: &IdlePart) -> String {
+    let told = |pair: &Pair, write: fn(f64) -> String, what: &str| {
+        format!("{} {what} instead of {}", write(pair.low), write(pair.high))
+    };
+    match part {
+        IdlePart::Status { count } => told(count, digits, "CMD13s"),
+        IdlePart::Map { ns } => told(ns, nanoseconds, "of mapping on an idle bus"),
+        IdlePart::Unmap { ns } => told(ns, nanoseconds, "of unmapping on an idle bus"),
+        IdlePart::WakeUps { count } => told(count, digits, "wake-ups that the bus waits for"),
+    }
+}
+
+fn idle_time(of: &IdleTime) -> String {
+    format!(
+        "{} under {} ({} I/Os per transfer: {} of {} per I/O)",
+        nanoseconds(of.idle_ns),
+        of.design,
+        digits(of.ios),
+        nanoseconds(of.idle_of_io_ns),
+        nanoseconds(of.io_ns),
+    )
+}
+
+/// What requests do meanwhile.
+const fn waits(stage: LifeStage) -> &'static str {
+    match stage {
+        LifeStage::WaitingForTag => "they wait for a tag",
+        LifeStage::Queued => "they are queued in the scheduler",
+        LifeStage::Dequeued => "they have left the scheduler and wait",
+        LifeStage::InDriver => "they are in the driver",
+        LifeStage::WaitingForFlush => "they wait for flushes",
+        LifeStage::NotReaped => "they are complete and their job has not reaped them",
+    }
+}
+
+const fn held_because(hold: Hold) -> &'static str {
+    match hold {
+        Hold::Budget => "the device has as many requests as its budget allows",
+        Hold::Tag => "no driver tag is free",
+        Hold::Device => "the device has no free slot",
+        Hold::Host => "a resource that the disks of the host share is used up",
+        Hold::Resource => "the driver lacks a resource",
+        Hold::Leftovers => "requests that were dequeued earlier go first",
+        Hold::Order => "the scheduler holds them back",
+        Hold::Quiesced => "dispatch is quiesced",
+    }
+}
+
+fn longest_stage_of_other(stage: LifeStage, other: &LongestStage) -> String {
+    let place =
+        if other.stage == stage { String::new() } else { format!(" {}", other.stage.name()) };
+    format!(
+        " ({}: {} of {}{place})",
+        other.design,
+        nanoseconds(other.stage_ns),
+        nanoseconds(other.life_ns)
+    )
+}
+
+fn cpu_time(io_ns: &Pair, parts: &[PartTime]) -> String {
+    let begin = format!(
+        "an I/O takes {} of CPU time instead of {}.",
+        nanoseconds(io_ns.low),
+        nanoseconds(io_ns.high)
+    );
+    if parts.is_empty() {
+        return begin;
+    }
+    let counted = |(what, pair): &(&'static str, Pair)| {
+        if *what == WAITING_NS {
+            return format!("{what}: {}", instead_ns(pair));
+        }
+        instead(pair, digits, &format!(" {what}"))
+    };
+    let part = |PartTime { part, more_ns, counts }: &PartTime| {
+        let counts: Vec<_> = counts.iter().map(counted).collect();
+        let counts =
+            if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };
+        format!("{} for {part}{counts}", nanoseconds(*more_ns))
+    };
+    let more = nanoseconds(io_ns.low - io_ns.high);
+    format!("{begin} The additional {more} include {}.", listed(parts.iter().map(part)))
+}
+
+/// The bottlenecks of two designs in one sentence. If they are the same, it is named once.
+fn both_bottlenecks(low: (&str, &Bottleneck), high: (&str, &Bottleneck)) -> String {
+    let of_low = is_bottleneck(low.1);
+    let of_high = is_bottleneck(high.1);
+    if of_low == of_high {
+        return format!("Under both {} and {}, {of_low}.", low.0, high.0);
+    }
+    // Each clause ends with its figures: `the link is the bottleneck (97 % in use)`.
+    let parts = of_low.split_once(" (").zip(of_high.split_once(" ("));
+    match parts {
+        Some(((what, low_figures), (other, high_figures))) if what == other => format!(
+            "Under both {0} and {1}, {what} ({0}: {2}; {1}: {3}).",
+            low.0,
+            high.0,
+            low_figures.trim_end_matches(')'),
+            high_figures.trim_end_matches(')'),
+        ),
+        _ => format!("Under {}, {of_low}; under {}, {of_high}.", low.0, high.0),
+    }
+}
+
+/// A clause that says what the bottleneck is.
+fn is_bottleneck(bottleneck: &Bottleneck) -> String {
+    match bottleneck {
+        Bottleneck::Link { percent: used } => {
+            format!("the link to the device is the bottleneck ({} in use)", percent(*used))
+        }
+        Bottleneck::Depth { commands, depth } => format!(
+            "the device's queue depth is the bottleneck ({} of {depth} commands at the device)",
+            digits(*commands)
+        ),
+        Bottleneck::Lock { lock, held_percent, cpu, spinning_percent } => format!(
+            "{} is the bottleneck (held {} of the time, {}, {} of that waiting for locks)",
+            lock.name(),
+            percent(*held_percent),
+            cpu_use(cpu),
+            percent(*spinning_percent)
+        ),
+        Bottleneck::Cpus { cpu } => format!("the CPUs are the bottleneck ({})", cpu_use(cpu)),
+        Bottleneck::Controller { part, percent: used } => {
+            let part = match part {
+                FrontPart::Controller => "the drive's controller",
+                FrontPart::VirtioThread => "the host's virtio thread",
+                FrontPart::UsbBridge => "the USB bridge",
+            };
+            format!("{part} is the bottleneck ({} in use)", percent(*used))
+        }
+        Bottleneck::Medium(limit) => medium::is_bottleneck(limit),
+        Bottleneck::CardMemory { percent: busy } => format!(
+            "the card's memory is the bottleneck (it programs pages or reads ahead {} of the time)",
+            percent(*busy)
+        ),
+        Bottleneck::BusAndCard { percent: busy } => {
+            format!("the bus and the card are the bottleneck (busy {} of the time)", percent(*busy))
+        }
+        Bottleneck::BetweenTransfers { idle_percent } => format!(
+            "the host's work between transfers is the bottleneck (bus and card are idle {} of the time \
+             while requests wait)",
+            percent(*idle_percent)
+        ),
+        Bottleneck::DeviceLatency { commands, cpu } => format!(
+            "the device's latency is the bottleneck ({} commands at the device, {})",
+            digits(*commands),
+            cpu_use(cpu)
+        ),
+        Bottleneck::Jobs { commands, cpu } => format!(
+            "the pace of the jobs is the bottleneck ({} commands at the device, {})",
+            digits(*commands),
+            cpu_use(cpu)
+        ),
+    }
+}
+
+fn cpu_use(cpu: &CpuUse) -> String {
+    let polling =
+        cpu.polling_percent.map(|polling| format!(", {} of that polling", percent(polling)));
+    format!("{} of the jobs' CPUs in use{}", percent(cpu.percent), polling.unwrap_or_default())
+}

@@ -1,0 +1,167 @@
+//! The figures of a whole run: all jobs and all kinds of I/O together.
+
+#![expect(clippy::float_arithmetic, reason = "figures are for reading: nothing is ordered by them")]
+
+use blockyard::stats::{Direction, Histogram};
+use blockyard::status::Status;
+use blockyard::trace::{Action, Hold};
+use serde::Serialize;
+
+use super::drive::DriveFigures;
+use super::host::HostFigures;
+use super::job_time::JobTime;
+use super::latency::Latency;
+use super::life::{Holds, Life};
+use super::locks::LockFigures;
+use super::number::{approximate, approximate_sum, ratio};
+use super::pmem::PmemFigures;
+use blockyard_fio::job::Op;
+use blockyard_sim::measure::spent::Spent;
+use blockyard_sim::measure::{JobStats, per_second};
+use blockyard_sim::simulate::Report;
+
+/// The figures of a run.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Figures {
+    /// I/Os that ended.
+    pub ios: u64,
+    /// Bytes of these I/Os.
+    pub bytes: u64,
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that were written.
+    pub written_bytes: u64,
+    /// Bytes per second.
+    pub bytes_per_s: u64,
+    /// From submission to end.
+    pub lat_ns: Latency,
+    /// The load of the machine's CPUs, as a mean over all of them.
+    pub cpu_percent: f64,
+    /// The same load, relative to as many CPUs as there are job instances.
+    pub jobs_cpu_percent: f64,
+    /// The share of the CPU time spent waiting for locks.
+    pub spinning_percent: f64,
+    /// The share of the CPU time spent polling without finding a completion.
+    pub polling_percent: f64,
+    /// Commands that the device completed, flushes included.
+    pub commands: u64,
+    /// I/Os for each command: above 1 where I/Os were merged, below 1 where they were split or needed
+    /// flushes.
+    pub ios_per_command: f64,
+    /// Commands per second.
+    pub commands_per_s: f64,
+    /// Commands at the device, on average.
+    pub at_device: f64,
+    /// The mean time of a command at the device, in nanoseconds.
+    pub command_ns: f64,
+    /// The share of the time with a command at the device; for eMMC and SD, with a transaction on the
+    /// bus or a busy card.
+    pub device_busy_percent: f64,
+    /// The mean time between two such times, in nanoseconds.
+    pub mean_idle_gap_ns: u64,
+    /// Threads woken for each I/O.
+    pub wakeups_per_io: f64,
+    /// Runs of hardware queues for each I/O.
+    pub runs_per_io: f64,
+    /// Requests that were dequeued, or were about to be, and that the device had no room for, for each
+    /// I/O.
+    pub refusals_per_io: f64,
+    /// The share of the time before the driver that a request spends dequeued, where nothing can be
+    /// merged into it.
+    pub dequeued_percent: f64,
+    /// What jobs spent their time on, all instances together.
+    pub jobs_ns: JobTime,
+    /// Whether no instance ever had more than one I/O in flight.
+    pub one_at_a_time: bool,
+    /// Where a request spends its time.
+    pub life_ns: Life,
+    /// The same of reads, between their submission and the driver's completion.
+    pub read_life_ns: Life,
+    /// The same of writes and trims.
+    pub write_life_ns: Life,
+    /// What held hardware queues, by reason.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "std::collections::BTreeMap<String, super::life::Held>")
+    )]
+    pub holds: Holds,
+    /// What locks cost, by kind; a kind that was not used is left out.
+    pub locks: Vec<LockFigures>,
+    /// The MMC host, if the device is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mmc: Option<HostFigures>,
+    /// What processors spent I/Os on, if the device is persistent memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pmem: Option<PmemFigures>,
+    /// What the drive did, if the device is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive: Option<DriveFigures>,
+}
+
+impl Figures {
+    /// The figures of `report`, the run of a job file with so many `instances` of jobs.
+    #[must_use]
+    pub fn of(report: &Report, instances: u32) -> Self {
+        let measured = || report.jobs.iter().flat_map(|job| job.stats.measured());
+        let ios = measured().map(|op| op.ios).sum();
+        let bytes = measured().map(|op| op.bytes).sum();
+        let bytes_of = |op| {
+            let of_job = |stats: &JobStats| stats.ops.of(op).as_ref().map_or(0, |m| m.bytes);
+            report.jobs.iter().map(|job| of_job(&job.stats)).sum()
+        };
+        let mut lat_ns = Histogram::new();
+        measured().for_each(|op| lat_ns.merge(&op.lat_ns));
+        debug_assert_eq!(lat_ns.count(), ios, "every I/O has a latency");
+        let span = approximate(report.span.as_ns());
+        let cpu = approximate(report.totals.cpu.as_ns());
+        let cpu_of = |cpus: u32| ratio(100.0 * cpu, span * f64::from(cpus));
+        let commands = report.stages.count(Action::Complete(Status::Ok));
+        let refused = [Hold::Budget, Hold::Device, Hold::Host, Hold::Resource].map(Action::Hold);
+        let refusals: u64 = refused.iter().map(|action| report.stages.count(*action)).sum();
+        let per_io = |count: u64| ratio(approximate(count), approximate(ios));
+        let of_cpu = |ns: u64| ratio(100.0 * approximate(ns), cpu);
+        let pmem = PmemFigures::of(report);
+        let in_memory_ns = pmem.as_ref().map_or(0.0, |figures| figures.parts_ns.in_memory());
+        let life = Life::new(report, ios, in_memory_ns);
+        let mut spent = Spent::default();
+        report.jobs.iter().for_each(|job| spent.add(&job.stats.spent));
+        let command_ns = approximate_sum(report.commands_held_ns);
+        Self {
+            ios,
+            bytes,
+            read_bytes: bytes_of(Op::Read),
+            written_bytes: bytes_of(Op::Write),
+            iops: ratio(approximate(ios) * 1e9, span),
+            bytes_per_s: per_second(bytes, report.span.as_ns()),
+            lat_ns: Latency::from(&lat_ns),
+            cpu_percent: cpu_of(report.cpus.into()),
+            jobs_cpu_percent: cpu_of(instances.min(report.cpus.into())),
+            spinning_percent: of_cpu(report.totals.spinning.as_ns()),
+            polling_percent: of_cpu(report.totals.polling.as_ns()),
+            commands,
+            ios_per_command: ratio(approximate(ios), approximate(commands)),
+            commands_per_s: ratio(approximate(commands) * 1e9, span),
+            at_device: ratio(command_ns, span),
+            command_ns: ratio(command_ns, approximate(commands)),
+            device_busy_percent: ratio(100.0 * approximate(report.device_busy.as_ns()), span),
+            mean_idle_gap_ns: report.mean_idle_gap.as_ns(),
+            wakeups_per_io: per_io(report.totals.wakeups),
+            runs_per_io: per_io(report.totals.runs),
+            refusals_per_io: per_io(refusals),
+            dequeued_percent: ratio(100.0 * life.dequeued, life.queued + life.dequeued),
+            jobs_ns: JobTime::from(&spent),
+            one_at_a_time: report.jobs.iter().all(|job| job.stats.depths.one_at_a_time()),
+            life_ns: life,
+            read_life_ns: Life::of_requests(report, Direction::Read),
+            write_life_ns: Life::of_requests(report, Direction::Write),
+            holds: Holds::new(report, ios),
+            locks: LockFigures::of(report, ios),
+            mmc: HostFigures::of(report),
+            pmem,
+            drive: DriveFigures::of(report),
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Answers as values: [`whatif()`] runs a job under several designs and returns an [`Answer`].
+//!
+//! An answer holds the figures of each run as a whole and of each job in each direction, histograms,
+//! series over time, and an [`Explanation`] of the difference between the designs. Everything is
+//! [`Serialize`], and with the feature `schema` has a JSON schema. Tables and sentences are renderings
+//! of these values; [`number`] formats the numbers in both.
+
+pub mod certainty;
+mod direction;
+mod drive;
+mod equality;
+mod explanation;
+mod figures;
+pub mod goal;
+mod host;
+mod job_figures;
+mod job_time;
+mod latency;
+mod life;
+mod locks;
+pub mod number;
+mod outcome;
+pub mod parallel;
+mod pmem;
+pub mod reproduce;
+mod saved;
+mod stream;
+mod verdict;
+mod verified;
+
+pub use blockyard_devices::load::{Parts, Work};
+pub use blockyard_sim::machine::lock::LockHolder;
+pub use blockyard_sim::machine::locks::LockKind;
+pub use direction::Direction;
+pub use drive::{DriveFigures, LoadFigures, PartsFigures, WrittenFigures};
+pub use explanation::{
+    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, JobReason,
+    LongestStage, MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,
+};
+pub use figures::Figures;
+pub use host::{
+    CommandCounts, CommandNumber, HostFigures, Overlapped, TransferCounts, TransferTimes, Woken,
+};
+pub use job_figures::{DirectionFigures, JobFigures};
+pub use job_time::JobTime;
+pub use latency::{Buckets, Latency};
+pub use life::{Held, Holds, Life, LifeStage};
+pub use locks::{HoldFigures, HolderFigures, LockFigures};
+pub use outcome::{LatencyFrom, Outcome, Stop};
+pub use pmem::{PmemFigures, PmemParts};
+pub use saved::{Pair as SavedPair, Rest as SavedRest, Saved, SavedDesign};
+pub use stream::Stream;
+pub use verdict::{Cell, Row, Verdict};
+pub use verified::{PowerCut, Verified};
+
+use certainty::{Readings, Rests, Seeds};
+use goal::{GoalResult, Repeated};
+use serde::Serialize;
+
+use crate::parallel::each;
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::JobFile;
+use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
+
+/// What several designs make of a job on a device.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Answer {
+    /// The job: its file, or the names of its sections.
+    pub job: String,
+    /// The name of the device.
+    pub device: String,
+    /// What the device's figures rest on.
+    pub rests: Rests,
+    /// The seed of all random draws.
+    pub seed: u64,
+    /// What the designs do to each job.
+    pub verdict: Verdict,
+    /// What each design reaches of each goal, if there are goals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<GoalResult>,
+    /// What each design made of the job, in the order asked for.
+    pub designs: Vec<Outcome>,
+    /// The designs that cannot run on the device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsuited: Vec<Unsuited>,
+    /// Where the difference comes from.
+    pub explanation: Explanation,
+    /// The explanation in sentences.
+    pub why: String,
+    /// The reason for the difference of each job whose rate differs, if there are several jobs or directions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<JobReason>,
+    /// What runs with other seeds say, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<Seeds>,
+    /// What other readings of the device say, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readings: Option<Readings>,
+}
+
+impl Answer {
+    /// Says which designs meet all goals with every seed and in every reading that was asked, and what the others miss.
+    #[must_use]
+    pub fn goal_sentences(&self) -> Vec<String> {
+        let seeds = self.seeds.as_ref().map(|of| Repeated {
+            count: of.count,
+            runs: "seeds",
+            met: &of.goals,
+        });
+        let readings = self.readings.as_ref().map(|of| Repeated {
+            count: of.count,
+            runs: "readings",
+            met: &of.goals,
+        });
+        goal::sentences(&self.goals, &seeds.into_iter().chain(readings).collect::<Vec<_>>())
+    }
+
+    /// Whether a design meets all goals: in the run, with every seed, and in every reading of the device that was asked.
+    #[must_use]
+    pub fn has_met_goals(&self) -> bool {
+        let seeds = self.seeds.iter().map(|of| (of.count, &of.goals));
+        let readings = self.readings.iter().map(|of| (of.count, &of.goals));
+        let others: Vec<_> = seeds.chain(readings).collect();
+        self.designs.iter().enumerate().any(|(at, design)| {
+            self.goals.iter().all(|goal| goal.designs[at].met)
+                && others.iter().all(|(count, goals)| {
+                    goals.iter().any(|of| of.design == design.name && of.met == *count)
+                })
+        })
+    }
+}
+
+/// The JSON schema of an [`Answer`].
+#[cfg(feature = "schema")]
+#[must_use]
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(Answer)
+}
+
+/// Runs `jobs` on `device` under each of `designs`, subject to `conditions`, on all processors.
+///
+/// # Errors
+///
+/// The first [`SimulationError`] that does not concern a design alone; if no design can run on the device, that of the first
+/// design.
+///
+/// # Panics
+///
+/// If there is no design.
+pub fn whatif(
+    jobs: &JobFile,
+    device: &Device,
+    designs: &[Design],
+    conditions: &Conditions<'_>,
+) -> Result<Answer, SimulationError> {
+    whatif_each(jobs, device, designs, conditions, |design| {
+        Simulation::under(jobs, device, design, *conditions)?.finish()
+    })
+}
+
+/// Like [`whatif()`], but lets `run` do the runs, to show how far they are. `run` has to simulate the job on the device under
+/// the design that it is given, and the conditions.
+///
+/// # Errors
+///
+/// Those of [`whatif()`].
+///
+/// # Panics
+///
+/// If there is no design.
+pub fn whatif_each(
+    jobs: &JobFile,
+    device: &Device,
+    designs: &[Design],
+    conditions: &Conditions<'_>,
+    run: impl Fn(&Design) -> Result<Report, SimulationError> + Sync,
+) -> Result<Answer, SimulationError> {
+    let reports = each(designs, run);
+    answer(jobs, device, designs, conditions, reports)
+}
+
+/// Like [`whatif_each()`], but makes one run after the other, for a `run` that observes them.
+///
+/// # Errors
+///
+/// Those of [`whatif()`].
+///
+/// # Panics
+///
+/// If there is no design.
+pub fn whatif_in_turn(
+    jobs: &JobFile,
+    device: &Device,
+    designs: &[Design],
+    conditions: &Conditions<'_>,
+    run: impl FnMut(&Design) -> Result<Report, SimulationError>,
+) -> Result<Answer, SimulationError> {
+    let reports = designs.iter().map(run).collect();
+    answer(jobs, device, designs, conditions, reports)
+}
+
+/// Returns the answer that `reports` give, one for each of `designs`.
+fn answer(
+    jobs: &JobFile,
+    device: &Device,
+    designs: &[Design],
+    conditions: &Conditions<'_>,
+    reports: Vec<Result<Report, SimulationError>>,
+) -> Result<Answer, SimulationError> {
+    assert!(!designs.is_empty(), "an answer needs a design");
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    let (mut unsuited, mut first_error) = (Vec::new(), None);
+    for (design, report) in designs.iter().zip(reports) {
+        match report {
+            Ok(report) => {
+                let first_iops = outcomes.first().map(|first| first.figures.iops);
+                outcomes.push(Outcome::of(&design.name, jobs, &report, conditions, first_iops));
+            }
+            Err(error) => {
+                let Some(why) = error.unsuited_design() else { return Err(error) };
+                unsuited.push(Unsuited { design: design.name.clone(), why });
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    if let Some(error) = first_error.filter(|_| outcomes.is_empty()) {
+        return Err(error);
+    }
+    if outcomes.len() > 1 && outcomes.iter().any(Outcome::is_partial) {
+        outcomes.iter_mut().for_each(|of| of.ratio = f64::NAN);
+    }
+    let explanation = Explanation::of(device, &outcomes);
+    let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
+    let verdict = Verdict::of(&outcomes);
+    let is_unranked_by_ramp = verdict.unranked && !outcomes.iter().any(Outcome::is_partial);
+    Ok(Answer {
+        job: names.join(","),
+        device: device.name.clone(),
+        rests: Rests::of(device),
+        seed: conditions.seed,
+        reasons: explanation::reasons(&outcomes, &verdict.rows),
+        verdict,
+        goals: Vec::new(),
+        designs: outcomes,
+        unsuited,
+        // Jobs that ended in their ramp time are not ranked, and no difference is explained.
+        why: if is_unranked_by_ramp { String::new() } else { explanation.to_string() },
+        explanation,
+        seeds: None,
+        readings: None,
+    })
+}
+
+/// A design that cannot run on the device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unsuited {
+    /// Its name.
+    pub design: String,
+    /// What it lacks or needs.
+    pub why: String,
+}
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,462 @@
+//! A hard disk's mechanics: one arm with its heads over turning platters, a cache, and the order of the commands it holds.
+//!
+//! A command that the cache cannot answer waits for the arm. The arm seeks to the cylinder, waits for the sector, and
+//! transfers. When nothing waits after a read, the head reads on along the track into the cache.
+//!
+//! Left out: the spindle is never asleep and the heads are never parked. No sector is remapped, no read is repeated, and no
+//! track is shingled. The disk does not recalibrate with its temperature, nor scan its surface while it is idle. Vibration
+//! does not lengthen seeks, and seeks to the inside take as long as those to the outside. Writes of parts of a 4 KiB sector
+//! cost no turn for the rest of it. There is one arm. A head that waits for its sector reads nothing meanwhile. The cache
+//! has no table whose entries run out, and flash does not extend it.
+//!
+//! # Rules
+//!
+//! - **[one-arm]** The arm does one thing at a time, and finishes it. Only reading ahead is broken off, by any other work.
+//! - **[only-awaited-reading-counts]** Of the head's time, reading ahead counts from the last read that the cache answered, if the next
+//!   one has to wait for the head.
+//! - **[flush-drains]** A flush ends when all writes that were acknowledged before it are on the platters. Writes behind it
+//!   wait until then.
+//! - **[fua-on-platters]** A write with FUA, and any write without a write cache, ends when it is on the platters.
+
+mod ahead;
+mod cache;
+mod counts;
+mod geometry;
+mod order;
+pub(crate) mod profile;
+mod rotation;
+mod seek;
+#[cfg(test)]
+mod tests;
+
+use super::load::{Lasting, MediumLoad, Parts, PartsLoad};
+use super::medium::{
+    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
+};
+use crate::disk::profile::PlattersProfile;
+use ahead::Ahead;
+use blockyard::bio::Op;
+use blockyard::prng::Prng;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
+use cache::{ReadCache, WriteCache};
+use counts::Counts;
+use geometry::{Geometry, Spot};
+use order::{Choice, Choices, Destage};
+use rotation::Spindle;
+use seek::Seek;
+use std::collections::VecDeque;
+
+/// The event at the end of what the arm does.
+const ARM_FREE: MediumEvent = MediumEvent(0);
+/// The event at which the disk may have been idle for long enough.
+const IDLE: MediumEvent = MediumEvent(1);
+
+/// A command that is not answered yet.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    id: CommandId,
+    start: u64,
+    end: u64,
+    is_write: bool,
+    /// When it came.
+    since: Instant,
+}
+
+/// What the arm does.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Command(Held),
+    /// It brings so many sectors that were acknowledged to the platters.
+    Destage {
+        sectors: u64,
+    },
+}
+
+/// A hard disk.
+#[derive(Debug)]
+pub(crate) struct Platters {
+    profile: PlattersProfile,
+    /// Sectors of the disk.
+    capacity: u64,
+    geometry: Geometry,
+    spindle: Spindle,
+    read_seek: Seek,
+    write_seek: Seek,
+    /// Where the arm stands when it does nothing.
+    arm: Spot,
+    task: Option<Task>,
+    ahead: Option<Ahead>,
+    /// Commands that wait for the arm, in the order of their arrival.
+    held: Vec<Held>,
+    /// Writes that wait for room in the cache and flushes, in the order of their arrival. A flush has no sectors.
+    unacknowledged: VecDeque<Held>,
+    reads: ReadCache,
+    writes: WriteCache,
+    /// The first sector of the sweep over acknowledged writes.
+    sweep_from: u64,
+    /// Whether acknowledged writes go to the platters whenever nothing else is to be done.
+    destages: bool,
+    /// Whether the last work of the arm was a command.
+    was_command: bool,
+    /// Whether an [`IDLE`] event is under way.
+    waits_for_idle: bool,
+    /// When the last command came or ended.
+    last_use: Instant,
+    ended: VecDeque<CommandId>,
+    counts: Counts,
+    /// From when on the time of reading ahead counts.
+    ahead_counted: Instant,
+    buffer_full: Lasting,
+}
+
+impl Platters {
+    /// Returns an idle disk by `profile` with `capacity` sectors. `prng` draws the angle at which it stands at first.
+    #[must_use]
+    pub(super) fn new(profile: PlattersProfile, capacity: u64, mut prng: Prng) -> Self {
+        let cylinders = profile.zone_cylinders(capacity) * u64::from(profile.zones);
+        let seek = |times| Seek::new(times, profile.head_switch, cylinders);
+        let (read_seek, write_seek) = (seek(profile.read), seek(profile.write));
+        let geometry = Geometry::new(&profile, capacity, [read_seek, write_seek]);
+        let phase = prng.below(profile.revolution().as_ns());
+        let sectors = |bytes: u64| bytes / u64::from(SECTOR_BYTES);
+        let cache = profile.cache;
+        Self {
+            arm: geometry.spot(0),
+            spindle: Spindle::new(profile.revolution(), phase),
+            reads: ReadCache::new(cache.segments, sectors(cache.read) / u64::from(cache.segments)),
+            writes: WriteCache::new(sectors(cache.write)),
+            profile,
+            capacity,
+            geometry,
+            read_seek,
+            write_seek,
+            task: None,
+            ahead: None,
+            held: Vec::new(),
+            unacknowledged: VecDeque::new(),
+            sweep_from: 0,
+            destages: false,
+            was_command: false,
+            waits_for_idle: false,
+            last_use: Instant::ZERO,
+            ended: VecDeque::new(),
+            counts: Counts::default(),
+            ahead_counted: Instant::ZERO,
+            buffer_full: Lasting::new(),
+        }
+    }
+
+    /// Ends what the arm did. Returns the sector behind it if that was a read.
+    fn finish(&mut self, task: Task, now: Instant) -> Option<u64> {
+        let Task::Command(held) = task else { return None };
+        self.last_use = now;
+        self.ended.push_back(held.id);
+        if held.is_write {
+            return None;
+        }
+        self.reads.keep(held.start, held.end);
+        Some(held.end)
+    }
+
+    /// Acknowledges what can be, and gives the arm something to do if it is free ([one-arm]).
+    fn proceed(&mut self, now: Instant, events: &mut MediumEvents) {
+        self.acknowledge();
+        while self.task.is_none() {
+            let ahead = self.stop_ahead(now);
+            let Some(choice) = self.choose(now) else {
+                self.ahead = ahead;
+                return self.wait_for_idle(now, events);
+            };
+            self.start(choice, ahead, now, events);
+        }
+    }
+
+    fn choose(&mut self, now: Instant) -> Option<Choice> {
+        let pressed = !self.unacknowledged.is_empty();
+        self.destages = (self.destages || pressed) && !self.writes.is_empty();
+        let destage = match (pressed, self.destages) {
+            (true, _) if self.was_command => Destage::Now, // [turns-under-pressure]
+            (_, true) => Destage::WhenIdle,
+            (_, false) => Destage::Never,
+        };
+        let choices = Choices {
+            order: self.profile.order,
+            age_max: self.profile.age_max,
+            held: &self.held,
+            writes: &self.writes,
+            sweep_from: self.sweep_from,
+            destage,
+        };
+        choices.choose(now, |sector, is_write| {
+            let (seek, wait) = self.position(&self.geometry.spot(sector), is_write, now);
+            seek + wait
+        })
+    }
+
+    /// Returns the time of the seek from where the arm stands to `spot`, and the time for which the head then waits there.
+    fn position(&self, spot: &Spot, is_write: bool, now: Instant) -> (Duration, Duration) {
+        let curve = if is_write { &self.write_seek } else { &self.read_seek };
+        let distance = spot.cylinder.abs_diff(self.arm.cylinder);
+        let seek = curve.time(distance, spot.head != self.arm.head);
+        (seek, self.spindle.wait(now + seek, spot.begin))
+    }
+
+    /// Starts `choice`. `ahead` is what the head did until now.
+    fn start(
+        &mut self,
+        choice: Choice,
+        ahead: Option<Ahead>,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        let (first, end, task) = match choice {
+            Choice::Command { at, overdue } => {
+                let held = self.held.remove(at);
+                self.counts.overdue += u64::from(overdue);
+                let first =
+                    if held.is_write { held.start } else { self.reads.held(held.start, held.end) };
+                if first == held.end {
+                    self.counts.cached_reads += 1;
+                    return self.ended.push_back(held.id);
+                }
+                (first, held.end, Task::Command(held))
+            }
+            Choice::Destage { start, end } => {
+                let end = end.min(self.geometry.spot(start).track_end);
+                self.writes.remove(start, end);
+                self.sweep_from = end;
+                self.counts.destages += 1;
+                (start, end, Task::Destage { sectors: end - start })
+            }
+        };
+        debug_assert!(first < end && end <= self.capacity, "{choice:?} has no sectors");
+        let is_write = !matches!(task, Task::Command(Held { is_write: false, .. }));
+        let (begins, ends) = match ahead {
+            // The head is just there.
+            Some(ahead) if !is_write && ahead.reached(&self.geometry, now) == first => {
+                self.count_ahead(ahead, now);
+                (now, (ahead.since + self.geometry.transfer(ahead.from, end)).max(now))
+            }
+            _ => {
+                let begins = self.move_to(first, is_write, now);
+                (begins, begins + self.geometry.transfer(first, end))
+            }
+        };
+        self.counts.passing += ends.since(begins);
+        self.counts.transfer += self.geometry.transfer(first, end);
+        self.arm = self.geometry.spot(end - 1);
+        self.was_command = matches!(task, Task::Command(_));
+        self.task = Some(task);
+        events.push_back((ends, ARM_FREE));
+    }
+
+    /// Counts a movement of the arm that begins at `now`, and returns when `sector` begins to pass the head.
+    fn move_to(&mut self, sector: u64, is_write: bool, now: Instant) -> Instant {
+        debug_assert!(self.task.is_none(), "[one-arm]");
+        let spot = self.geometry.spot(sector);
+        let (seek, wait) = self.position(&spot, is_write, now);
+        self.counts.moved(spot.cylinder != self.arm.cylinder, seek, wait);
+        self.arm = spot;
+        now + seek + wait
+    }
+
+    /// Acknowledges the writes that have room, up to the first that has none, and ends flushes.
+    fn acknowledge(&mut self) {
+        let leaving = match self.task {
+            Some(Task::Destage { sectors }) => sectors,
+            _ => 0,
+        };
+        while let Some(&Held { id, start, end, .. }) = self.unacknowledged.front() {
+            let is_flush = start == end;
+            if is_flush && (leaving > 0 || !self.writes.is_empty()) {
+                return; // [flush-drains]
+            }
+            self.destages &= !is_flush;
+            if !is_flush {
+                if !self.writes.has_room(end - start, leaving) {
+                    return;
+                }
+                self.writes.add(start, end);
+                self.counts.cached_writes += 1;
+            }
+            self.unacknowledged.pop_front();
+            self.ended.push_back(id);
+        }
+    }
+
+    /// Asks for an event when the disk may have been idle for long enough to write what it has acknowledged.
+    fn wait_for_idle(&mut self, now: Instant, events: &mut MediumEvents) {
+        if !self.writes.is_empty() && !self.waits_for_idle {
+            self.waits_for_idle = true;
+            let at = (self.last_use + self.profile.cache.idle).max(now);
+            events.push_back((at, IDLE));
+        }
+    }
+
+    /// Whether the cache has the sectors from `start` to `end`. If the head reads ahead of them, it goes on.
+    fn is_cached(&mut self, start: u64, end: u64, now: Instant) -> bool {
+        self.catch_up(now);
+        if self.writes.has(start, end) {
+            return true;
+        }
+        if self.reads.held(start, end) < end {
+            return false;
+        }
+        let held_end = self.reads.held(end - 1, u64::MAX);
+        let limit = self.ahead_limit(end);
+        match &mut self.ahead {
+            Some(ahead) if (ahead.from..=ahead.limit).contains(&held_end) => {
+                ahead.limit = ahead.limit.max(limit);
+                self.ahead_counted = self.ahead_counted.max(now); // [only-awaited-reading-counts]
+            }
+            None if self.task.is_none() && held_end - end < self.reads.segment / 2 => {
+                self.read_ahead(held_end, now, end);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Counts the time for which `ahead` read what a command waits for now ([only-awaited-reading-counts]).
+    fn count_ahead(&mut self, ahead: Ahead, now: Instant) {
+        debug_assert!(self.task.is_none(), "[one-arm]");
+        let end = ahead.since + self.geometry.transfer(ahead.from, ahead.limit);
+        self.counts.passing += now.min(end).since(self.ahead_counted);
+        self.ahead_counted = self.ahead_counted.max(now);
+    }
+
+    /// Notes whether writes wait for room in the cache ([buffer-full-while-writes-wait]).
+    fn note_buffer_full(&mut self, now: Instant) {
+        let waits = self.unacknowledged.front().is_some_and(|held| held.start < held.end);
+        self.buffer_full.note(waits, false, now);
+    }
+
+    /// Returns the sector before which the head stops that reads ahead for a reader at `reader`.
+    fn ahead_limit(&self, reader: u64) -> u64 {
+        (reader + self.reads.segment).min(self.capacity)
+    }
+
+    /// Lets the head read ahead from sector `from` on, for a reader at sector `reader`.
+    fn read_ahead(&mut self, from: u64, now: Instant, reader: u64) {
+        debug_assert!(self.task.is_none() && self.ahead.is_none(), "[one-arm]");
+        let limit = self.ahead_limit(reader);
+        if from >= limit {
+            return;
+        }
+        // The head is at the end of the sector before, if it has just read it.
+        let is_there = self.arm == self.geometry.spot(from - 1) && reader == from;
+        let since = if is_there { now + self.gap(from) } else { self.move_to(from, false, now) };
+        self.ahead_counted = if is_there { now } else { since };
+        self.ahead = Some(Ahead { from, since, limit });
+    }
+
+    /// Returns the time on the course between sector `sector` and the one before it.
+    fn gap(&self, sector: u64) -> Duration {
+        let (before, spot) = (self.geometry.spot(sector - 1), self.geometry.spot(sector));
+        Duration::from_ns(spot.begin - before.end)
+    }
+
+    /// Keeps what the head has read ahead until `now`.
+    fn catch_up(&mut self, now: Instant) {
+        let Some(ahead) = self.ahead else { return };
+        debug_assert!(self.task.is_none(), "[one-arm]");
+        let reached = ahead.reached(&self.geometry, now);
+        self.reads.keep(ahead.from, reached);
+        if reached == ahead.limit {
+            self.arm = self.geometry.spot(reached - 1);
+            self.ahead = None;
+        }
+    }
+
+    /// As [`Self::catch_up`], and lets the head do so no longer. Returns what it did if it did until now.
+    fn stop_ahead(&mut self, now: Instant) -> Option<Ahead> {
+        self.catch_up(now);
+        let ahead = self.ahead.take()?;
+        self.arm = self.geometry.spot(ahead.reached(&self.geometry, now));
+        Some(ahead)
+    }
+
+    /// Forgets what was read of the sectors from `start` to `end`, which are written.
+    fn forget_read(&mut self, start: u64, end: u64, now: Instant) {
+        self.catch_up(now);
+        if self.ahead.is_some_and(|ahead| start < ahead.limit && ahead.from < end) {
+            self.stop_ahead(now);
+        }
+        self.reads.forget(start, end);
+    }
+}
+
+impl Medium for Platters {
+    fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
+        self.last_use = now;
+        let (start, end) = (access.start, access.start + u64::from(access.sectors));
+        debug_assert!(end <= self.capacity, "{access:?} is beyond the end of the disk");
+        let is_write = matches!(access.op, Op::Write | Op::WriteZeroes);
+        let held = Held { id, start, end, is_write, since: now };
+        match access.op {
+            Op::Read if self.is_cached(start, end, now) => {
+                self.counts.cached_reads += 1;
+                self.ended.push_back(id);
+            }
+            Op::Read => self.held.push(held),
+            Op::Write | Op::WriteZeroes => {
+                self.forget_read(start, end, now);
+                if self.writes.is_on() && !access.fua {
+                    self.unacknowledged.push_back(held);
+                } else {
+                    self.writes.remove(start, end);
+                    self.held.push(held); // [fua-on-platters]
+                }
+            }
+            Op::Flush => self.unacknowledged.push_back(held),
+            // A disk has nothing to discard, and a profile with a disk promises no discards.
+            _ => self.ended.push_back(id),
+        }
+        self.proceed(now, events);
+        self.note_buffer_full(now);
+    }
+
+    fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
+        if event == IDLE {
+            self.waits_for_idle = false;
+            self.destages |= now.since(self.last_use) >= self.profile.cache.idle;
+            self.proceed(now, events);
+            return self.note_buffer_full(now);
+        }
+        let task = self.task.take().expect("the arm did something");
+        let read_end = self.finish(task, now);
+        self.proceed(now, events);
+        if self.task.is_none()
+            && let Some(end) = read_end
+        {
+            self.read_ahead(end, now, end);
+        }
+        self.note_buffer_full(now);
+    }
+
+    fn next_ended(&mut self) -> Option<CommandId> {
+        self.ended.pop_front()
+    }
+
+    fn counts(&self) -> MediumCounts {
+        self.counts.named()
+    }
+
+    fn used(&self) -> MediumUse {
+        MediumUse { used: self.counts.used(), units: 1 }
+    }
+
+    fn load(&self) -> MediumLoad {
+        MediumLoad {
+            parts: vec![PartsLoad::of_work(Parts::Head, 1, self.counts.work())],
+            buffer_full: self.buffer_full.time(),
+            ..MediumLoad::default()
+        }
+    }
+
+    fn forget(&mut self) {
+        self.counts = Counts::default();
+        self.buffer_full.forget();
+    }
+}

@@ -1,0 +1,240 @@
+//! A hard disk's mechanics: the table `[platters]`.
+//!
+//! Data sheets give the rates of the outer and the inner zone, three seek times and the speed of the spindle. The sectors of a
+//! track and the number of cylinders follow from them and from the capacity.
+
+use super::Platters;
+use crate::medium::MediumFamily;
+use blockyard::limits::Limits;
+use blockyard::prng::Prng;
+use blockyard::time::Duration;
+use blockyard::unit::SECTOR_BYTES;
+
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Bytes, Count, OneOf, Rate, Time};
+
+/// Cylinders of a disk at most.
+const CYLINDERS_MAX: u64 = 1 << 24;
+/// Cylinders of a disk at least, so that its seeks differ.
+const CYLINDERS_MIN: u64 = 16;
+/// Sectors of a track at most.
+const TRACK_SECTORS_MAX: u64 = 1 << 20;
+/// The longest seek, switch of heads or age.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The figures of a hard disk's mechanics, its cache and its choice of commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlattersProfile {
+    /// Revolutions of the spindle per minute.
+    pub rpm: u64,
+    /// Surfaces with data, each with a head.
+    pub heads: u16,
+    /// Zones, each with the same number of cylinders and with tracks of one length.
+    pub zones: u16,
+    /// Bytes per second in sequence in the outermost zone, steps from track to track included.
+    pub outer: u64,
+    /// Bytes per second in sequence in the innermost zone.
+    pub inner: u64,
+    /// Cylinders that one head serves before the next head serves them on the way back. 1: cylinder by cylinder.
+    pub band: u32,
+    /// Time from one head to another.
+    pub head_switch: Duration,
+    /// The seeks of reads.
+    pub read: SeekProfile,
+    /// The seeks of writes: they settle for longer.
+    pub write: SeekProfile,
+    /// The order of the commands that the disk holds.
+    pub order: CommandOrder,
+    /// A command that has waited for longer goes next. It has no effect in the order of arrival.
+    pub age_max: Duration,
+    /// The cache.
+    pub cache: DiskCacheProfile,
+}
+
+/// Times of seeks, settling included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeekProfile {
+    /// To the next cylinder.
+    pub track: Duration,
+    /// The mean over all pairs of cylinders.
+    pub average: Duration,
+    /// From the outermost to the innermost cylinder.
+    pub full: Duration,
+}
+
+/// The cache of a hard disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskCacheProfile {
+    /// Bytes for data that was read, and read ahead. 0: there is no such cache.
+    pub read: u64,
+    /// Parts of that cache, each of which follows one stream.
+    pub segments: u16,
+    /// Bytes of writes that are acknowledged before they are on the platters. 0: there is no such cache.
+    pub write: u64,
+    /// Time without commands after which the disk writes to the platters what it has acknowledged.
+    pub idle: Duration,
+}
+
+/// Which command of those that a disk holds goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandOrder {
+    /// The one that came first.
+    Arrival,
+    /// The one that the head can begin first.
+    Shortest,
+}
+
+const ORDER: &[(&str, CommandOrder)] =
+    &[("arrival", CommandOrder::Arrival), ("shortest", CommandOrder::Shortest)];
+
+impl SeekProfile {
+    /// Returns the time of a seek over a third of the cylinders, where the curve turns from a square root into a line; `None`
+    /// if no such curve has these three times.
+    ///
+    /// The mean distance between two of many cylinders is a third of them, and distances `x` are as likely as `2 - 2x`. With
+    /// them, the mean over the curve is a sum of 27 parts of `track`, 88 of the time at a third and 20 of `full`, in 135.
+    #[must_use]
+    pub fn knee(&self) -> Option<Duration> {
+        let ends = 27 * self.track.as_ns() + 20 * self.full.as_ns();
+        let knee_ns = (135 * self.average.as_ns()).checked_sub(ends)? / 88;
+        let rises = (self.track.as_ns()..self.full.as_ns()).contains(&knee_ns);
+        rises.then_some(Duration::from_ns(knee_ns))
+    }
+}
+
+impl PlattersProfile {
+    /// Returns the time of a revolution.
+    #[must_use]
+    pub const fn revolution(&self) -> Duration {
+        Duration::from_ns(60_000_000_000 / self.rpm)
+    }
+
+    /// Returns the sectors of a track of `zone`, from 0 for the outermost. Tracks become shorter in even steps.
+    #[must_use]
+    pub fn track_sectors(&self, zone: u16) -> u64 {
+        debug_assert!(zone < self.zones, "zone {zone} of {}", self.zones);
+        let fall = u128::from(self.outer.saturating_sub(self.inner)) * u128::from(zone);
+        let rate = u128::from(self.outer) - fall / u128::from((self.zones - 1).max(1));
+        let track = self.revolution() + self.read.track.max(self.write.track);
+        let sectors = rate * u128::from(track.as_ns()) / (1_000_000_000 * u128::from(SECTOR_BYTES));
+        u64::try_from(sectors).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the cylinders of each zone of a disk with `capacity` sectors: whole bands.
+    #[must_use]
+    pub fn zone_cylinders(&self, capacity: u64) -> u64 {
+        let tracks: u64 = (0..self.zones).map(|zone| self.track_sectors(zone)).sum();
+        let cylinders = capacity.div_ceil(tracks * u64::from(self.heads));
+        cylinders.next_multiple_of(self.band.into())
+    }
+
+    /// Checks that a disk like this can have `capacity` sectors.
+    pub(crate) fn agrees(&self, capacity: u64) -> Result<(), &'static str> {
+        let zone = self.zone_cylinders(capacity);
+        let cylinders = zone * u64::from(self.zones);
+        if cylinders > CYLINDERS_MAX {
+            return Err("this capacity needs more than 16777216 cylinders of `[platters]`");
+        }
+        let used = capacity / (self.track_sectors(0) * u64::from(self.heads));
+        if used < CYLINDERS_MIN.max(u64::from(self.band) * u64::from(self.zones)) {
+            return Err(
+                "this capacity needs fewer than 16 cylinders of `[platters]`, or less than a band in each zone",
+            );
+        }
+        Ok(())
+    }
+}
+
+impl MediumFamily for PlattersProfile {
+    type Medium = Platters;
+
+    const TABLE: &'static str = "platters";
+    const BASE: &'static str = "hdd-7200";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        platters(top)
+    }
+
+    fn rotates(&self) -> bool {
+        true
+    }
+
+    fn write_cache(&self) -> bool {
+        self.cache.write > 0
+    }
+
+    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+        let agrees = if limits.max_discard_sectors > 0 {
+            Err("`[platters]` have nothing to discard: every sector has its place")
+        } else {
+            self.agrees(limits.capacity_sectors)
+        };
+        agrees.map_err(|words| top.wrong("limits", Problem::Contradiction(words)))
+    }
+
+    fn build(&self, capacity: u64, prng: Prng) -> Self::Medium {
+        Platters::new(*self, capacity, prng)
+    }
+}
+
+table_of!(PLATTERS, fn figures("platters") -> PlattersProfile {
+    rpm: "rpm" need(Count(1_000..=30_000)),
+    heads: "heads" need(Count(1..=64)),
+    zones: "zones" need(Count(1..=256)),
+    outer: "outer" need(Rate),
+    inner: "inner" need(Rate),
+    band: "band" need(Count(1..=65_536)),
+    head_switch: "head-switch" need(Time),
+    read: "read" by(read),
+    write: "write" by(write),
+    order: "order" take_or(OneOf(ORDER), CommandOrder::Shortest),
+    age_max: "age-max" need(Time),
+    cache: "cache" by(cache),
+});
+
+table_of!(READ, fn read("platters.read") -> SeekProfile {
+    track: "track" need(Time),
+    average: "average" need(Time),
+    full: "full" need(Time),
+});
+
+table_of!(WRITE, fn write("platters.write") -> SeekProfile {
+    track: "track" need(Time),
+    average: "average" need(Time),
+    full: "full" need(Time),
+});
+
+table_of!(CACHE, fn cache("platters.cache") -> DiskCacheProfile {
+    read: "read" need(Bytes(0..=1 << 34)),
+    segments: "segments" need(Count(1..=1024)),
+    write: "write" need(Bytes(0..=1 << 34)),
+    idle: "idle" need(Time),
+});
+
+/// Reads the table `[platters]` of `parent`, and checks that there is such a disk.
+pub(crate) fn platters(parent: &Table<'_>) -> Result<PlattersProfile, ProfileError> {
+    let profile = figures(parent)?;
+    let table = parent.table("platters", PLATTERS)?;
+    let wrong = |key: &str, words| Err(table.wrong(key, Problem::Contradiction(words)));
+    if profile.inner > profile.outer {
+        return wrong("inner", "the inner zone of a disk is not faster than the outer one");
+    }
+    let longest = |seek: SeekProfile| seek.track.max(seek.average).max(seek.full);
+    let all = [profile.head_switch, profile.age_max, longest(profile.read), longest(profile.write)];
+    if all.into_iter().any(|time| time > LONGEST) {
+        return wrong("", "a seek, a switch of heads or an age takes at most 60s");
+    }
+    for (key, seek) in [("read", profile.read), ("write", profile.write)] {
+        if seek.knee().is_none() {
+            let words = "no seek curve has these times: `average` lies between `track` and `full`, and \
+                         nearer to a third of the way than to its ends";
+            return wrong(key, words);
+        }
+    }
+    let (longest, shortest) = (profile.track_sectors(0), profile.track_sectors(profile.zones - 1));
+    if shortest < 8 || longest > TRACK_SECTORS_MAX {
+        return wrong("outer", "with these rates, a track has less than 4KiB or more than 512MiB");
+    }
+    Ok(profile)
+}

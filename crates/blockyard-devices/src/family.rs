@@ -1,0 +1,205 @@
+//! A device family: what its folder gives to the rest of the crate.
+//!
+//! A family has a [`FamilyProfile`], its figures as a file states them, and a [`FamilyModel`], the device that the figures
+//! build. [`families`](crate::families) lists all of them in one place. Every method with a usual answer has it here, so that a
+//! simple family states only what it is: its tables, its queues and its model.
+
+use crate::activity::Activity;
+use crate::btt::BttDesign;
+use crate::cache::CacheProfile;
+use crate::data::event::ReportsData;
+use crate::reader::error::ProfileError;
+use crate::reader::table::Table;
+use crate::terms::{Completion, DeviceEvent, Dispatch, Events};
+use blockyard::limits::Limits;
+use blockyard::prng::Prng;
+use blockyard::time::{Duration, Instant};
+use blockyard_mmc::block::Unsupported;
+use blockyard_mmc::policy::HostPolicy;
+
+/// The keys of the table `[limits]`.
+pub(crate) const LIMITS: &[&str] = &[
+    "capacity",
+    "logical-block",
+    "max-sectors",
+    "max-segments",
+    "max-discard-sectors",
+    "max-discard-segments",
+    "max-write-zeroes-sectors",
+    "chunk-sectors",
+    "virt-boundary",
+    "write-cache",
+    "fua",
+    "rotational",
+];
+
+/// The hardware queues and the disks of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queues {
+    /// Hardware queues.
+    pub hctxs: u16,
+    /// Driver tags of one hardware queue, or of all of them if they are shared.
+    pub depth: u16,
+    /// Disks, which share the tags.
+    pub disks: u16,
+    /// Whether all hardware queues share one set of tags.
+    pub shared: bool,
+}
+
+/// The decisions of a machine and of a design about a device that is built.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// The limits of a request; the capacity is that of one disk.
+    pub limits: &'a Limits,
+    /// The costs of a volatile cache, if the device's file states them.
+    pub cache: Option<CacheProfile>,
+    /// Processors of the machine.
+    pub cpus: u16,
+    /// Hardware queues in use.
+    pub hctxs: u16,
+    /// Of these, the last ones, which processors poll.
+    pub polled: u16,
+    /// The policy of an MMC host; `None`: that of its usual driver.
+    pub host: Option<HostPolicy>,
+    /// Whether an MMC host's driver unmaps the memory of each request.
+    pub unmaps: bool,
+    /// The block translation table over persistent memory.
+    pub btt: Option<&'a BttDesign>,
+    /// The device's random draws.
+    pub draws: Prng,
+}
+
+/// A host that cannot work by the policy of a design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoHost {
+    /// The policy.
+    pub policy: HostPolicy,
+    /// What the host or the card lacks.
+    pub why: Unsupported,
+}
+
+/// The figures of a device.
+pub(crate) trait FamilyProfile: Copy {
+    /// The model that the figures build.
+    type Model: FamilyModel;
+
+    /// The tables of a file that only this family has.
+    const TABLES: &'static [&'static str];
+    /// Those of them that make a file one of this family.
+    const SIGNS: &'static [&'static str] = Self::TABLES;
+    /// The name of its signs in messages.
+    const SIGN_WORDS: &'static str;
+    /// For each of its tables, the built-in device that is most likely the base of a file with it. The first one counts.
+    const BASES: &'static [(&'static str, &'static str)];
+
+    /// Reads the figures from `top`, or else from its base.
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError>;
+
+    /// The kind of device in a noun phrase, for messages.
+    fn kind(&self) -> &'static str;
+
+    /// Its hardware queues under the policy of a design for MMC hosts.
+    fn queues(&self, host: Option<HostPolicy>) -> Queues;
+
+    /// Builds an idle device.
+    fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost>;
+
+    /// The tables that only a device like this one has.
+    fn tables(&self) -> Vec<&'static str> {
+        Self::TABLES.to_vec()
+    }
+
+    /// Returns the device with `disks` disks; `None` if it is always one disk.
+    fn with_disks(self, disks: u16) -> Option<Self> {
+        (disks == 1).then_some(self)
+    }
+
+    /// Returns the limits for a file that does not state them, from those of any device.
+    fn usual_limits(&self, of_any: Limits) -> Limits {
+        of_any
+    }
+
+    /// Whether it has a volatile write cache for its queue, if it takes FUA writes or not.
+    fn write_cache(&self, fua: bool) -> bool {
+        let _ = fua;
+        false
+    }
+
+    /// Checks that a device like this can have `limits`. `top` is its file, for the place of an error.
+    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+        let _ = (top, limits);
+        Ok(())
+    }
+
+    /// The commands that it takes at once; `None` if no one number says it: of several queues, only some may be in use.
+    fn commands_max(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether the number of its commands and the time of each explain a rate (Little's law). A driver that holds requests back, or
+    /// a device that ends them within the call, is explained by other figures.
+    fn is_explained_by_commands(&self) -> bool {
+        false
+    }
+}
+
+/// A modelled device.
+pub(crate) trait FamilyModel: ReportsData {
+    /// The times at which the device had commands.
+    fn activity(&self) -> &Activity;
+
+    /// As [`Self::activity`], to change them.
+    fn activity_mut(&mut self) -> &mut Activity;
+
+    /// Starts the commands that were handed over since the last call, at `at`.
+    fn start(&mut self, at: Instant, events: &mut Events) {
+        let _ = (at, events);
+    }
+
+    /// Handles an event of the device that is due at `now`.
+    fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
+        let _ = (now, events);
+        unreachable!("{event:?} of a device that schedules no events")
+    }
+
+    /// The way in which its hardware queues are dispatched.
+    fn dispatch(&self) -> Dispatch {
+        Dispatch::Direct
+    }
+
+    /// The way in which it completes requests of a hardware queue that is not polled.
+    fn completion(&self) -> Completion {
+        Completion::Interrupt
+    }
+
+    /// Whether requests complete only in [`Self::event`], one at most in each.
+    fn completes_one_by_one(&self) -> bool {
+        false
+    }
+
+    /// Starts measuring at `now`, and forgets earlier activity.
+    fn forget(&mut self, now: Instant) {
+        self.activity_mut().forget(now);
+    }
+
+    /// The time until `now` in which it had work.
+    fn busy(&self, now: Instant) -> Duration {
+        let _ = now;
+        self.activity().busy()
+    }
+
+    /// The mean time between two periods of work.
+    fn mean_gap(&self) -> Duration {
+        self.activity().mean_gap()
+    }
+
+    /// Takes the time that the calling processor spent in the device since the last call.
+    fn take_spent(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Keeps the data of writes from now on, if such a device keeps its own. `draws` decides what a loss of power leaves.
+    fn keep_data(&mut self, draws: Prng) {
+        let _ = draws;
+    }
+}

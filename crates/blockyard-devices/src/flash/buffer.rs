@@ -1,0 +1,123 @@
+//! The write buffer: units in the order of their arrival, cut into programs, and the flushes that wait for them.
+
+use super::map::Source;
+use crate::medium::CommandId;
+use std::collections::VecDeque;
+
+/// A program that a die takes from the buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    /// Its number, in order.
+    pub(super) number: u64,
+    pub(super) units: Vec<Source>,
+}
+
+/// The buffer.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    /// Units that it takes, and has.
+    capacity: u64,
+    used: u64,
+    /// Units of a whole program.
+    row_units: usize,
+    /// Units that no die has taken, of programs and after them of the next one.
+    units: VecDeque<Source>,
+    /// The lengths of the programs that no die has taken.
+    programs: VecDeque<usize>,
+    /// Units after the last program.
+    rest: usize,
+    /// Programs that a die has taken, since ever.
+    taken: u64,
+    /// The first program that has not ended, and for each from it on whether it has.
+    first: u64,
+    ended: VecDeque<bool>,
+    /// Commands that wait until all programs before a number have ended.
+    flushes: VecDeque<(u64, CommandId)>,
+}
+
+impl Buffer {
+    /// Returns an empty buffer for `capacity` units, which are programmed by `row_units`.
+    pub(super) fn new(capacity: u64, row_units: usize) -> Self {
+        Self {
+            capacity,
+            used: 0,
+            row_units,
+            units: VecDeque::new(),
+            programs: VecDeque::new(),
+            rest: 0,
+            taken: 0,
+            first: 0,
+            ended: VecDeque::new(),
+            flushes: VecDeque::new(),
+        }
+    }
+
+    /// Units that it takes.
+    pub(super) const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Whether it has room for `units` more.
+    pub(super) const fn has_room(&self, units: u64) -> bool {
+        self.used + units <= self.capacity
+    }
+
+    /// Whether a program waits for a die.
+    pub(super) fn has_program(&self) -> bool {
+        !self.programs.is_empty()
+    }
+
+    /// Takes a unit, for which it has room. Returns whether that completes a program.
+    pub(super) fn put(&mut self, unit: u32) -> bool {
+        debug_assert!(self.has_room(1), "the buffer has a limit");
+        self.used += 1;
+        self.units.push_back(Source::buffer(unit));
+        self.rest += 1;
+        self.rest == self.row_units && self.cut()
+    }
+
+    /// Makes a program of the units after the last one. Returns whether there were any.
+    pub(super) fn cut(&mut self) -> bool {
+        let rest = core::mem::take(&mut self.rest);
+        if rest > 0 {
+            self.programs.push_back(rest);
+            self.ended.push_back(false);
+        }
+        rest > 0
+    }
+
+    /// Takes the next program.
+    pub(super) fn take_program(&mut self) -> Option<Program> {
+        let units = self.programs.pop_front()?;
+        self.taken += 1;
+        Some(Program { number: self.taken - 1, units: self.units.drain(..units).collect() })
+    }
+
+    /// Notes that the program `number` of `units` has ended: their room is free.
+    pub(super) fn end(&mut self, number: u64, units: u32) {
+        debug_assert!(u64::from(units) <= self.used, "a program frees only what the buffer has");
+        self.used -= u64::from(units);
+        let at = usize::try_from(number - self.first).expect("programs should be few");
+        self.ended[at] = true;
+        while self.ended.front() == Some(&true) {
+            self.ended.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Lets `id` wait until all programs so far have ended. Returns whether it must.
+    pub(super) fn wait(&mut self, id: CommandId) -> bool {
+        let waits = !self.ended.is_empty();
+        if waits {
+            self.flushes.push_back((self.first + self.ended.len() as u64, id));
+        }
+        waits
+    }
+
+    /// Returns the next command whose wait is over.
+    pub(super) fn next_flushed(&mut self) -> Option<CommandId> {
+        let (before, id) = *self.flushes.front()?;
+        (before <= self.first).then(|| self.flushes.pop_front())?;
+        Some(id)
+    }
+}

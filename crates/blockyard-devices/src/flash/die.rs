@@ -1,0 +1,272 @@
+//! A die: it does one thing at a time, and reads go first.
+//!
+//! # Rules
+//!
+//! - **[reads-first]** A read goes before programs and erases that have not begun. It suspends one that has, if the die can, which then
+//!   ends later by the time of the reads and of the suspension.
+//! - **[bounded-passing]** At most `passes` reads go before work that waits, and again as many suspend it. After them it runs to its end.
+//! - **[registers-hold-reads]** A page that was read stays in a register of the die until the channel has carried it. A die whose registers are
+//!   full begins nothing.
+//! - **[read-again]** Errors of a page are corrected or not after the channel has carried it. If not, the die reads it again, before other
+//!   reads.
+
+use super::slc::FoldReason;
+use crate::load::{Work, WorkTimes};
+use crate::medium::CommandId;
+use blockyard::time::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// Whose data a page read is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// Data of a command.
+    Command(CommandId),
+    /// A page of the map that a command needs.
+    Map(CommandId),
+    /// A page of the map with the place of data that a write replaced. Nobody waits for it.
+    Replaced,
+    /// The collection of the die.
+    Collection,
+    /// The folding of the cache of single-level cells.
+    Fold(FoldReason),
+}
+
+/// A read of a page of all planes, of which so many units leave the die.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageRead {
+    pub(super) reader: Reader,
+    pub(super) units: u32,
+    /// When it was asked for.
+    pub(super) asked_at: Instant,
+    /// How many more times the page must be read after that.
+    pub(super) retries: u64,
+}
+
+impl PageRead {
+    /// Returns a read of `units` for `reader`, asked for now, that succeeds.
+    pub(super) const fn new(reader: Reader, units: u32, asked_at: Instant) -> Self {
+        Self { reader, units, asked_at, retries: 0 }
+    }
+}
+
+/// Whose data a program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writer {
+    /// The write buffer: the number of the program, its units, and which work that is.
+    Buffer(u64, u32, Work),
+    /// The collection of the die.
+    Collection,
+    /// The folding of the cache of single-level cells.
+    Fold(FoldReason),
+}
+
+/// What a die does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation {
+    /// Reads a page.
+    Read(PageRead),
+    /// Programs a row, if the map knows it.
+    Program(Writer, Option<u32>),
+    /// Erases a block.
+    Erase(u32),
+}
+
+impl Operation {
+    /// Returns the kind of work that it is.
+    pub(super) const fn work(&self) -> Work {
+        match self {
+            Self::Read(read) => match read.reader {
+                Reader::Command(_) => Work::Reads,
+                Reader::Map(_) | Reader::Replaced => Work::MapReads,
+                Reader::Collection => Work::Collection,
+                Reader::Fold(reason) => reason.work(),
+            },
+            Self::Program(Writer::Buffer(_, _, work), _) => *work,
+            Self::Program(Writer::Collection, _) => Work::Collection,
+            Self::Program(Writer::Fold(reason), _) => reason.work(),
+            Self::Erase(_) => Work::Erases,
+        }
+    }
+}
+
+/// A die.
+#[derive(Debug)]
+pub(super) struct Die {
+    /// Reads that wait.
+    reads: VecDeque<PageRead>,
+    state: State,
+    /// Registers of a page that are empty.
+    registers: u8,
+    /// An operation that is ready to go on, with the rest of its time: a program whose data is there, or what was suspended.
+    held: Option<(Operation, Duration)>,
+    /// Reads that went before the work that waits.
+    passed: u16,
+    /// When it came into its state.
+    since: Instant,
+    /// What it was occupied with, waits for the data of programs included.
+    work: WorkTimes,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Idle,
+    /// The data of a program is on its way; then it takes so long.
+    Loading(Operation, Duration),
+    /// An operation is under way until then.
+    Busy(Operation, Instant),
+}
+
+impl Die {
+    /// Returns an idle die with so many registers.
+    pub(super) const fn new(registers: u8) -> Self {
+        debug_assert!(registers > 0, "a die holds what it reads");
+        Self {
+            reads: VecDeque::new(),
+            state: State::Idle,
+            registers,
+            held: None,
+            passed: 0,
+            since: Instant::ZERO,
+            work: WorkTimes::NONE,
+        }
+    }
+
+    /// Whether it does nothing, and may begin something ([registers-hold-reads]).
+    pub(super) const fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle) && self.registers > 0
+    }
+
+    pub(super) const fn holds_work(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Lets `read` wait.
+    pub(super) fn ask(&mut self, read: PageRead) {
+        self.reads.push_back(read);
+    }
+
+    /// Lets `read` go before the others that wait ([read-again]).
+    pub(super) fn ask_first(&mut self, read: PageRead) {
+        self.reads.push_front(read);
+    }
+
+    /// Takes the next read, unless it must let work pass that is `due` ([bounded-passing]).
+    pub(super) fn next_read(&mut self, due: bool, passes: u16) -> Option<PageRead> {
+        if due && self.passed >= passes {
+            return None;
+        }
+        let read = self.reads.pop_front()?;
+        self.passed = if due { self.passed + 1 } else { 0 };
+        Some(read)
+    }
+
+    /// Takes the next read if other work that was due cannot begin.
+    pub(super) fn idle_read(&mut self) -> Option<PageRead> {
+        self.reads.pop_front()
+    }
+
+    /// Begins `operation`, which takes `time`, and returns when it ends.
+    pub(super) fn begin(&mut self, operation: Operation, time: Duration, now: Instant) -> Instant {
+        debug_assert!(self.is_idle(), "a die does one thing at a time: {:?}", self.state);
+        self.state = State::Busy(operation, now + time);
+        self.since = now;
+        now + time
+    }
+
+    /// Begins `operation` other than a read, and returns when it ends.
+    pub(super) fn begin_fresh(
+        &mut self,
+        operation: Operation,
+        time: Duration,
+        now: Instant,
+    ) -> Instant {
+        self.passed = 0;
+        self.begin(operation, time, now)
+    }
+
+    /// Keeps a page that was read in a register.
+    pub(super) fn fill(&mut self) {
+        debug_assert!(self.registers > 0, "a page is read into an empty register");
+        self.registers -= 1;
+    }
+
+    /// Notes that the channel has carried a page.
+    pub(super) fn drain(&mut self) {
+        self.registers += 1;
+    }
+
+    /// Waits from `now` on for the data of `operation`, a program that takes `time`.
+    pub(super) fn load(&mut self, operation: Operation, time: Duration, now: Instant) {
+        debug_assert!(self.is_idle() && self.held.is_none(), "a die has one program at a time");
+        self.passed = 0;
+        self.since = now;
+        self.state = State::Loading(operation, time);
+    }
+
+    /// Notes that the data of the program is there.
+    pub(super) fn loaded(&mut self, now: Instant) {
+        let State::Loading(operation, time) = self.state else {
+            unreachable!("a die should wait for data: {:?}", self.state)
+        };
+        self.leave(operation, now);
+        self.held = Some((operation, time));
+    }
+
+    /// Leaves the state in which it was occupied with `operation`.
+    fn leave(&mut self, operation: Operation, now: Instant) {
+        debug_assert!(self.since <= now, "{operation:?} should have begun");
+        self.state = State::Idle;
+        self.work.add(operation.work(), now.since(self.since));
+    }
+
+    /// Returns what it was occupied with since it last forgot that.
+    pub(super) const fn work(&self) -> &WorkTimes {
+        &self.work
+    }
+
+    /// Forgets what it was occupied with.
+    pub(super) fn forget(&mut self) {
+        self.work = WorkTimes::NONE;
+    }
+
+    /// Goes on with what it holds, and returns when that ends.
+    pub(super) fn resume(&mut self, now: Instant) -> Option<Instant> {
+        let (operation, left) = self.held.take()?;
+        debug_assert!(!matches!(operation, Operation::Read(_)), "a read is never held");
+        Some(self.begin(operation, left, now))
+    }
+
+    /// Suspends a program or erase whose rest takes longer than `cost` ([reads-first]). Returns whether it did.
+    pub(super) fn suspend(&mut self, cost: Duration, passes: u16, now: Instant) -> bool {
+        let State::Busy(operation, end) = self.state else { return false };
+        let read = matches!(operation, Operation::Read(_));
+        if read || self.passed >= passes || end.since(now) <= cost {
+            return false;
+        }
+        self.leave(operation, now);
+        self.held = Some((operation, end.since(now)));
+        true
+    }
+
+    /// Returns the operation that ends now. There is none if the one that was to end now was suspended.
+    pub(super) fn end(&mut self, now: Instant) -> Option<Operation> {
+        match self.state {
+            State::Busy(operation, end) if end == now => {
+                self.leave(operation, now);
+                Some(operation)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a program of `row` has not ended, so that its data is still in the drive's memory.
+    pub(super) fn programs(&self, row: u32) -> bool {
+        let of = |operation| matches!(operation, Operation::Program(_, Some(at)) if at == row);
+        let state = match self.state {
+            State::Loading(operation, _) | State::Busy(operation, _) => of(operation),
+            State::Idle => false,
+        };
+        state || self.held.is_some_and(|(operation, _)| of(operation))
+    }
+}

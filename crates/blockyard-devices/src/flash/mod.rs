@@ -1,0 +1,491 @@
+//! Flash memory behind a translation layer: dies on channels, a write buffer, a cache of single-level cells.
+//!
+//! A write ends when the buffer has taken it. The buffer writes whole programs, each on the next die that is free, and the room of a
+//! program is free again when it has ended. A read takes its die and then its channel. A program takes its die, which does nothing else while
+//! the data waits for the channel and is carried, and then programs. Data that has not been programmed is read from the buffer.
+//!
+//! The map is scaled: it has `simulated` bytes of flash and spare, whatever the drive's capacity. `fill` of them hold data, in units that
+//! all addresses share: two whose distance is a multiple of that data have one entry. So memory does not depend on the capacity or on the
+//! length of a run, and every address holds data until it is discarded. Writes that are uniform over the drive see the collection of
+//! the whole drive, sooner; writes to a part of it that is larger than the data of the map see all data overwritten.
+//!
+//! Left out:
+//!
+//! - of the translation layer: the read of the rest of a unit of which only a part is written, writes of the map, and collection in idle time
+//!   before a die is short of free blocks. Collection moves data within a die;
+//! - of a discard: reads and writes of the map, the wait of dies and of other commands, and parts of units. It takes the same time
+//!   whatever data there was;
+//! - of the cache of single-level cells: where its data lies, so reads of it are not faster and it takes no blocks from collection; its blocks
+//!   and their erases; its places that a flush leaves empty; and that it shrinks as the drive fills. Only its amount and times count;
+//! - of the pages of a word line: which of them has the data. Each read of a page draws its time anew (`read_spread`), a repeated one and one of
+//!   data in the cache of single-level cells too;
+//! - of dies and channels: cache programs, which load while another one runs; reads of a die whose program waits for its data; reads of
+//!   single planes; the time of commands on the channel; retries of other reads than a command's; wear, heat and power states.
+//!
+//! # Rules
+//!
+//! - **[discard-by-share]** Of the units that share an entry, one stands for all, by a fixed hash. A discard empties the entry if it has that
+//!   one. So a discard of a tenth of the drive empties a tenth of the map. Data in the buffer is written nonetheless.
+//! - **[one-discard-at-a-time]** A discard changes the map when it arrives. Discards end one after the other, each after a fixed time and
+//!   one proportional to its length, whatever data there was. The medium goes on with other commands meanwhile.
+//! - **[bounded-memory]** Accepted profiles have so few units, places, blocks and pages of the map that flash takes less than 1 GiB of memory.
+//! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while fewer such pages are being read than the
+//!   buffer has units.
+
+mod buffer;
+mod channel;
+mod closed;
+mod collect;
+mod counts;
+mod die;
+mod map;
+mod map_memory;
+mod precondition;
+pub(crate) mod profile;
+mod slc;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use super::load::{Lasting, MediumLoad, Parts, PartsLoad, WorkTimes};
+use super::medium::{
+    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
+};
+use crate::flash::profile::{
+    BLOCKS_MAX, BUFFER_MAX, FlashProfile, MAP_MEMORY_MAX, SIMULATED_MAX, SPARE_MAX, UNIT_BYTES,
+};
+use blockyard::bio::Op;
+use blockyard::prng::Prng;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
+use buffer::Buffer;
+use channel::Channel;
+use collect::Collection;
+use core::ops::Range;
+use counts::Counts;
+use die::{Die, PageRead, Reader};
+use map::Map;
+use map_memory::MapMemory;
+use slc::SlcCache;
+use std::collections::VecDeque;
+
+/// Sectors of a unit.
+const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES as u64;
+/// Sectors of a GiB.
+const GIB_SECTORS: u64 = (1 << 30) / SECTOR_BYTES as u64;
+
+/// The memory of flash stays below 1 GiB for every profile that is accepted ([bounded-memory]).
+const _: () = {
+    let units = SIMULATED_MAX / UNIT_BYTES;
+    let places = units * (100 + SPARE_MAX as u64) / 100;
+    // For each unit its place and a bit; for each place its unit, and whether its row is old if it has one place; for each block its valid
+    // units, its neighbours and its age, and its number while it is free.
+    let map = units * 4 + units / 8 + places * (4 + 1) + BLOCKS_MAX * (4 + 8 + 8 + 4);
+    // For each die, the ends of a list for each number of valid units in a block. A die has five blocks at least.
+    let lists = places / 5 * 8;
+    // A page of the map; and for each unit in the buffer, itself, and the length and the end of its program. These grow by doubling.
+    let memory = MAP_MEMORY_MAX / UNIT_BYTES * 8;
+    let buffer = BUFFER_MAX / UNIT_BYTES * (8 + 8 + 1) * 2;
+    assert!(map + lists + memory + buffer < 1 << 30);
+};
+
+/// The event at which a die has done something, with its number; below it lie commands.
+const DIE: u32 = 1 << 28;
+/// The event at which a channel has carried something, with its number.
+const CHANNEL: u32 = 1 << 29;
+/// The event at which the host may have been idle for long enough.
+const IDLE: u32 = 1 << 30;
+
+/// The medium.
+#[derive(Debug)]
+pub(crate) struct Flash {
+    profile: FlashProfile,
+    /// Units that the host sees.
+    capacity: u64,
+    map: Map,
+    map_memory: Option<MapMemory>,
+    dies: Vec<Die>,
+    channels: Vec<Channel<Transfer>>,
+    collections: Vec<Collection>,
+    buffer: Buffer,
+    slc: SlcCache,
+    /// The die of the next program.
+    next_die: usize,
+    commands: Vec<Command>,
+    /// Writes that wait for the buffer, with their units that it does not have.
+    waiting: VecDeque<(CommandId, bool, Range<u64>)>,
+    /// Pages of the map that are read for writes.
+    replaced: u64,
+    /// When the last discard ends.
+    discarded_at: Instant,
+    /// When the host last asked for something, and whether an event will look at that.
+    host_at: Instant,
+    looking: bool,
+    ended: VecDeque<CommandId>,
+    counts: Counts,
+    /// Time of the channels.
+    carried: WorkTimes,
+    buffer_full: Lasting,
+    /// For how long there were discards that had not ended.
+    discarding: Lasting,
+    /// Draws the times of reads, and retries.
+    prng: Prng,
+}
+
+/// A command that has begun.
+#[derive(Clone, Debug, Default)]
+struct Command {
+    /// Its parts that have not ended. It ends with the last.
+    parts: u32,
+    /// The units that a read asks for.
+    units: Range<u64>,
+    /// Pages of the map that a read waits for.
+    missed: u32,
+}
+
+/// What a channel carries.
+#[derive(Clone, Copy, Debug)]
+enum Transfer {
+    /// Data of a program to this die.
+    In(usize),
+    /// Data that was read from this die.
+    Out(usize, PageRead),
+}
+
+impl Flash {
+    /// Returns idle flash by `profile` for `capacity` sectors; `prng` draws what was overwritten before, times of reads, and retries.
+    pub(super) fn new(profile: FlashProfile, capacity: u64, mut prng: Prng) -> Self {
+        let mut map = Map::new(&profile);
+        let mut collections: Vec<_> =
+            (0..profile.all_dies()).map(|die| Collection::of_die(die, &profile)).collect();
+        let dies = collections.len();
+        precondition::precondition(&profile, &mut map, &mut collections, &mut prng);
+        Self {
+            capacity: capacity / UNIT_SECTORS,
+            map_memory: profile.map_memory.map(MapMemory::new),
+            dies: (0..dies).map(|_| Die::new(profile.registers)).collect(),
+            channels: (0..profile.channels).map(|_| Channel::new()).collect(),
+            buffer: Buffer::new(profile.buffer / UNIT_BYTES, map.row_units()),
+            slc: SlcCache::new(profile.slc / UNIT_BYTES, map.row_units() as u64, dies),
+            map,
+            collections,
+            next_die: 0,
+            commands: Vec::new(),
+            waiting: VecDeque::new(),
+            replaced: 0,
+            discarded_at: Instant::ZERO,
+            host_at: Instant::ZERO,
+            looking: false,
+            ended: VecDeque::new(),
+            counts: Counts::default(),
+            carried: WorkTimes::NONE,
+            buffer_full: Lasting::new(),
+            discarding: Lasting::new(),
+            prng,
+            profile,
+        }
+    }
+
+    /// Returns the entry of `unit` in the map.
+    fn entry(&self, unit: u64) -> u32 {
+        number(unit % self.map.units())
+    }
+
+    /// Begins to read the units of `id`, or the pages of the map which they need.
+    fn read(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
+        let units = self.commands[id.0 as usize].units.clone();
+        let mut missed = 0;
+        for page in MapMemory::pages(&units) {
+            if self.must_read(page) {
+                missed += 1;
+                self.read_map(page, Reader::Map(id), now, events);
+            }
+        }
+        if missed == 0 {
+            return self.read_data(id, now, events);
+        }
+        let command = &mut self.commands[id.0 as usize];
+        command.missed = missed;
+        command.parts += 1;
+    }
+
+    /// Uses `page` of the map. Returns whether it must be read from flash first.
+    fn must_read(&mut self, page: u64) -> bool {
+        self.map_memory.as_mut().is_some_and(|memory| memory.misses(page))
+    }
+
+    /// Begins to read a page of the map.
+    fn read_map(&mut self, page: u64, reader: Reader, now: Instant, events: &mut MediumEvents) {
+        let die = usize::try_from(page % self.dies.len() as u64).expect("dies should be few");
+        self.read_page(die, PageRead::new(reader, 1, now), now, events);
+    }
+
+    /// Begins to read the page of the map with the place of data that a write of `unit` replaces, if it is not in memory: what was there
+    /// must be known to be invalid.
+    fn read_replaced(&mut self, unit: u64, now: Instant, events: &mut MediumEvents) {
+        let page = MapMemory::pages(&(unit..unit + 1)).start;
+        if self.must_read(page) {
+            self.replaced += 1;
+            self.read_map(page, Reader::Replaced, now, events);
+        }
+    }
+
+    /// Notes whether writes wait for room in the buffer ([buffer-full-while-writes-wait]), and whether a discard is under way.
+    fn note_use(&mut self, now: Instant) {
+        let waits = !self.waiting.is_empty() && !self.buffer.has_room(1);
+        self.buffer_full.note(waits, self.buffer.has_program(), now);
+        self.discarding.note(self.discarded_at > now, false, now);
+    }
+
+    /// Whether another write may wait for its page of the map ([bounded-map-reads]).
+    const fn knows_enough(&self) -> bool {
+        self.replaced < self.buffer.capacity()
+    }
+
+    /// Notes that a page of the map is there, and reads the units of `id` after the last one.
+    fn read_mapped(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
+        let command = &mut self.commands[id.0 as usize];
+        debug_assert!(command.missed > 0 && command.parts > 0, "{command:?} should miss a page");
+        command.missed -= 1;
+        if command.missed == 0 {
+            self.read_data(id, now, events);
+            self.end_part(id);
+        }
+    }
+
+    /// Begins to read the units of `id`. Units in one row are read together.
+    fn read_data(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
+        let mut group: Option<(u32, u32)> = None;
+        for unit in self.commands[id.0 as usize].units.clone() {
+            let row = self.map.row_of(self.entry(unit));
+            let Some(row) = row.filter(|row| {
+                let die = self.map.die_of_row(*row);
+                !self.dies[die].programs(*row)
+            }) else {
+                continue;
+            };
+            match &mut group {
+                Some((at, units)) if *at == row => *units += 1,
+                _ => {
+                    if let Some(group) = group.replace((row, 1)) {
+                        self.read_group(id, group, now, events);
+                    }
+                }
+            }
+        }
+        if let Some(group) = group {
+            self.read_group(id, group, now, events);
+        }
+    }
+
+    fn read_group(
+        &mut self,
+        id: CommandId,
+        (row, units): (u32, u32),
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        self.commands[id.0 as usize].parts += 1;
+        let mut read = PageRead::new(Reader::Command(id), units, now);
+        if let Some(retries) = self.profile.retries.filter(|_| self.map.is_old(row)) {
+            read.retries = retries.draw_number(&mut self.prng);
+        }
+        self.read_page(self.map.die_of_row(row), read, now, events);
+    }
+
+    /// Lets waiting writes into the buffer while it has room.
+    fn admit(&mut self, now: Instant, events: &mut MediumEvents) {
+        while let Some((id, fua, mut units)) = self.waiting.pop_front() {
+            while !units.is_empty() && self.buffer.has_room(1) && self.knows_enough() {
+                let unit = units.start;
+                let entry = self.entry(unit);
+                units.start += 1;
+                self.counts.written += 1;
+                if self.map.buffer(entry) {
+                    self.counts.combined += 1;
+                    continue;
+                }
+                self.read_replaced(unit, now, events);
+                if self.buffer.put(entry) {
+                    self.dispatch(now, events);
+                }
+            }
+            if !units.is_empty() {
+                return self.waiting.push_front((id, fua, units));
+            }
+            events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
+            if fua {
+                self.flush(id, now, events);
+            }
+        }
+    }
+
+    /// Lets `id` wait until all data in the buffer is in flash, unless the buffer survives a loss of power.
+    fn flush(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
+        if self.profile.protected {
+            return;
+        }
+        if self.buffer.cut() {
+            self.dispatch(now, events);
+        }
+        self.commands[id.0 as usize].parts += u32::from(self.buffer.wait(id));
+    }
+
+    /// Forgets the data of `units` ([discard-by-share]).
+    fn discard(&mut self, units: Range<u64>) {
+        let (capacity, simulated) = (self.capacity, self.map.units());
+        let standing = |entry: u32| {
+            let entry = u64::from(entry);
+            let sharing = capacity.saturating_sub(entry).div_ceil(simulated).max(1);
+            let hash = entry.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            entry + hash % sharing * simulated
+        };
+        let length = units.end.saturating_sub(units.start).min(simulated);
+        let start = if length < simulated { units.start % simulated } else { 0 };
+        let end = start + length;
+        for entries in [start..end.min(simulated), 0..end.saturating_sub(simulated)] {
+            let entries = number(entries.start)..number(entries.end);
+            self.map.discard(entries, |entry| units.contains(&standing(entry)));
+        }
+    }
+
+    /// Returns when a discard of `sectors` that begins now has ended ([one-discard-at-a-time]).
+    fn end_of_discard(&mut self, sectors: u32, now: Instant) -> Instant {
+        let per_gib = u128::from(self.profile.discard_per_gib.as_ns());
+        let length = per_gib * u128::from(sectors) / u128::from(GIB_SECTORS);
+        let length = Duration::from_ns(u64::try_from(length).unwrap_or(u64::MAX));
+        self.discarded_at = self.discarded_at.max(now) + self.profile.discard + length;
+        self.discarded_at
+    }
+
+    /// Returns from when on the host will have been idle for long enough.
+    fn idle_at(&self) -> Instant {
+        self.host_at + self.profile.slc_idle
+    }
+
+    /// Whether the host has been idle for long enough.
+    fn is_idle(&self, now: Instant) -> bool {
+        self.idle_at() <= now && self.waiting.is_empty() && !self.buffer.has_program()
+    }
+
+    /// Sees to it that an event looks whether the host is idle, while there is something to fold.
+    fn watch(&mut self, now: Instant, events: &mut MediumEvents) {
+        if !self.slc.is_empty() && !core::mem::replace(&mut self.looking, true) {
+            // The buffer may go on for longer than that after the host's last command.
+            events.push_back((self.idle_at().max(now), MediumEvent(IDLE)));
+        }
+    }
+
+    /// Lets idle dies fold if the host has been idle, and looks again later if it was not.
+    fn look(&mut self, now: Instant, events: &mut MediumEvents) {
+        debug_assert!(self.looking, "an event should look whether the host is idle");
+        self.looking = false;
+        if self.idle_at() > now {
+            return self.watch(now, events);
+        }
+        (0..self.dies.len()).for_each(|die| self.serve(die, now, events));
+    }
+
+    /// Ends a part of `id`.
+    fn end_part(&mut self, id: CommandId) {
+        let command = &mut self.commands[id.0 as usize];
+        debug_assert!(command.parts > 0, "command {id:?} has ended");
+        command.parts -= 1;
+        if command.parts == 0 {
+            self.ended.push_back(id);
+        }
+    }
+}
+
+/// Returns the number of a unit of the map.
+fn number(unit: u64) -> u32 {
+    u32::try_from(unit).expect("a unit of the map should be a u32")
+}
+
+impl Medium for Flash {
+    fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
+        debug_assert!(id.0 < DIE, "a command's number must not be that of another event");
+        self.host_at = now;
+        self.watch(now, events);
+        let end = access.start + u64::from(access.sectors);
+        let units = access.start / UNIT_SECTORS..end.div_ceil(UNIT_SECTORS);
+        let slot = id.0 as usize;
+        self.commands.resize(self.commands.len().max(slot + 1), Command::default());
+        // The first part is what a command takes without flash.
+        self.commands[slot] = Command { parts: 1, units: units.clone(), missed: 0 };
+        match access.op {
+            Op::Read => {
+                events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
+                self.read(id, now, events);
+            }
+            Op::Write => {
+                let room = self.buffer.has_room(units.end - units.start);
+                self.counts.stalls += u64::from(!room || !self.waiting.is_empty());
+                self.waiting.push_back((id, access.fua, units));
+                self.admit(now, events);
+            }
+            Op::Discard | Op::WriteZeroes => {
+                // Only whole units lose their data.
+                self.discard(access.start.div_ceil(UNIT_SECTORS)..end / UNIT_SECTORS);
+                let end = self.end_of_discard(access.sectors, now);
+                events.push_back((end, MediumEvent(id.0)));
+            }
+            _ => {
+                self.flush(id, now, events);
+                self.end_part(id);
+            }
+        }
+        self.note_use(now);
+    }
+
+    fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
+        match event.0 {
+            IDLE.. => self.look(now, events),
+            CHANNEL.. => self.end_on_channel((event.0 - CHANNEL) as usize, now, events),
+            DIE.. => self.end_on_die((event.0 - DIE) as usize, now, events),
+            id => self.end_part(CommandId(id)),
+        }
+        self.note_use(now);
+    }
+
+    fn next_ended(&mut self) -> Option<CommandId> {
+        self.ended.pop_front()
+    }
+
+    fn counts(&self) -> MediumCounts {
+        self.counts.named()
+    }
+
+    fn used(&self) -> MediumUse {
+        let units = u32::try_from(self.dies.len()).expect("dies should be at most 4096");
+        MediumUse { used: self.counts.used, units }
+    }
+
+    fn load(&self) -> MediumLoad {
+        debug_assert!(!self.dies.is_empty(), "flash should have a die");
+        let mut work = WorkTimes::NONE;
+        self.dies.iter().for_each(|die| work.merge(die.work()));
+        let load = |parts, units: usize, work| {
+            let units = u32::try_from(units).expect("dies should be at most 4096");
+            PartsLoad::of_work(parts, units, work)
+        };
+        MediumLoad {
+            parts: vec![
+                load(Parts::Channels, self.channels.len(), self.carried),
+                load(Parts::Dies, self.dies.len(), work),
+                PartsLoad::of_time(Parts::Discards, 1, self.discarding.time()),
+            ],
+            buffer_full: self.buffer_full.time(),
+            waited: self.counts.command_wait,
+            written: Some(self.counts.written()),
+        }
+    }
+
+    fn forget(&mut self) {
+        self.counts = Counts::default();
+        self.carried = WorkTimes::NONE;
+        self.buffer_full.forget();
+        self.discarding.forget();
+        self.dies.iter_mut().for_each(Die::forget);
+    }
+}

@@ -1,0 +1,340 @@
+//! Flash memory behind a translation layer: the table `[flash]`.
+
+use super::Flash;
+use crate::family::LIMITS;
+use crate::medium::MediumFamily;
+use blockyard::limits::Limits;
+use blockyard::prng::Prng;
+use blockyard::time::Duration;
+use blockyard::unit::SECTOR_BYTES;
+
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::spread::{PERCENTS, RETRIES, Spread};
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Bytes, Count, Flag, OneOf, Time};
+
+/// Bytes of a unit of the translation map.
+pub(crate) const UNIT_BYTES: u64 = 4096;
+/// Blocks of a die that collection keeps free, beside the open one.
+pub(crate) const RESERVE_BLOCKS: u64 = 2;
+
+/// Blocks of a die beyond those of the data that collection needs: the reserve, the open block and one to collect.
+const COLLECTION_BLOCKS: u64 = RESERVE_BLOCKS + 2;
+
+/// The largest `simulated`, in bytes.
+pub(crate) const SIMULATED_MAX: u64 = 1 << 36;
+/// The largest `spare`, in percent.
+pub(crate) const SPARE_MAX: u16 = 400;
+/// The largest `buffer`, in bytes.
+pub(crate) const BUFFER_MAX: u64 = 1 << 32;
+/// The largest `map-memory`, in bytes.
+pub(crate) const MAP_MEMORY_MAX: u64 = 1 << 36;
+/// Blocks of all dies at most.
+pub(crate) const BLOCKS_MAX: u64 = 1 << 22;
+/// Units that preconditioning may write, collection included. In a release build they take half a minute.
+const PRECONDITION_MAX: u64 = 1 << 27;
+
+/// How collection chooses the block that it frees next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The block with the fewest valid units.
+    Greedy,
+    /// The block with the greatest benefit for its cost, age (1 - u) / 2u, where u is the valid share of its units (Kawaguchi, Nishioka
+    /// and Motoda, USENIX 1995). What it moves goes to blocks of its own.
+    CostBenefit,
+}
+
+/// The words of `collection`.
+const CHOICES: &[(&str, Choice)] =
+    &[("greedy", Choice::Greedy), ("cost-benefit", Choice::CostBenefit)];
+
+/// The figures of flash memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashProfile {
+    /// Channels, each of which carries one transfer at a time.
+    pub channels: u16,
+    /// Dies on each channel.
+    pub dies: u16,
+    /// Planes of a die that program together.
+    pub planes: u16,
+    /// Bytes of a page of one plane, a multiple of 4 KiB.
+    pub page: u64,
+    /// Programs, of all planes together, that fill a block.
+    pub programs: u16,
+    /// Bytes of the drive as the map has it, whatever the capacity is.
+    pub simulated: u64,
+    /// Bytes of `simulated` in flash beyond those that the host sees, in percent.
+    pub spare: u16,
+    /// Share of the drive that holds data, in percent. All addresses that the host uses share the units of this data.
+    pub fill: u16,
+    /// Random overwrites before the start, in percent of the data.
+    pub overwritten: u16,
+    /// How collection chooses a block.
+    pub collection: Choice,
+    /// Time of reading a page.
+    pub read: Duration,
+    /// How that time spreads from page to page; `None`: all pages take as long.
+    pub read_spread: Option<Spread>,
+    /// How many more times a page is read until its errors can be corrected, as points `[percentile, times]` with at most 100 times, for data
+    /// that was there before the run; `None`: never.
+    pub retries: Option<Spread>,
+    /// Time of a program of all planes.
+    pub program: Duration,
+    /// Time of an erase of a block of all planes.
+    pub erase: Duration,
+    /// Programs of a die that one erase makes room for; `None`: those of a block of the map.
+    pub erase_programs: Option<u16>,
+    /// Time of a suspended program or erase to give way to a read; `None`: reads wait.
+    pub suspend: Option<Duration>,
+    /// Reads that may go before a program or erase that waits, and as many that may suspend it.
+    pub passes: u16,
+    /// Pages that a die holds until its channel has carried them: 1, or 2 if it reads the next page meanwhile (cache read).
+    pub registers: u8,
+    /// Time for which 4 KiB occupy their channel.
+    pub transfer: Duration,
+    /// Fixed time of a discard, to which the time of its length is added.
+    pub discard: Duration,
+    /// Time of a discard for each GiB that it covers.
+    pub discard_per_gib: Duration,
+    /// Bytes of the write buffer.
+    pub buffer: u64,
+    /// Time of a write into the buffer, and of a read that needs no flash.
+    pub buffered: Duration,
+    /// Whether the buffer survives a loss of power, so that flushes need not wait.
+    pub protected: bool,
+    /// Bytes of data that the cache of single-level cells takes; 0: there is none.
+    pub slc: u64,
+    /// Time of a program in that cache.
+    pub slc_program: Duration,
+    /// Idle time of the host after which the cache is folded.
+    pub slc_idle: Duration,
+    /// Whether writes go past that cache when it is full. If not, they wait until it is folded.
+    pub slc_bypass: bool,
+    /// Bytes of memory for the map, four for each 4 KiB of data; `None`: the whole map is in memory. Without its part of the map, a read waits
+    /// for it, and a write reads it beside.
+    pub map_memory: Option<u64>,
+}
+
+impl FlashProfile {
+    /// Returns the dies of all channels.
+    pub(crate) fn all_dies(&self) -> u64 {
+        u64::from(self.channels) * u64::from(self.dies)
+    }
+
+    /// Returns the units that one program writes.
+    pub(crate) fn program_units(&self) -> u64 {
+        self.page / UNIT_BYTES * u64::from(self.planes)
+    }
+
+    /// Returns the units that hold data.
+    pub(crate) fn data_units(&self) -> u64 {
+        self.simulated / UNIT_BYTES * u64::from(self.fill) / 100
+    }
+
+    /// Returns the units of a block of all planes.
+    pub(crate) fn block_units(&self) -> u64 {
+        self.program_units() * u64::from(self.programs)
+    }
+
+    /// Returns the programs of a die that one erase makes room for.
+    pub(crate) fn erase_programs(&self) -> u64 {
+        self.erase_programs.unwrap_or(self.programs).into()
+    }
+
+    /// Returns the blocks of a die, in whole.
+    pub(crate) fn die_blocks(&self) -> u64 {
+        let units = self.simulated / UNIT_BYTES * (100 + u64::from(self.spare)) / 100;
+        units / (self.all_dies() * self.block_units())
+    }
+
+    /// Returns about how many units preconditioning writes, with those that collection moves: by the published analyses, greedy collection amplifies
+    /// uniform writes T / 2(T - U) times, where T are the units in use and U those with data.
+    fn precondition_units(&self) -> u64 {
+        let data = self.data_units();
+        let blocks = self.all_dies() * (self.die_blocks() - RESERVE_BLOCKS - 1);
+        let in_use = blocks * self.block_units();
+        let spare = in_use.saturating_sub(data).max(1);
+        let moves = data * u64::from(self.overwritten) / 100 * in_use.max(2 * spare) / (2 * spare);
+        data + moves
+    }
+
+    /// Checks that a drive of `capacity_sectors` can have this flash.
+    pub(crate) fn agrees(&self, capacity_sectors: u64) -> Result<(), &'static str> {
+        let units = capacity_sectors / (UNIT_BYTES / u64::from(SECTOR_BYTES));
+        if units < self.data_units() {
+            return Err(
+                "the capacity is below the data of the map, `simulated` times `fill`: raise `capacity`, or lower `simulated` of `[flash]`",
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether collection has blocks to work with.
+    fn can_collect(&self) -> bool {
+        self.die_blocks() >= self.data_blocks() + COLLECTION_BLOCKS
+    }
+
+    /// Returns the message that `spare` is too small: what there is, what collection needs, and what to raise.
+    fn lack_of_spare(&self) -> String {
+        debug_assert!(!self.can_collect(), "{self:?} has spare");
+        let (blocks, data) = (self.die_blocks(), self.data_blocks());
+        let enough =
+            (self.spare..=SPARE_MAX).find(|spare| Self { spare: *spare, ..*self }.can_collect());
+        let remedy = match enough {
+            Some(enough) => format!("raise `spare` from {} to {enough} or more", self.spare),
+            None => {
+                "raise `simulated`, or lower `programs`, `planes`, `page`, `dies` or `channels`"
+                    .to_owned()
+            }
+        };
+        format!(
+            "too little spare flash for collection: a die has {blocks} blocks and needs {}, {data} for the data and \
+             {COLLECTION_BLOCKS} for collection: {remedy}",
+            data + COLLECTION_BLOCKS
+        )
+    }
+
+    /// Returns the blocks of a die that data needs at most when the dies share it evenly.
+    pub(crate) fn data_blocks(&self) -> u64 {
+        (self.simulated / UNIT_BYTES).div_ceil(self.all_dies() * self.block_units())
+    }
+}
+
+impl MediumFamily for FlashProfile {
+    type Medium = Flash;
+
+    const TABLE: &'static str = "flash";
+    const BASE: &'static str = "nvme-tlc";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        flash(top)
+    }
+
+    fn write_cache(&self) -> bool {
+        !self.protected
+    }
+
+    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+        self.agrees(limits.capacity_sectors)
+            .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
+        cache_fits(top, self, limits)
+    }
+
+    fn build(&self, capacity: u64, prng: Prng) -> Self::Medium {
+        Flash::new(*self, capacity, prng)
+    }
+}
+
+table_of!(FLASH, fn figures("flash") -> FlashProfile {
+    channels: "channels" need(Count(1..=64)),
+    dies: "dies" need(Count(1..=64)),
+    planes: "planes" need(Count(1..=8)),
+    page: "page" need(Bytes(UNIT_BYTES..=1 << 16)),
+    programs: "programs" need(Count(1..=4096)),
+    simulated: "simulated" need(Bytes(1 << 20..=SIMULATED_MAX)),
+    spare: "spare" need(Count(1..=SPARE_MAX)),
+    fill: "fill" need(Count(10..=100)),
+    overwritten: "overwritten" need(Count(0..=400)),
+    collection: "collection" take_or(OneOf(CHOICES), Choice::Greedy),
+    read: "read" need(Time),
+    read_spread: "read-spread" take(PERCENTS),
+    retries: "retries" take(RETRIES),
+    program: "program" need(Time),
+    erase: "erase" need(Time),
+    erase_programs: "erase-programs" take(Count(1..=4096)),
+    suspend: "suspend" take(Time),
+    passes: "passes" take_or(Count(1..=1000), 16),
+    registers: "registers" take_or(Count(1..=2), 2),
+    transfer: "transfer" need(Time),
+    discard: "discard" need(Time),
+    discard_per_gib: "discard-per-gib" need(Time),
+    buffer: "buffer" need(Bytes(UNIT_BYTES..=BUFFER_MAX)),
+    buffered: "buffered" need(Time),
+    protected: "protected" take_or(Flag, false),
+    slc: "slc" need(Bytes(0..=1 << 42)),
+    slc_program: "slc-program" need(Time),
+    slc_idle: "slc-idle" need(Time),
+    slc_bypass: "slc-bypass" take_or(Flag, false),
+    map_memory: "map-memory" take(Bytes(UNIT_BYTES..=MAP_MEMORY_MAX)),
+});
+
+/// Checks that the time of the first key is not longer than that of the second.
+fn not_longer(
+    table: &Table<'_>,
+    (key, time): (&str, Duration),
+    (bound, most): (&str, Duration),
+) -> Result<(), ProfileError> {
+    if time <= most {
+        return Ok(());
+    }
+    let (given, limit) = (table.stated(key), table.stated(bound));
+    let words = format!(
+        "`{key}` is `{given}`, longer than `{bound}`, `{limit}`: lower `{key}` or raise `{bound}`"
+    );
+    Err(table.wrong(table.given(&[key, bound]), Problem::Unfit(words)))
+}
+
+/// The keys of the table `[flash]`.
+pub(crate) const FLASH_KEYS: &[&str] = FLASH;
+
+/// Reads the table `[flash]` of `parent`, and checks that its geometry can work.
+pub(crate) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
+    let flash = figures(parent)?;
+    let table = parent.table("flash", FLASH)?;
+    // A reading draws each figure by itself, so only stated ones are compared.
+    if !table.is_reading() {
+        if flash.slc > 0 {
+            not_longer(&table, ("slc-program", flash.slc_program), ("program", flash.program))?;
+        }
+        not_longer(
+            &table,
+            ("suspend", flash.suspend.unwrap_or_default()),
+            ("program", flash.program),
+        )?;
+    }
+    let wrong = |key, words| Err(table.wrong(key, Problem::Contradiction(words)));
+    if flash.page % UNIT_BYTES != 0 {
+        return wrong("page", "a page of flash must be a multiple of 4 KiB");
+    }
+    if !flash.can_collect() {
+        let key =
+            table.given(&["spare", "simulated", "programs", "planes", "page", "dies", "channels"]);
+        return Err(table.wrong(key, Problem::Unfit(flash.lack_of_spare())));
+    }
+    if flash.all_dies() * flash.die_blocks() > BLOCKS_MAX {
+        let words = "flash has at most 4194304 blocks: raise `programs`, `planes` or `page`, or lower `simulated` or `spare`";
+        return wrong("programs", words);
+    }
+    if flash.precondition_units() > PRECONDITION_MAX {
+        let words = "overwriting so much before the start takes too long: lower `overwritten`, `simulated` or `fill`, or raise `spare`";
+        return wrong("overwritten", words);
+    }
+    if flash.buffer < 2 * flash.program_units() * UNIT_BYTES {
+        return wrong("buffer", "the write buffer of flash must hold two programs");
+    }
+    Ok(flash)
+}
+
+/// Checks that the cache of single-level cells is not larger than the drive, where a file of `top` states the
+/// cache. On a drive whose capacity alone was lowered, the cache takes all data.
+fn cache_fits(top: &Table<'_>, flash: &FlashProfile, limits: &Limits) -> Result<(), ProfileError> {
+    debug_assert!(limits.capacity_sectors > 0, "a drive without sectors");
+    if top.is_reading() || flash.slc <= limits.capacity_sectors * u64::from(SECTOR_BYTES) {
+        return Ok(());
+    }
+    for file in top.files() {
+        let (table, limits) = (file.table("flash", FLASH_KEYS)?, file.table("limits", LIMITS)?);
+        if table.has("slc") {
+            let words = format!(
+                "`slc` is `{}`, more than the drive's `capacity`, `{}`: lower `slc` or raise `capacity` of `[limits]`",
+                table.stated("slc"),
+                limits.stated("capacity")
+            );
+            return Err(table.wrong("slc", Problem::Unfit(words)));
+        }
+        if limits.has("capacity") {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! The front end of a drive: what the host sees of it.
+
+use super::coalescing::CoalescingProfile;
+use super::engine::SyncEngine;
+use crate::medium::Access;
+use crate::reader::error::ProfileError;
+use crate::reader::table::Table;
+use blockyard::time::{Duration, Instant};
+use core::fmt::Debug;
+
+/// The times for which parts of a front end were in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrontUse {
+    /// The controller, or the host's thread that stands for one.
+    pub controller: Duration,
+    /// The link, in the direction that was used for longer.
+    pub link: Duration,
+}
+
+/// A front end.
+pub(crate) trait Front: Debug + Send {
+    /// Takes room for a command. Returns whether there was room.
+    fn admit(&mut self, access: Access) -> bool {
+        let _ = access;
+        true
+    }
+
+    /// Gives the room of a command back.
+    fn release(&mut self, access: Access) {
+        let _ = access;
+    }
+
+    /// Returns whether it takes a doorbell at `now` to let the drive know of commands.
+    fn needs_doorbell(&self, now: Instant) -> bool {
+        let _ = now;
+        true
+    }
+
+    /// Takes a command of which the controller learns at `now`. Returns when the medium can begin.
+    fn send(&mut self, access: Access, now: Instant) -> Instant;
+
+    /// Answers a command with which the medium is done at `now`. Returns when the host has the answer.
+    fn answer(&mut self, access: Access, now: Instant) -> Instant;
+
+    /// Returns what was in use since the last call of [`Self::forget`].
+    fn used(&self) -> FrontUse;
+
+    /// Starts measuring use again.
+    fn forget(&mut self);
+}
+
+/// The figures of a front end.
+pub(crate) trait FrontFamily: Copy {
+    /// The front end that the figures build.
+    type Front: Front + 'static;
+
+    /// The table of a file that has them.
+    const TABLE: &'static str;
+    /// The kind of drive in a noun phrase, for messages.
+    const KIND: &'static str;
+    /// The built-in device that is most likely the base of a file with the table.
+    const BASE: &'static str;
+
+    /// Reads the figures from `top`, or else from its base.
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError>;
+
+    /// Hardware queues.
+    fn hw_queues(&self) -> u16 {
+        1
+    }
+
+    /// Commands that one hardware queue takes.
+    fn depth(&self) -> u16;
+
+    /// Whether several hardware queues share that depth.
+    fn shares_depth(&self) -> bool {
+        false
+    }
+
+    /// The time for which a processor is busy with a doorbell.
+    fn doorbell(&self) -> Duration;
+
+    /// Whether one doorbell is for a batch of commands.
+    fn batches(&self) -> bool {
+        false
+    }
+
+    /// The interrupts that are held back.
+    fn coalescing(&self) -> Option<CoalescingProfile> {
+        None
+    }
+
+    /// The thread of the host that waits for the medium, if there is one.
+    fn engine(&self) -> Option<SyncEngine> {
+        None
+    }
+
+    /// Builds an idle front end.
+    fn build(&self) -> Self::Front;
+}

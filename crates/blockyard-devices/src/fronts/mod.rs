@@ -1,0 +1,379 @@
+//! A drive: a front end, which the host sees, over a medium, which keeps the data.
+//!
+//! A command is posted in its slot; the front end takes it when the processor that posted it has rung; the medium begins it
+//! when its data is there; and the front end answers it when the medium is done.
+//!
+//! # Rules
+//!
+//! - **[doorbell-by-batch]** A processor rings once for all commands that one run posts in a queue of NVMe or virtio, and for
+//!   each command of AHCI, UFS or USB. It pays for that.
+//! - **[slot-by-queue-and-tag]** A command keeps one slot, the number of its hardware queue and tag, until it is
+//!   answered. The slot is its number at the medium.
+
+pub(crate) mod ahci;
+pub(crate) mod coalescing;
+mod engine;
+mod front;
+mod line;
+pub(crate) mod nvme;
+mod packets;
+pub(crate) mod profile;
+pub(crate) mod ufs;
+pub(crate) mod usb;
+mod vectors;
+pub(crate) mod virtio;
+
+use super::activity::Activity;
+use super::load::MediumLoad;
+use super::medium::{
+    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
+};
+use super::{DeviceEvent, Events};
+use crate::data::event::ReportsData;
+use crate::family::FamilyModel;
+use crate::fronts::coalescing::CoalescingProfile;
+use crate::fronts::profile::DriveProfile;
+use crate::terms::Completion;
+use blockyard::bio::{Flags, Op};
+use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
+use blockyard::prng::Prng;
+use blockyard::request::Request;
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{DriverTag, HctxId, QueueId};
+use engine::{Next, SyncEngine};
+use front::Front;
+pub use front::FrontUse;
+use vectors::Vectors;
+
+/// The bit of a device event that makes it one of the medium.
+const OF_MEDIUM: u32 = 1 << 31;
+/// The bit of a device event that makes it one of the vector of a hardware queue.
+const OF_VECTOR: u32 = 1 << 30;
+/// No slot: the end of a chain.
+const NONE: u32 = u32::MAX;
+
+/// How far a command has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// In its queue: the drive does not know of it.
+    Posted,
+    /// On the way to the medium.
+    Sent,
+    /// At the medium.
+    Served,
+    /// The answer is on its way to the host.
+    Answered,
+}
+
+/// The command in a slot.
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    finished: Finished,
+    access: Access,
+    stage: Stage,
+    /// The next slot that was posted in the same piece of work, or [`NONE`].
+    next: u32,
+}
+
+impl Command {
+    const NONE: Self = Self {
+        finished: Finished {
+            queue: QueueId(0),
+            hctx: HctxId(0),
+            tag: DriverTag(0),
+            outcome: Outcome::Done(Status::Ok),
+        },
+        access: Access { op: Op::Flush, start: 0, sectors: 0, fua: false },
+        stage: Stage::Answered,
+        next: NONE,
+    };
+}
+
+/// Counts of a drive's front end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    /// Commands that were posted.
+    commands: u64,
+    /// Doorbells that were rung.
+    doorbells: u64,
+}
+
+/// What a drive did in a span of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveReport {
+    /// Commands that were posted.
+    pub commands: u64,
+    /// Doorbells that were rung.
+    pub doorbells: u64,
+    /// How much of the front end was in use.
+    pub front_use: FrontUse,
+    /// The time for which the host's thread of a synchronous engine worked on commands, and waited for the medium.
+    pub engine_use: Duration,
+    /// How much of the medium was in use.
+    pub medium_use: MediumUse,
+    /// The counters of the medium.
+    pub medium: MediumCounts,
+    /// What the parts of the medium spent their time on.
+    pub medium_load: MediumLoad,
+}
+
+/// A drive. See the [module](self).
+#[derive(Debug)]
+pub struct Drive {
+    front: Box<dyn Front>,
+    /// What holds commands back while the medium works, if anything does.
+    engine: Option<SyncEngine>,
+    medium: Box<dyn Medium>,
+    /// The most commands in one hardware queue.
+    depth: u16,
+    /// Commands by slot ([slot-by-queue-and-tag]).
+    commands: Vec<Command>,
+    /// Slots posted in the piece of work that is being done.
+    posted: Vec<u32>,
+    vectors: Vectors,
+    /// Time for which a processor is busy with ringing a doorbell.
+    doorbell: Duration,
+    /// Whether a doorbell is for a batch, and not for each command.
+    batches: bool,
+    /// Doorbells that were rung since the last call of [`Self::take_spent`].
+    rung: u32,
+    counts: Counts,
+    /// Events that the medium has just scheduled.
+    medium_events: MediumEvents,
+    activity: Activity,
+}
+
+impl Drive {
+    /// Returns an idle drive by `profile` with `capacity` sectors and `hctxs` hardware queues, the last of which are
+    /// `polled`. `prng` supplies the random numbers of its medium.
+    #[must_use]
+    pub fn new(profile: DriveProfile, capacity: u64, hctxs: u16, polled: u16, prng: Prng) -> Self {
+        assert!(polled <= hctxs, "{polled} of {hctxs} hardware queues are polled");
+        let DriveProfile { front, medium } = profile;
+        let depth = front.depth();
+        let coalescing = front.coalescing().filter(CoalescingProfile::is_on);
+        Self {
+            front: front.build(),
+            engine: front.engine(),
+            medium: medium.build(capacity, prng),
+            depth,
+            commands: vec![Command::NONE; usize::from(hctxs) * usize::from(depth)],
+            posted: Vec::new(),
+            vectors: Vectors::new(coalescing, hctxs - polled),
+            doorbell: front.doorbell(),
+            batches: front.batches(),
+            rung: 0,
+            counts: Counts::default(),
+            medium_events: MediumEvents::new(),
+            activity: Activity::default(),
+        }
+    }
+
+    /// Returns the slot of a command ([slot-by-queue-and-tag]).
+    fn slot_of(&self, hctx: HctxId, tag: DriverTag) -> u32 {
+        debug_assert!(tag.0 < self.depth, "{tag:?} is beyond the depth of {}", self.depth);
+        u32::from(hctx.0) * u32::from(self.depth) + u32::from(tag.0)
+    }
+
+    /// Rings the doorbell of a batch ([doorbell-by-batch]).
+    fn ring(&mut self, now: Instant) {
+        let sleeps = self.engine.as_ref().is_none_or(SyncEngine::sleeps);
+        if sleeps && self.front.needs_doorbell(now) {
+            self.rung += 1;
+            self.counts.doorbells += 1;
+        }
+    }
+
+    /// Takes the command in slot `first`, and those posted with it.
+    fn take(&mut self, first: u32, now: Instant, events: &mut Events) {
+        let mut slot = first;
+        while slot != NONE {
+            let command = &mut self.commands[slot as usize];
+            debug_assert_eq!(command.stage, Stage::Posted, "{command:?} was taken before");
+            let next = core::mem::replace(&mut command.next, NONE);
+            self.activity.begin(now);
+            let begin = match &mut self.engine {
+                Some(engine) => engine.take(slot, now),
+                None => Some(now),
+            };
+            if let Some(begin) = begin {
+                self.send(slot, begin, events);
+            }
+            slot = next;
+        }
+    }
+
+    /// Sends the command in `slot`, which the front end takes at `now`, to the medium.
+    fn send(&mut self, slot: u32, now: Instant, events: &mut Events) {
+        let command = &mut self.commands[slot as usize];
+        command.stage = Stage::Sent;
+        events.push_back((self.front.send(command.access, now), DeviceEvent(slot)));
+    }
+
+    /// Answers the command in `slot`. Returns when the host has the answer.
+    fn answer(&mut self, slot: u32, now: Instant) -> Instant {
+        let command = &mut self.commands[slot as usize];
+        command.stage = Stage::Answered;
+        self.front.answer(command.access, now)
+    }
+
+    /// Schedules the events of the medium, and answers the commands that have ended there.
+    fn follow_medium(&mut self, now: Instant, events: &mut Events) {
+        for (at, event) in self.medium_events.drain(..) {
+            debug_assert!(event.0 & OF_MEDIUM == 0, "{event:?} has too large a number");
+            debug_assert!(at >= now, "{event:?} at {at}, in the past of {now}");
+            events.push_back((at, DeviceEvent(event.0 | OF_MEDIUM)));
+        }
+        while let Some(CommandId(slot)) = self.medium.next_ended() {
+            debug_assert_eq!(self.commands[slot as usize].stage, Stage::Served, "slot {slot}");
+            match self.engine.as_mut().map(|engine| engine.ended(slot, now)) {
+                None => events.push_back((self.answer(slot, now), DeviceEvent(slot))),
+                Some(Next::Command(next)) => self.send(next, now, events),
+                Some(Next::Answers(batch)) => {
+                    let answered = batch.iter().map(|slot| self.answer(*slot, now)).max();
+                    let at = answered.expect("a batch has the command that ended last");
+                    events.extend(batch.into_iter().map(|slot| (at, DeviceEvent(slot))));
+                }
+            }
+        }
+    }
+
+    /// Returns what the drive did since it last forgot its counts (when measuring begins).
+    #[must_use]
+    pub fn report(&self) -> DriveReport {
+        DriveReport {
+            commands: self.counts.commands,
+            doorbells: self.counts.doorbells,
+            front_use: self.front.used(),
+            engine_use: self.engine.as_ref().map_or(Duration::ZERO, SyncEngine::used),
+            medium_use: self.medium.used(),
+            medium: self.medium.counts(),
+            medium_load: self.medium.load(),
+        }
+    }
+}
+
+impl FamilyModel for Drive {
+    fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    fn activity_mut(&mut self) -> &mut Activity {
+        &mut self.activity
+    }
+
+    fn completion(&self) -> Completion {
+        Completion::Vector
+    }
+
+    fn start(&mut self, at: Instant, events: &mut Events) {
+        let Some(&first) = self.posted.first() else { return };
+        for pair in self.posted.windows(2) {
+            self.commands[pair[0] as usize].next = pair[1];
+        }
+        self.posted.clear();
+        events.push_back((at, DeviceEvent(first)));
+    }
+
+    fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
+        if event.0 & OF_MEDIUM != 0 {
+            let event = MediumEvent(event.0 & !OF_MEDIUM);
+            self.medium.event(event, now, &mut self.medium_events);
+            return self.follow_medium(now, events);
+        }
+        if event.0 & OF_VECTOR != 0 {
+            return self.vectors.expire((event.0 & !OF_VECTOR) as usize, now);
+        }
+        let (slot, command) = (event.0, &mut self.commands[event.0 as usize]);
+        match command.stage {
+            Stage::Posted => self.take(slot, now, events),
+            Stage::Sent => {
+                command.stage = Stage::Served;
+                let access = command.access;
+                self.medium.begin(CommandId(slot), access, now, &mut self.medium_events);
+                self.follow_medium(now, events);
+            }
+            Stage::Answered => {
+                let finished = command.finished;
+                self.activity.end(now);
+                if let Some(due) = self.vectors.complete(finished, now) {
+                    let vector = u32::from(finished.hctx.0) | OF_VECTOR;
+                    events.push_back((due, DeviceEvent(vector)));
+                }
+            }
+            Stage::Served => unreachable!("{command:?} is at the medium"),
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        self.activity.forget(now);
+        self.counts = Counts::default();
+        self.front.forget();
+        self.engine.iter_mut().for_each(SyncEngine::forget);
+        self.medium.forget();
+    }
+
+    fn take_spent(&mut self) -> Duration {
+        let rung = core::mem::take(&mut self.rung);
+        Duration::from_ns(self.doorbell.as_ns().saturating_mul(rung.into()))
+    }
+}
+
+impl Device for Drive {
+    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        self.vectors.next_announced()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
+}
+
+impl ReportsData for Drive {}
+
+impl Driver for Drive {
+    blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, timed_out);
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let request = issue.request();
+        let slot = self.slot_of(issue.hctx, issue.tag);
+        let access = Access {
+            op: request.op,
+            start: request.sector,
+            sectors: request.sectors,
+            fua: request.flags.contains(Flags::FUA),
+        };
+        if !self.front.admit(access) {
+            return Accept::Busy(Busy::Device);
+        }
+        self.commands[slot as usize] = Command {
+            finished: Finished {
+                queue: issue.queue,
+                hctx: issue.hctx,
+                tag: issue.tag,
+                outcome: Outcome::Done(Status::Ok),
+            },
+            access,
+            stage: Stage::Posted,
+            next: NONE,
+        };
+        self.posted.push(slot);
+        self.counts.commands += 1;
+        if issue.last || !self.batches {
+            self.ring(issue.now);
+        }
+        Accept::Queued
+    }
+
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, now: Instant) {
+        if self.batches {
+            self.ring(now);
+        }
+    }
+
+    fn finish(&mut self, _queue: QueueId, hctx: HctxId, tag: DriverTag, _request: &Request) {
+        let slot = self.slot_of(hctx, tag);
+        self.front.release(self.commands[slot as usize].access);
+    }
+}

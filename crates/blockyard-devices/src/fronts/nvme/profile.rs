@@ -1,0 +1,77 @@
+//! An NVMe controller and its link: the table `[nvme]`.
+
+use super::Nvme;
+use crate::fronts::coalescing::{CoalescingProfile, coalescing};
+use crate::fronts::front::FrontFamily;
+use blockyard::time::Duration;
+
+use super::pcie::{PcieProfile, link};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Count, Time};
+
+/// The figures of an NVMe controller and its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NvmeProfile {
+    /// Pairs of a submission and a completion queue for I/O.
+    pub hw_queues: u16,
+    /// Commands that one queue takes.
+    pub depth: u16,
+    /// Time for which a processor is busy with ringing a doorbell.
+    pub doorbell: Duration,
+    /// Time for which a command occupies the controller.
+    pub interval: Duration,
+    /// Latency of a command in the controller beyond that time.
+    pub command: Duration,
+    /// The interrupts that are held back.
+    pub coalescing: CoalescingProfile,
+    /// The link.
+    pub link: PcieProfile,
+}
+
+impl FrontFamily for NvmeProfile {
+    type Front = Nvme;
+
+    const TABLE: &'static str = "nvme";
+    const KIND: &'static str = "an NVMe drive";
+    const BASE: &'static str = "nvme-tlc";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        nvme(top)
+    }
+
+    fn hw_queues(&self) -> u16 {
+        self.hw_queues
+    }
+
+    fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    fn doorbell(&self) -> Duration {
+        self.doorbell
+    }
+
+    fn batches(&self) -> bool {
+        true
+    }
+
+    fn coalescing(&self) -> Option<CoalescingProfile> {
+        Some(self.coalescing)
+    }
+
+    fn build(&self) -> Self::Front {
+        Nvme::new(*self)
+    }
+}
+
+table_of!(NVME, /// Reads the table `[nvme]` of `parent`.
+pub(crate) fn nvme("nvme") -> NvmeProfile {
+    hw_queues: "hw-queues" need(Count(1..=1024)),
+    depth: "depth" need(Count(1..=1023)),
+    doorbell: "doorbell" need(Time),
+    interval: "interval" need(Time),
+    command: "command" need(Time),
+    coalescing: "coalescing" by(coalescing),
+    link: "link" by(link),
+});

@@ -1,0 +1,278 @@
+//! Drives: the choice of front end and medium. A new front end or medium is a folder, and a line in the lists below.
+
+use super::Drive;
+use super::coalescing::CoalescingProfile;
+use super::engine::SyncEngine;
+use super::front::{Front, FrontFamily};
+use crate::family::{FamilyProfile, NoHost, Queues, Setup};
+use crate::medium::{Medium, MediumFamily};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::table::Table;
+use blockyard::limits::Limits;
+use blockyard::prng::Prng;
+use blockyard::time::Duration;
+use blockyard_mmc::policy::HostPolicy;
+
+/// A drive: a front end over a medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriveProfile {
+    /// The front end.
+    pub front: FrontProfile,
+    /// The medium.
+    pub medium: MediumProfile,
+}
+
+macro_rules! fronts {
+    ($($(#[doc = $doc:literal])+ $name:ident($profile:ty),)+) => {
+        /// The part of a drive that the host sees.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum FrontProfile {
+            $($(#[doc = $doc])+ $name($profile),)+
+        }
+
+        const FRONT_TABLES: &[&str] = &[$(<$profile as FrontFamily>::TABLE),+];
+        const FRONT_BASES: &[&str] = &[$(<$profile as FrontFamily>::BASE),+];
+
+        impl FrontProfile {
+            /// Reads the front end with the table `table`.
+            fn read(table: &str, top: &Table<'_>) -> Result<Self, ProfileError> {
+                $(if table == <$profile as FrontFamily>::TABLE {
+                    return <$profile as FrontFamily>::read(top).map(Self::$name);
+                })+
+                unreachable!("`[{table}]` is no front end")
+            }
+
+            const fn table(&self) -> &'static str {
+                match self { $(Self::$name(_) => <$profile as FrontFamily>::TABLE,)+ }
+            }
+
+            const fn kind(&self) -> &'static str {
+                match self { $(Self::$name(_) => <$profile as FrontFamily>::KIND,)+ }
+            }
+
+            pub(super) fn hw_queues(&self) -> u16 {
+                match self { $(Self::$name(of) => FrontFamily::hw_queues(of),)+ }
+            }
+
+            pub(super) fn depth(&self) -> u16 {
+                match self { $(Self::$name(of) => FrontFamily::depth(of),)+ }
+            }
+
+            pub(super) fn shares_depth(&self) -> bool {
+                match self { $(Self::$name(of) => FrontFamily::shares_depth(of),)+ }
+            }
+
+            /// The time for which a processor is busy with a doorbell.
+            pub(super) fn doorbell(&self) -> Duration {
+                match self { $(Self::$name(of) => FrontFamily::doorbell(of),)+ }
+            }
+
+            /// Whether one doorbell is for a batch of commands.
+            pub(super) fn batches(&self) -> bool {
+                match self { $(Self::$name(of) => FrontFamily::batches(of),)+ }
+            }
+
+            /// The interrupts that are held back.
+            pub(super) fn coalescing(&self) -> Option<CoalescingProfile> {
+                match self { $(Self::$name(of) => FrontFamily::coalescing(of),)+ }
+            }
+
+            /// The thread of the host that waits for the medium, if there is one.
+            pub(super) fn engine(&self) -> Option<SyncEngine> {
+                match self { $(Self::$name(of) => FrontFamily::engine(of),)+ }
+            }
+
+            /// Builds an idle front end.
+            pub(super) fn build(&self) -> Box<dyn Front> {
+                match self { $(Self::$name(of) => Box::new(FrontFamily::build(of)),)+ }
+            }
+        }
+    };
+}
+
+macro_rules! media {
+    ($($(#[doc = $doc:literal])+ $name:ident($profile:ty),)+) => {
+        /// The part of a drive that keeps the data.
+        #[expect(clippy::large_enum_variant, reason = "there are one or two of them at a time")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum MediumProfile {
+            $($(#[doc = $doc])+ $name($profile),)+
+        }
+
+        const MEDIUM_TABLES: &[&str] = &[$(<$profile as MediumFamily>::TABLE),+];
+        const MEDIUM_BASES: &[&str] = &[$(<$profile as MediumFamily>::BASE),+];
+
+        impl MediumProfile {
+            /// Reads the medium with the table `table`.
+            fn read(table: &str, top: &Table<'_>) -> Result<Self, ProfileError> {
+                $(if table == <$profile as MediumFamily>::TABLE {
+                    return <$profile as MediumFamily>::read(top).map(Self::$name);
+                })+
+                unreachable!("`[{table}]` is no medium")
+            }
+
+            const fn table(&self) -> &'static str {
+                match self { $(Self::$name(_) => <$profile as MediumFamily>::TABLE,)+ }
+            }
+
+            fn rotates(&self) -> bool {
+                match self { $(Self::$name(of) => MediumFamily::rotates(of),)+ }
+            }
+
+            fn write_cache(&self) -> bool {
+                match self { $(Self::$name(of) => MediumFamily::write_cache(of),)+ }
+            }
+
+            fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+                match self { $(Self::$name(of) => MediumFamily::check(of, top, limits),)+ }
+            }
+
+            /// Builds an idle medium with `capacity` sectors.
+            pub(super) fn build(&self, capacity: u64, prng: Prng) -> Box<dyn Medium> {
+                match self { $(Self::$name(of) => Box::new(MediumFamily::build(of, capacity, prng)),)+ }
+            }
+        }
+    };
+}
+
+fronts! {
+    /// NVMe over PCI Express: `[nvme]`.
+    Nvme(super::nvme::profile::NvmeProfile),
+    /// AHCI over Serial ATA: `[ahci]`.
+    Ahci(super::ahci::profile::AhciProfile),
+    /// virtio-blk: `[virtio]`.
+    Virtio(super::virtio::profile::VirtioProfile),
+    /// UFS: `[ufs]`.
+    Ufs(super::ufs::profile::UfsProfile),
+    /// USB storage: `[usb]`.
+    Usb(super::usb::profile::UsbProfile),
+}
+
+media! {
+    /// Memory that is written in place: `[crosspoint]`.
+    Crosspoint(crate::crosspoint::profile::CrosspointProfile),
+    /// Flash memory behind a translation layer: `[flash]`.
+    Flash(crate::flash::profile::FlashProfile),
+    /// A hard disk's mechanics: `[platters]`.
+    Platters(crate::disk::profile::PlattersProfile),
+    /// A volume in a cloud: `[volume]`.
+    Volume(crate::volume::profile::VolumeProfile),
+}
+
+/// The tables of drives: first the front ends, then the media.
+const TABLES: [&str; FRONT_TABLES.len() + MEDIUM_TABLES.len()] =
+    joined(FRONT_TABLES, MEDIUM_TABLES);
+const TABLE_BASES: [(&str, &str); TABLES.len()] =
+    paired(joined(MEDIUM_TABLES, FRONT_TABLES), joined(MEDIUM_BASES, FRONT_BASES));
+
+const fn joined<const N: usize>(
+    first: &[&'static str],
+    second: &[&'static str],
+) -> [&'static str; N] {
+    let mut all = [""; N];
+    let mut at = 0;
+    while at < N {
+        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
+        at += 1;
+    }
+    all
+}
+
+const fn paired<const N: usize>(
+    tables: [&'static str; N],
+    bases: [&'static str; N],
+) -> [(&'static str, &'static str); N] {
+    let mut all = [("", ""); N];
+    let mut at = 0;
+    while at < N {
+        all[at] = (tables[at], bases[at]);
+        at += 1;
+    }
+    all
+}
+
+/// The tables of front ends, and those of media: a drive has one of each.
+#[must_use]
+pub const fn drive_tables() -> [&'static [&'static str]; 2] {
+    [FRONT_TABLES, MEDIUM_TABLES]
+}
+
+impl FamilyProfile for DriveProfile {
+    type Model = Drive;
+
+    const TABLES: &'static [&'static str] = &TABLES;
+    const SIGN_WORDS: &'static str = "a drive's front end";
+    const BASES: &'static [(&'static str, &'static str)] = &TABLE_BASES;
+
+    /// Reads the front end and the medium of `top`, each from the file itself or else from its base.
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        let front = one_of(top, FRONT_TABLES, "front end")?;
+        let front = FrontProfile::read(front, top)?;
+        let medium = one_of(top, MEDIUM_TABLES, "medium")?;
+        Ok(Self { front, medium: MediumProfile::read(medium, top)? })
+    }
+
+    fn kind(&self) -> &'static str {
+        self.front.kind()
+    }
+
+    fn queues(&self, _host: Option<HostPolicy>) -> Queues {
+        Queues {
+            hctxs: self.front.hw_queues(),
+            depth: self.front.depth(),
+            disks: 1,
+            shared: self.front.shares_depth(),
+        }
+    }
+
+    fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {
+        Ok(Drive::new(*self, setup.limits.capacity_sectors, setup.hctxs, setup.polled, setup.draws))
+    }
+
+    fn tables(&self) -> Vec<&'static str> {
+        vec![self.front.table(), self.medium.table()]
+    }
+
+    fn usual_limits(&self, of_any: Limits) -> Limits {
+        Limits { rotational: self.medium.rotates(), ..of_any }
+    }
+
+    fn write_cache(&self, _fua: bool) -> bool {
+        self.medium.write_cache()
+    }
+
+    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+        self.medium.check(top, limits)
+    }
+
+    fn commands_max(&self) -> Option<u32> {
+        let is_one = self.front.hw_queues() == 1 || self.front.shares_depth();
+        is_one.then(|| self.front.depth().into())
+    }
+
+    fn is_explained_by_commands(&self) -> bool {
+        true
+    }
+}
+
+/// Returns the one of `tables` that `top` has, or else its base. `part` is what they are.
+fn one_of(
+    top: &Table<'_>,
+    tables: &[&'static str],
+    part: &str,
+) -> Result<&'static str, ProfileError> {
+    let (last, first) = tables.split_last().expect("there are such tables");
+    let words = format!("{part}: `[{}]` or `[{last}]`", first.join("]`, `["));
+    for file in top.files() {
+        let given: Vec<_> = tables.iter().filter(|key| file.has(key)).collect();
+        match given[..] {
+            [] => {}
+            [one] => return Ok(one),
+            [_, other, ..] => {
+                let words = format!("a drive has one {words}");
+                return Err(file.wrong(other, Problem::Unfit(words)));
+            }
+        }
+    }
+    Err(top.wrong("", Problem::MissingTable(format!("a drive needs a {words}"))))
+}

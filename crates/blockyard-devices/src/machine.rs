@@ -1,0 +1,101 @@
+//! The machine that uses a device: its processors, and the cost of each step on one of them.
+
+use blockyard::time::Duration;
+
+use crate::reader::builtin::{Builtin, builtins};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Count, Time};
+
+/// The processors, and the time of each step of the path on one of them.
+///
+/// The cost of a lock is the time for which it is held; other processors that want the lock wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineProfile {
+    /// Number of processors.
+    pub cpus: u16,
+    /// Entering and leaving the kernel once.
+    pub syscall: Duration,
+    /// Making a bio and submitting it to the queue.
+    pub submit: Duration,
+    /// Trying one request as a merge partner.
+    pub merge_try: Duration,
+    /// Putting a request into a software queue or elevator, without the lock.
+    pub insert: Duration,
+    /// Dequeuing a request and issuing it to the driver.
+    pub dispatch: Duration,
+    /// Ending a request and its bios.
+    pub complete: Duration,
+    /// Taking an interrupt.
+    pub interrupt: Duration,
+    /// One look for completions of a polled hardware queue.
+    pub poll: Duration,
+    /// Finding a page in the page cache and copying its 4 KiB; a part of a page costs its share.
+    pub page_copy: Duration,
+    /// Waking a sleeping thread, on the processor that wakes it.
+    pub wakeup: Duration,
+    /// Switching from one thread to another.
+    pub context_switch: Duration,
+    /// From the request for an asynchronous queue run to its start on an idle processor.
+    pub run_delay: Duration,
+    /// From an interrupt to the soft interrupt that ends a request, in the single-lock model. blk-mq ends a request
+    /// in the interrupt.
+    pub softirq_delay: Duration,
+    /// How many of 100 kernel threads that deferred work wakes run on its processor, when it sleeps, although
+    /// another is idle. A worker of blk-mq is bound to a processor, so it never does.
+    pub wake_on_waker: u32,
+    /// Moving a cache line that another processor has changed to this one. It makes an acquisition longer if another
+    /// processor had the lock before; 0: moves are in the other costs.
+    pub line_transfer: Duration,
+    /// Cache lines that move with a queue's or elevator's lock: the lock and the data that it guards. A dispatch list
+    /// and a word of tags are one line.
+    pub lock_lines: u32,
+    /// Hold of the elevator's lock per insert or dispatch, in the multi-queue model.
+    pub elevator_lock: Duration,
+    /// Hold of the single lock to make and insert a request.
+    pub lock_submit: Duration,
+    /// Hold of the single lock for each merge tried.
+    pub lock_merge: Duration,
+    /// Hold of the single lock to dequeue and issue a request.
+    pub lock_dispatch: Duration,
+    /// Hold of the single lock to end a request.
+    pub lock_complete: Duration,
+}
+
+/// Classes of processors: a `[cpu]` without `cpus`.
+pub(crate) const PROCESSORS: &[Builtin] = builtins!("processors":
+    "server-2012",
+    "server-2021",
+    "cortex-a9",
+    "cortex-a55",
+    "cortex-a72",
+);
+
+/// The cost of copying a page if a profile has none: assumed, finding it and 4 KiB at some 5 GB/s.
+const PAGE_COPY: Duration = Duration::from_us(1);
+
+table_of!(CPU, /// Reads the table `[cpu]` of `top`.
+pub(crate) fn machine("cpu") -> MachineProfile {
+    cpus: "cpus" need(Count(1..=1024)),
+    syscall: "syscall" need(Time),
+    submit: "submit" need(Time),
+    merge_try: "merge-try" need(Time),
+    insert: "insert" need(Time),
+    dispatch: "dispatch" need(Time),
+    complete: "complete" need(Time),
+    interrupt: "interrupt" need(Time),
+    poll: "poll" need(Time),
+    page_copy: "page-copy" take_or(Time, PAGE_COPY),
+    wakeup: "wakeup" need(Time),
+    context_switch: "context-switch" need(Time),
+    run_delay: "run-delay" need(Time),
+    softirq_delay: "softirq-delay" take_or(Time, Duration::ZERO),
+    wake_on_waker: "wake-on-waker" take_or(Count(0..=100), 0),
+    line_transfer: "line-transfer" take_or(Time, Duration::ZERO),
+    lock_lines: "lock-lines" take_or(Count(1..=100), 1),
+    elevator_lock: "elevator-lock" need(Time),
+    lock_submit: "lock-submit" need(Time),
+    lock_merge: "lock-merge" need(Time),
+    lock_dispatch: "lock-dispatch" need(Time),
+    lock_complete: "lock-complete" need(Time),
+});

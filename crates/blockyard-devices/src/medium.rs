@@ -1,0 +1,111 @@
+//! The seam between the front end of a drive and its medium.
+//!
+//! A front end begins each [`Access`] at the instant at which the command, and the data of a write, have reached the
+//! drive. The medium schedules events of its own, and reports each command that has ended. It may hold a command for as
+//! long as it likes, and commands end in any order. The front end carries the data of a read to the host afterwards. The
+//! instants of all calls on a medium do not fall.
+
+use super::load::MediumLoad;
+use crate::reader::error::ProfileError;
+use crate::reader::table::Table;
+use blockyard::bio::Op;
+use blockyard::limits::Limits;
+use blockyard::prng::Prng;
+use blockyard::time::{Duration, Instant};
+use core::fmt::Debug;
+use std::collections::VecDeque;
+
+/// A medium.
+pub trait Medium: Debug + Send {
+    /// Begins command `id` at `now`.
+    fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents);
+
+    /// Handles an event of its own that is due at `now`.
+    fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents);
+
+    /// Returns the next command that has ended, after each of the calls above.
+    fn next_ended(&mut self) -> Option<CommandId>;
+
+    /// Returns what it did since the last call of [`Self::forget`].
+    fn counts(&self) -> MediumCounts;
+
+    /// Returns how much of it was in use since then.
+    fn used(&self) -> MediumUse;
+
+    /// Returns what its parts spent their time on since then, and for how long writes waited for them.
+    fn load(&self) -> MediumLoad;
+
+    /// Starts counting again.
+    fn forget(&mut self);
+}
+
+/// The figures of a medium.
+pub(crate) trait MediumFamily: Copy {
+    /// The medium that the figures build.
+    type Medium: Medium + 'static;
+
+    /// The table of a file that has them.
+    const TABLE: &'static str;
+    /// The built-in device that is most likely the base of a file with the table.
+    const BASE: &'static str;
+
+    /// Reads the figures from `top`, or else from its base.
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError>;
+
+    /// Whether it rotates.
+    fn rotates(&self) -> bool {
+        false
+    }
+
+    /// Whether it acknowledges writes before they are durable.
+    fn write_cache(&self) -> bool {
+        false
+    }
+
+    /// Checks that a drive with it can have `limits`. `top` is its file, for the place of an error.
+    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+        let _ = (top, limits);
+        Ok(())
+    }
+
+    /// Builds an idle medium with `capacity` sectors.
+    fn build(&self, capacity: u64, prng: Prng) -> Self::Medium;
+}
+
+/// The front end's number of a command, dense from 0. A number is used again when its command has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandId(pub u32);
+
+/// What a command asks of a medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The operation. Flushes, discards and zeroed ranges are accesses too.
+    pub op: Op,
+    /// The first sector, of 512 bytes.
+    pub start: u64,
+    /// The number of sectors; 0 for a flush.
+    pub sectors: u32,
+    /// Whether a write is durable when it ends, in spite of a volatile cache.
+    pub fua: bool,
+}
+
+/// An event that a medium scheduled, by a number of its own below 2 to the 31.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediumEvent(pub u32);
+
+/// Events that a medium wants scheduled.
+pub type MediumEvents = VecDeque<(Instant, MediumEvent)>;
+
+/// Counters of a medium that explain a result. A name has words with underscores; the amount is a time in nanoseconds if
+/// it ends in `_ns`, and a share if it ends in `_percent`. A medium always has the same names, in the same order, and
+/// [`COUNTERS`](super::counters::COUNTERS) explains them ([every-counter-is-explained]).
+pub type MediumCounts = Vec<(&'static str, u64)>;
+
+/// How much of a medium was in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediumUse {
+    /// The time for which its parts worked, of all parts together.
+    pub used: Duration,
+    /// Parts that work side by side, at least one.
+    pub units: u32,
+}

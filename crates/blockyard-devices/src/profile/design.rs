@@ -1,0 +1,442 @@
+//! Designs: named sets of policies, and the tables `[queue]` of their files.
+
+use blockyard::policy::{
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging,
+    KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge,
+};
+use blockyard::time::Duration;
+use blockyard_mmc::policy::HostPolicy;
+use toml::de::DeValue;
+
+use super::host::{HostLines, host};
+use super::read_ahead::{ReadAheadPolicy, read_ahead};
+use crate::btt::{BttDesign, btt};
+use crate::reader::base::{self, Bases};
+use crate::reader::builtin::{Builtin, builtins, is_path, text_of};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::reading::Notes;
+use crate::reader::source::Source;
+use crate::reader::table::{Choices, Table};
+use crate::reader::value::{Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
+
+/// A design: the policies by which requests are staged, merged, scheduled and dispatched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Design {
+    /// The built-in name or the path by which it was asked for.
+    pub name: String,
+    /// A description in one line; empty if the file has none.
+    pub title: String,
+    /// The origin of the design; empty if the file has none.
+    pub origin: String,
+    /// The policies.
+    pub policies: Policies,
+    /// The policy of an MMC host. `None`: that of Linux today without software queue, with the best way to find
+    /// the end of busy that the host has.
+    pub host: Option<HostPolicy>,
+    /// Whether an MMC host unmaps memory after a transfer. Without that, data is not safe: it shows the cost.
+    pub unmaps: bool,
+    /// Whether a thread that submits to an MMC host sleeps in its driver, as since Linux 6.6.
+    pub submitter_sleeps: bool,
+    /// Requests that a run removes from an elevator under one acquisition of its lock, at most.
+    pub lock_batch: u32,
+    /// The lines of `[host]` in its file.
+    pub host_lines: HostLines,
+    /// The block translation table over persistent memory; `None`: sectors are copied in place.
+    pub btt: Option<BttDesign>,
+    /// Hardware queues, in place of the device's own number.
+    pub hw_queues: Option<u16>,
+    /// Driver tags of a hardware queue, in place of the device's own number.
+    pub depth: Option<u16>,
+    /// Hardware queues for reads alone: `read-queues`.
+    pub read_queues: KindQueues,
+    /// Hardware queues that are polled: `poll-queues`.
+    pub poll_queues: KindQueues,
+    /// The read-ahead of buffered reads.
+    pub read_ahead: ReadAheadPolicy,
+    /// The time after which the queue asks the driver about a request in flight; `None`: 30 s, as usual.
+    pub timeout: Option<Duration>,
+}
+
+/// The number of hardware queues that only one kind of I/O uses, in addition to the queues for the rest.
+///
+/// Linux has these numbers as parameters of drivers. Here they are keys of a design, because they are a choice that
+/// `whatif` can compare with others, and not a property of a device. These queues come on top of the others, as
+/// with `poll_queues` of null_blk and of NVMe over fabrics. NVMe's `write_queues = W` of N is `hw-queues = W`
+/// and `read-queues = N - W` here. As in Linux, a kind cannot have more queues than the machine has processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindQueues {
+    /// The number; 0: the kind uses the other queues.
+    pub count: u16,
+    /// The line of the number in the design's file; 0 if the file has none.
+    pub line: usize,
+}
+
+pub(crate) const BUILTIN: &[Builtin] = builtins!("designs":
+    "legacy-deadline",
+    "mq-none-2017",
+    "mq-deadline-2017",
+    "mq-deadline-2017-held",
+    "mq-kyber-2017",
+    "mq-none-2017-patched",
+    "mq-deadline-2017-patched",
+    "mq-none",
+    "mq-deadline",
+    "mq-deadline-batched",
+    "mq-kyber",
+    "mmc-pio",
+    "mmc-serial",
+    "mmc-serial-bounce",
+    "mmc-double-buffer",
+    "mmc-double-buffer-no-unmap",
+    "mmc-double-buffer-full",
+    "mmc-double-buffer-bounce",
+    "mmc-mq-step4",
+    "mmc-mq-step15",
+    "mmc-mq-step16",
+    "mmc-blkmq",
+    "mmc-blkmq-6.6",
+    "hsq-v8",
+    "hsq-v8-atomic",
+    "hsq",
+    "cqe",
+    "pmem-raw",
+    "btt-linux-2015",
+    "btt-linux-2015-counter",
+    "btt-linux-2015-nt",
+    "btt-linux-2015-aligned-nt",
+    "btt-linux",
+    "btt-linux-padded",
+    "btt-indexed",
+    "btt",
+);
+
+/// Short names of built-in designs, as Linux calls its schedulers and people call MMC hosts.
+const SHORT_NAMES: &[(&str, &str)] = &[
+    ("none", "mq-none"),
+    ("deadline", "mq-deadline"),
+    ("kyber", "mq-kyber"),
+    ("blkmq", "mmc-blkmq-6.6"),
+    ("serial", "mmc-serial"),
+    ("pio", "mmc-pio"),
+    ("double-buffer", "mmc-double-buffer"),
+];
+
+/// Returns the name of the built-in design that `name` is short for, or else `name`.
+#[must_use]
+pub fn canonical(name: &str) -> &str {
+    SHORT_NAMES.iter().find(|(short, _)| *short == name).map_or(name, |(_, full)| full)
+}
+
+/// Returns the short name of the built-in design `name`, if it has one.
+#[must_use]
+pub fn short_name(name: &str) -> Option<&'static str> {
+    SHORT_NAMES.iter().find(|(_, full)| *full == name).map(|(short, _)| *short)
+}
+
+const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
+/// The key of the hardware queues for reads.
+pub const READ_QUEUES: &str = "read-queues";
+/// The key of the hardware queues that are polled.
+pub const POLL_QUEUES: &str = "poll-queues";
+const QUEUE: &[&str] = &[
+    "model",
+    "hw-queues",
+    "depth",
+    READ_QUEUES,
+    POLL_QUEUES,
+    "elevator",
+    "dispatch",
+    "dequeue",
+    "busy",
+    "swq-merge",
+    "plug",
+    "submitter-sleeps",
+    "sched-depth",
+    "nomerges",
+    "lock-batch",
+    "timeout",
+    "read-ahead",
+    "read-ahead-cap",
+    "deadline",
+    "kyber",
+];
+const DEADLINE: &[&str] = &[
+    "read-expire",
+    "write-expire",
+    "writes-starved",
+    "fifo-batch",
+    "front-merges",
+    "prio-aging-expire",
+    "async-depth",
+    "classes",
+];
+const KYBER: &[&str] = &[
+    "read-latency",
+    "write-latency",
+    "read-depth",
+    "write-depth",
+    "discard-depth",
+    "other-depth",
+    "adjust",
+    "staging",
+];
+
+const MODEL: &[(&str, Model)] = &[("single-lock", Model::SingleLock), ("multi", Model::Multi)];
+const DISPATCH: &[(&str, Dispatch)] = &[
+    ("drain-all", Dispatch::DrainAll),
+    ("hold-until-flushed", Dispatch::HoldUntilFlushed),
+    ("shared-list", Dispatch::SharedList),
+    ("budget", Dispatch::Budget),
+];
+const DEQUEUE: &[(&str, Dequeue)] = &[
+    ("splice-all", Dequeue::SpliceAll),
+    ("round-robin", Dequeue::RoundRobin),
+    ("by-busy", Dequeue::ByBusy),
+];
+const BUSY: &[(&str, BusyTrack)] =
+    &[("off", BusyTrack::Off), ("bit", BusyTrack::Bit), ("ewma", BusyTrack::Ewma)];
+const SWQ_MERGE: &[(&str, SwqMerge)] =
+    &[("off", SwqMerge::Off), ("last8", SwqMerge::Last8), ("hash", SwqMerge::Hash)];
+const PLUG: &[(&str, Plugging)] =
+    &[("batches", Plugging::Batches), ("every-bio", Plugging::EveryBio)];
+
+const STAGING: &[(&str, KyberStaging)] =
+    &[("by-domain", KyberStaging::ByDomain), ("together", KyberStaging::Together)];
+const ADJUST: &[(&str, KyberAdjust)] =
+    &[("percentiles", KyberAdjust::Percentiles), ("steps", KyberAdjust::Steps)];
+
+/// An elevator, before its tunables are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Elevator {
+    None,
+    Deadline,
+    Kyber,
+}
+
+const ELEVATOR: &[(&str, Elevator)] =
+    &[("none", Elevator::None), ("mq-deadline", Elevator::Deadline), ("kyber", Elevator::Kyber)];
+
+/// A number of scheduler tags, or `from-device-depth`.
+struct SchedDepthKind;
+
+impl Kind for SchedDepthKind {
+    type Out = SchedDepth;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<SchedDepth, Problem> {
+        if value.is_str() {
+            OneOf(&[("from-device-depth", SchedDepth::FromDeviceDepth)]).read(key, value)
+        } else {
+            Count(1..=10_240).read(key, value).map(SchedDepth::Fixed)
+        }
+    }
+}
+
+impl Design {
+    /// Returns the design with this name, or reads it from this path. `SCHEDULER+HOST` is the scheduler of one design with the
+    /// MMC host of another: `kyber+hsq`. Short names are understood: see [`canonical`].
+    ///
+    /// # Errors
+    ///
+    /// No built-in design has the name, the file cannot be read, or a line of it is wrong.
+    /// [`ProfileError::NoHost`] if the second part of `SCHEDULER+HOST` has no MMC host.
+    pub fn lookup(name_or_path: &str) -> Result<Self, ProfileError> {
+        if let Some((scheduler, host)) =
+            name_or_path.split_once('+').filter(|_| !is_path(name_or_path))
+        {
+            return Self::lookup(scheduler)?.with_host_of(Self::lookup(host)?, name_or_path);
+        }
+        Self::parse(name_or_path, &Self::text(name_or_path)?)
+    }
+
+    /// Returns the text of the built-in design with this name, or of the file at this path. `SCHEDULER+HOST` has none.
+    ///
+    /// # Errors
+    ///
+    /// No built-in design has the name, or the file cannot be read.
+    pub fn text(name_or_path: &str) -> Result<String, ProfileError> {
+        text_of("design", canonical(name_or_path), BUILTIN)
+    }
+
+    /// Returns the design with the MMC host of `other`, under `name`.
+    fn with_host_of(self, other: Self, name: &str) -> Result<Self, ProfileError> {
+        if other.host.is_none() {
+            return Err(ProfileError::NoHost { design: other.name });
+        }
+        let title = format!("scheduler of {}, MMC host of {}", self.name, other.name);
+        Ok(Self {
+            name: name.to_owned(),
+            title,
+            host: other.host,
+            unmaps: other.unmaps,
+            submitter_sleeps: other.submitter_sleeps,
+            host_lines: other.host_lines,
+            ..self
+        })
+    }
+
+    /// Reads a design from `text`. `name` becomes its name, and the name of the file in errors.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::Wrong`] for the first error in the text.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
+        let notes = Notes::default();
+        let files = Bases::of(name, text)?;
+        let choices = Choices { bases: BUILTIN, processors: &[], files: &files };
+        let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
+        Self::read(name, &top).map_err(|error| base::with_base(error, text, &[], "mq-deadline"))
+    }
+
+    fn read(name: &str, top: &Table<'_>) -> Result<Self, ProfileError> {
+        let title = top.take("title", Text)?.unwrap_or_default();
+        let origin = top.take("origin", Text)?.unwrap_or_default();
+        let queue = top.table("queue", QUEUE)?;
+        let host = host(top)?;
+        Ok(Self {
+            name: name.to_owned(),
+            title,
+            origin,
+            host: host.policy,
+            unmaps: !host.keeps_mappings,
+            submitter_sleeps: queue.take_or("submitter-sleeps", Flag, false)?,
+            lock_batch: lock_batch(&queue)?,
+            host_lines: host.lines,
+            btt: btt(top)?,
+            hw_queues: queue.take("hw-queues", Count(1..=1024))?,
+            depth: queue.take("depth", Count(1..=10_240))?,
+            policies: policies(&queue)?,
+            read_queues: kind_queues(&queue, READ_QUEUES)?,
+            poll_queues: kind_queues(&queue, POLL_QUEUES)?,
+            read_ahead: read_ahead(&queue)?,
+            timeout: timeout(&queue)?,
+        })
+    }
+}
+
+/// Reads `lock-batch`, which only a design whose elevator has a lock may have.
+fn lock_batch(queue: &Table<'_>) -> Result<u32, ProfileError> {
+    let Some(batch) = queue.take("lock-batch", Count(1..=10_240))? else { return Ok(1) };
+    if queue.need("model", OneOf(MODEL))? == Model::SingleLock || !elevator(queue)?.has_one_lock() {
+        let words = "`lock-batch` goes only with `model = \"multi\"` and `elevator = \"mq-deadline\"`, which \
+                     has one lock";
+        return Err(queue.wrong("lock-batch", Problem::Contradiction(words)));
+    }
+    Ok(batch)
+}
+
+/// Reads `timeout`, which is at least the period at which the queue looks for timeouts.
+fn timeout(queue: &Table<'_>) -> Result<Option<Duration>, ProfileError> {
+    let timeout = queue.take("timeout", Time)?;
+    if timeout.is_some_and(|timeout| timeout < Duration::from_secs(1)) {
+        let words = "`timeout` is at least 1s, the period at which the queue looks for timeouts";
+        return Err(queue.wrong("timeout", Problem::Contradiction(words)));
+    }
+    Ok(timeout)
+}
+
+fn kind_queues(queue: &Table<'_>, key: &'static str) -> Result<KindQueues, ProfileError> {
+    let Some(count) = queue.take(key, Count(0..=1024))? else { return Ok(KindQueues::default()) };
+    if count > 0 && queue.need("model", OneOf(MODEL))? == Model::SingleLock {
+        let words = "`read-queues` and `poll-queues` go only with `model = \"multi\"`: under the \
+                     single lock there is one hardware queue";
+        return Err(queue.wrong(key, Problem::Contradiction(words)));
+    }
+    let line = queue.line_of(key);
+    debug_assert!(line > 0, "`{key}` has a value, so its file has a line for it");
+    Ok(KindQueues { count, line })
+}
+
+fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
+    let policies = Policies {
+        model: queue.need("model", OneOf(MODEL))?,
+        elevator: elevator(queue)?,
+        dispatch: queue.need("dispatch", OneOf(DISPATCH))?,
+        dequeue: queue.need("dequeue", OneOf(DEQUEUE))?,
+        busy: queue.need("busy", OneOf(BUSY))?,
+        swq_merge: queue.need("swq-merge", OneOf(SWQ_MERGE))?,
+        plug: queue.need("plug", OneOf(PLUG))?,
+        sched_depth: queue.need("sched-depth", SchedDepthKind)?,
+        merges: merges(queue)?,
+    };
+    if policies.model == Model::SingleLock && policies.dispatch != Dispatch::Budget {
+        let words = "`model = \"single-lock\"` goes only with `dispatch = \"budget\"`: \
+                     it takes a request only when the device has room";
+        return Err(queue.wrong("dispatch", Problem::Contradiction(words)));
+    }
+    Ok(policies)
+}
+
+/// Reads `nomerges`, of which Linux has 0, 1 and 2.
+fn merges(queue: &Table<'_>) -> Result<Merges, ProfileError> {
+    Ok(match queue.take_or("nomerges", Count(0..=2), 0_u8)? {
+        0 => Merges::All,
+        1 => Merges::Last,
+        _ => Merges::Off,
+    })
+}
+
+fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
+    queue.not_built("elevator", &["bfq"])?;
+    let elevator = queue.need("elevator", OneOf(ELEVATOR))?;
+    if elevator != Elevator::Deadline && queue.has("deadline") {
+        let words = "`[queue.deadline]` goes only with `elevator = \"mq-deadline\"`";
+        return Err(queue.wrong("deadline", Problem::Contradiction(words)));
+    }
+    if elevator != Elevator::Kyber && queue.has("kyber") {
+        let words = "`[queue.kyber]` goes only with `elevator = \"kyber\"`";
+        return Err(queue.wrong("kyber", Problem::Contradiction(words)));
+    }
+    match elevator {
+        Elevator::None => Ok(ElevatorKind::None),
+        Elevator::Deadline => {
+            deadline(&queue.table("queue.deadline", DEADLINE)?).map(ElevatorKind::Deadline)
+        }
+        Elevator::Kyber => kyber(&queue.table("queue.kyber", KYBER)?).map(ElevatorKind::Kyber),
+    }
+}
+
+/// Reads the tunables of mq-deadline. Missing keys have Linux's defaults.
+fn deadline(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
+    let linux = DeadlineTunables::default();
+    Ok(DeadlineTunables {
+        read_expire: table.take_or("read-expire", Time, linux.read_expire)?,
+        write_expire: table.take_or("write-expire", Time, linux.write_expire)?,
+        writes_starved: table.take_or(
+            "writes-starved",
+            Count(0..=u32::MAX),
+            linux.writes_starved,
+        )?,
+        fifo_batch: table.take_or("fifo-batch", Count(0..=u32::MAX), linux.fifo_batch)?,
+        front_merges: table.take_or("front-merges", Flag, linux.front_merges)?,
+        prio_aging_expire: table.take_or(
+            "prio-aging-expire",
+            TimeOrNever,
+            linux.prio_aging_expire,
+        )?,
+        async_depth: table.take("async-depth", Count(1..=10_240))?.or(linux.async_depth),
+        classes: table.take_or("classes", Flag, linux.classes)?,
+    })
+}
+
+/// Reads the tunables of kyber. Missing keys have the defaults of Linux today.
+fn kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
+    let linux = KyberTunables::default();
+    let depth = |key, linux| table.take_or(key, Count(1..=10_240), linux);
+    let adjust = table.take_or("adjust", OneOf(ADJUST), linux.adjust)?;
+    if adjust == KyberAdjust::Steps && table.has("discard-depth") {
+        let words = "`discard-depth` goes only with `adjust = \"percentiles\"`: with steps \
+                     discards are among the others";
+        return Err(table.wrong("discard-depth", Problem::Contradiction(words)));
+    }
+    Ok(KyberTunables {
+        read_latency: table.take_or("read-latency", Time, linux.read_latency)?,
+        write_latency: table.take_or("write-latency", Time, linux.write_latency)?,
+        read_depth: depth("read-depth", linux.read_depth)?,
+        write_depth: depth("write-depth", linux.write_depth)?,
+        discard_depth: depth("discard-depth", linux.discard_depth)?,
+        other_depth: depth("other-depth", linux.other_depth)?,
+        adjust,
+        staging: table.take_or("staging", OneOf(STAGING), linux.staging)?,
+    })
+}

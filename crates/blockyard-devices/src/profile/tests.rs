@@ -1,0 +1,1045 @@
+//! The contents of profiles, and the errors about wrong ones.
+
+use super::Reach;
+use blockyard::policy::{
+    BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging, KyberTunables, Merges,
+    Model, Policies, SchedDepth, SwqMerge,
+};
+use blockyard::time::Duration;
+use blockyard_btt::{LaneChoice, Policy, ReadTracking};
+use blockyard_mmc::policy::Bounce;
+use toml::de::{DeTable, DeValue};
+
+use super::*;
+
+mod messages;
+
+/// Returns the error about `text` as a design.
+fn design_error(text: &str) -> String {
+    Design::parse("my.toml", text).unwrap_err().to_string()
+}
+
+/// Returns the error about `text` as a device.
+fn device_error(text: &str) -> String {
+    Device::parse("my.toml", text).unwrap_err().to_string()
+}
+
+#[test]
+fn every_builtin_is_complete_and_has_a_title() {
+    for builtin in builtin_designs() {
+        let design = Design::lookup(builtin.name).unwrap();
+        assert!(!design.title.is_empty() && !design.title.contains('\n'), "{}", builtin.name);
+        assert!(!design.origin.is_empty() && !design.origin.contains('\n'), "{}", builtin.name);
+    }
+    for builtin in builtin_devices() {
+        let device = Device::lookup(builtin.name).unwrap();
+        assert!(!device.title.is_empty() && !device.title.contains('\n'), "{}", builtin.name);
+    }
+}
+
+/// Returns the value of `key` at the top of a file.
+fn top<'a>(file: &'a str, key: &str) -> Option<&'a str> {
+    let line = file
+        .lines()
+        .take_while(|line| !line.starts_with('['))
+        .find(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(" = ")))?;
+    line.split('"').nth(1)
+}
+
+#[test]
+fn every_builtin_device_names_its_processors() {
+    for device in builtin_devices() {
+        let mut file = *device;
+        while top(file.text, "processors").is_none() {
+            let base = top(file.text, "base").unwrap_or_else(|| panic!("{}", device.name));
+            file = builtin(base).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_class_of_processors_has_all_costs() {
+    for class in builtin_processors() {
+        let file = format!(
+            "processors = \"{}\"\n[limits]\ncapacity = \"1GiB\"\n[null]\ncompletion = \"none\"\n\
+             submit-queues = 1\ndepth = 1\n[cpu]\ncpus = 1\n",
+            class.name
+        );
+        let device = Device::parse("d", &file).unwrap();
+        assert!(device.machine.lock_complete > Duration::ZERO, "{}", class.name);
+        assert!(top(class.text, "title").is_some_and(|title| !title.is_empty()), "{}", class.name);
+    }
+}
+
+#[test]
+fn processors_come_after_the_file_and_before_its_base() {
+    let file = "base = \"srp\"\nprocessors = \"cortex-a72\"\n[cpu]\nsyscall = \"9us\"\n";
+    let (srp, a72) = (Device::lookup("srp").unwrap(), Device::parse("d", file).unwrap());
+    assert_eq!(a72.machine.syscall, Duration::from_us(9));
+    assert_eq!(a72.machine.dispatch, Duration::from_ns(700));
+    assert_ne!(a72.machine.dispatch, srp.machine.dispatch);
+    assert_eq!((a72.machine.cpus, a72.machine.softirq_delay), (16, srp.machine.softirq_delay));
+    assert_eq!((a72.model, a72.title.as_str()), (srp.model, ""));
+    assert_eq!(
+        Device::parse("my.toml", "processors = \"cortex-a27\"\n").unwrap_err().to_string(),
+        "my.toml:1: unknown value `cortex-a27` for `processors`: did you mean `cortex-a72`?"
+    );
+}
+
+#[test]
+fn no_two_builtins_share_a_name() {
+    let all = || builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors());
+    for profile in all() {
+        assert_eq!(all().filter(|other| other.name == profile.name).count(), 1);
+        assert_eq!(builtin(profile.name).unwrap(), *profile);
+    }
+}
+
+#[test]
+fn every_figure_of_a_builtin_device_states_its_origin() {
+    const KINDS: &[&str] = &["fitted: ", "source: ", "default: ", "assumed: "];
+    fn check(name: &str, key: &str, value: &DeValue<'_>) {
+        let DeValue::Table(table) = value else {
+            let quantity = value.as_str().is_some_and(|s| s.starts_with(|c: char| c.is_numeric()));
+            assert!(!value.is_integer() && !quantity, "{name}: `{key}` has no origin");
+            return;
+        };
+        if let Some(origin) = table.get("origin") {
+            let origin = origin.get_ref().as_str().unwrap();
+            assert!(KINDS.iter().any(|kind| origin.starts_with(kind)), "{name}: `{key}`: {origin}");
+        } else {
+            table.iter().for_each(|(key, value)| check(name, key.get_ref(), value.get_ref()));
+        }
+    }
+    for builtin in builtin_devices().iter().chain(builtin_processors()) {
+        let whole = DeValue::Table(DeTable::parse(builtin.text).unwrap().into_inner());
+        check(builtin.name, "", &whole);
+    }
+}
+
+#[test]
+fn todays_designs_are_the_ones_of_the_core() {
+    assert_eq!(Design::lookup("mq-none").unwrap().policies, Policies::NONE);
+    assert_eq!(Design::lookup("mq-deadline").unwrap().policies, Policies::mq_deadline());
+    assert_eq!(Design::lookup("mq-kyber").unwrap().policies, Policies::mq_kyber());
+}
+
+#[test]
+fn kyber_of_2017_has_more_tokens_for_others_and_goes_by_steps() {
+    let design = Design::lookup("mq-kyber-2017").unwrap().policies;
+    let kyber = ElevatorKind::Kyber(KyberTunables {
+        other_depth: 64,
+        adjust: KyberAdjust::Steps,
+        staging: KyberStaging::Together,
+        ..KyberTunables::default()
+    });
+    let elsewise = Design::lookup("mq-none-2017").unwrap().policies;
+    assert_eq!(design, Policies { elevator: kyber, ..elsewise });
+}
+
+#[test]
+fn each_tunable_of_kyber_is_its_own() {
+    let text = "base = \"mq-kyber\"\n[queue.kyber]\nread-latency = \"1ms\"\n\
+                write-latency = \"3ms\"\nread-depth = 1\nwrite-depth = 2\n\
+                discard-depth = 3\nother-depth = 4\nstaging = \"together\"\n";
+    let kyber = KyberTunables {
+        read_latency: Duration::from_ms(1),
+        write_latency: Duration::from_ms(3),
+        read_depth: 1,
+        write_depth: 2,
+        discard_depth: 3,
+        other_depth: 4,
+        adjust: KyberAdjust::Percentiles,
+        staging: KyberStaging::Together,
+    };
+    let design = Design::parse("mine", text).unwrap();
+    assert_eq!(design.policies.elevator, ElevatorKind::Kyber(kyber));
+}
+
+#[test]
+fn the_series_of_2017_changes_only_its_own_policies() {
+    for (before, after) in
+        [("mq-none-2017", "mq-none-2017-patched"), ("mq-deadline-2017", "mq-deadline-2017-patched")]
+    {
+        let before = Design::lookup(before).unwrap().policies;
+        assert_eq!(before.dispatch, Dispatch::DrainAll);
+        assert_eq!(before.dequeue, Dequeue::SpliceAll);
+        assert_eq!(before.busy, BusyTrack::Off);
+        assert_eq!(before.swq_merge, SwqMerge::Last8);
+        assert_eq!(before.sched_depth, SchedDepth::Fixed(256));
+        let after = Design::lookup(after).unwrap().policies;
+        let patched = Policies {
+            dispatch: Dispatch::SharedList,
+            dequeue: Dequeue::RoundRobin,
+            busy: BusyTrack::Bit,
+            swq_merge: SwqMerge::Hash,
+            sched_depth: SchedDepth::FromDeviceDepth,
+            merges: Merges::All,
+            ..before
+        };
+        assert_eq!(after, patched);
+    }
+}
+
+#[test]
+fn elevators_before_5_14_keep_no_priority_classes() {
+    for name in ["legacy-deadline", "mq-deadline-2017", "mq-deadline-2017-patched"] {
+        let ElevatorKind::Deadline(tunables) = Design::lookup(name).unwrap().policies.elevator
+        else {
+            panic!("{name} has no elevator");
+        };
+        assert!(!tunables.classes, "{name}");
+    }
+    let legacy = Design::lookup("legacy-deadline").unwrap().policies;
+    assert_eq!(legacy.model, Model::SingleLock);
+    assert_eq!(legacy.sched_depth, SchedDepth::Fixed(128));
+}
+
+#[test]
+fn a_design_on_a_base_has_only_the_keys_that_differ() {
+    let text = "base = \"mq-deadline\"\n[queue]\ndepth = 31\nhw-queues = 4\n\
+                [queue.deadline]\nfifo-batch = 1\nprio-aging-expire = \"never\"\n";
+    let design = Design::parse("./mine.toml", text).unwrap();
+    assert_eq!((design.name.as_str(), design.title.as_str()), ("./mine.toml", ""));
+    assert_eq!((design.depth, design.hw_queues), (Some(31), Some(4)));
+    let mut expected = Policies::mq_deadline();
+    if let ElevatorKind::Deadline(tunables) = &mut expected.elevator {
+        tunables.fifo_batch = 1;
+        tunables.prio_aging_expire = Duration::MAX;
+    }
+    assert_eq!(design.policies, expected);
+}
+
+#[test]
+fn a_base_with_tunables_can_lose_its_elevator() {
+    let text = "base = \"mq-deadline\"\nqueue.elevator = \"none\"\n";
+    assert_eq!(Design::parse("mine", text).unwrap().policies, Policies::NONE);
+}
+
+#[test]
+fn fibre_channel_hosts_have_depths_and_a_link_of_their_own() {
+    let srp = Device::lookup("srp").unwrap();
+    let DeviceModel::Hba(of_srp) = srp.model else { panic!("srp is no host") };
+    for (name, cmd_per_lun, can_queue) in [("lpfc", 30, 8182), ("qla2xxx", 32, 2048)] {
+        let device = Device::lookup(name).unwrap();
+        assert_eq!(device.machine, srp.machine);
+        let DeviceModel::Hba(hba) = device.model else { panic!("{name} is no host") };
+        // FC-PI-5 at 16 Gbit/s, and frames of FC-FS.
+        let link = HbaProfile { link_read: 1_600_000_000, link_write: 1_600_000_000, ..of_srp };
+        assert_eq!(hba, HbaProfile { cmd_per_lun, can_queue, burst: 2048, ..link });
+    }
+}
+
+#[test]
+fn srp_has_the_depths_of_its_driver() {
+    let srp = Device::lookup("srp").unwrap();
+    let DeviceModel::Hba(hba) = srp.model else { panic!("srp is no host") };
+    assert_eq!((hba.hw_queues, hba.can_queue, hba.cmd_per_lun, hba.luns), (16, 62, 62, 1));
+    assert_eq!(srp.limits.capacity_sectors, 1 << 31);
+    assert_eq!(srp.machine.cpus, 16);
+}
+
+#[test]
+fn a_lun_that_refuses_ramps_its_depth() {
+    let refusal = "[hba.refusal]\nmode = \"lun-full\"\nlimit = 20\nramp-down-after = 10\n\
+                   ramp-up-period = \"120s\"\n";
+    let device = Device::parse("mine", &format!("base = \"srp\"\n{refusal}")).unwrap();
+    let DeviceModel::Hba(hba) = device.model else { panic!("no host") };
+    let mode =
+        RefusalMode::LunFull { ramp_down_after: 10, ramp_up_period: Duration::from_secs(120) };
+    assert_eq!(hba.refusal, Some(Refusal { mode, limit: 20 }));
+}
+
+#[test]
+fn a_null_device_on_a_host_as_base_keeps_its_machine() {
+    let text = "base = \"srp\"\n[null]\ncompletion = \"timer\"\nsubmit-queues = 2\ndepth = 8\n\
+                bandwidth-limit = \"400MiB/s\"\n";
+    let device = Device::parse("mine", text).unwrap();
+    let null = NullProfile {
+        completion: NullCompletion::Timer,
+        completion_time: Duration::from_us(10),
+        submit_queues: 2,
+        depth: 8,
+        shared_tags: false,
+        disks: 1,
+        bandwidth_limit: Some(400 << 20),
+    };
+    assert_eq!(device.model, DeviceModel::Null(null));
+    assert_eq!(device.machine, Device::lookup("srp").unwrap().machine);
+}
+
+#[test]
+fn an_unknown_value_is_reported_with_the_nearest_one() {
+    let text = "title = \"x\"\n\n[queue]\nmodel = \"multi\"\n\n\nelevator = \"mq-dedline\"\n";
+    assert_eq!(
+        design_error(text),
+        "my.toml:7: unknown value `mq-dedline` for `elevator`: did you mean `mq-deadline`?"
+    );
+}
+
+#[test]
+fn a_misspelt_key_is_reported_before_the_missing_key() {
+    assert_eq!(
+        design_error("[queue]\nmodle = \"multi\"\n"),
+        "my.toml:2: unknown key `modle` in `[queue]`: did you mean `model`?"
+    );
+    assert_eq!(
+        device_error("[srp]\n").replace("fixed, ", ""), // the family of tests
+        "my.toml:1: unknown key `srp` (one of title, base, processors, limits, cache, null, hba, \
+         card, host, pmem, nvme, ahci, virtio, ufs, usb, crosspoint, flash, platters, volume, cpu)"
+    );
+}
+
+#[test]
+fn a_missing_key_is_reported_at_the_line_of_its_table() {
+    let with_base = |name: &str| {
+        format!(
+            "; with `base = \"{name}\"` at the top, or another name that `blockyard list` prints, a file needs only the lines that differ"
+        )
+    };
+    let design = with_base("mq-deadline");
+    assert_eq!(design_error(""), format!("my.toml:1: missing key `model` in `[queue]`{design}"));
+    let text = "title = \"x\"\n[queue]\nmodel = \"multi\"\nelevator = \"none\"\n";
+    assert_eq!(
+        design_error(text),
+        format!("my.toml:2: missing key `dispatch` in `[queue]`{design}")
+    );
+    assert_eq!(
+        device_error(""),
+        format!(
+            "my.toml:1: no device: none of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front end, nor \
+         a `base` that has one{}",
+            with_base("nvme-tlc")
+        )
+    );
+    assert_eq!(
+        device_error("base = \"srp\"\n[hba.refusal]\nlimit = 3\n"),
+        "my.toml:2: missing key `mode` in `[hba.refusal]`"
+    );
+}
+
+#[test]
+fn a_file_that_lacks_a_line_is_blamed_itself() {
+    let mut refused = 0;
+    for device in builtin_devices() {
+        let mut lines: Vec<_> = device.text.lines().collect();
+        for index in 0..lines.len() {
+            let line = core::mem::take(&mut lines[index]);
+            if let Err(error) = Device::parse("my.toml", &lines.join("\n")) {
+                assert!(
+                    error.to_string().starts_with("my.toml:"),
+                    "{}: {line}: {error}",
+                    device.name
+                );
+                refused += 1;
+            }
+            lines[index] = line;
+        }
+    }
+    assert!(refused > 500, "{refused} files were refused");
+    for text in ["processors = \"server-2021\"\n", "processors = \"server-2021\"\n[flash]\n"] {
+        assert!(device_error(text).starts_with("my.toml:"), "{}", device_error(text));
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_type_or_form_is_reported_with_the_right_one() {
+    let over = |line: &str| design_error(&format!("base = \"mq-deadline\"\n{line}\n"));
+    assert_eq!(over("queue = 3"), "my.toml:2: `queue` is `integer`, not a table");
+    assert_eq!(
+        over("queue.depth = \"deep\""),
+        "my.toml:2: `depth` is `deep`, not a whole number: write one from 1 to 10240"
+    );
+    assert_eq!(over("queue.model = 1"), "my.toml:2: `model` is `1`, not a string");
+    assert_eq!(
+        over("queue.deadline.classes = \"yes\""),
+        "my.toml:2: `classes` is `yes`, not true or false: write true"
+    );
+    assert_eq!(
+        over("queue.deadline.read-expire = 500"),
+        "my.toml:2: `read-expire` is `500`, not a time with its unit: write \"500ns\" or \"500us\" or \
+         \"500ms\" or \"500s\""
+    );
+    assert_eq!(
+        device_error("base = \"srp\"\n[limits]\ncapacity = \"1TB\"\n"),
+        "my.toml:3: `capacity` is `1TB`, not a size with its unit: write \"1TiB\", or \"1000000000000B\" for \
+         units of 1000"
+    );
+}
+
+#[test]
+fn a_number_out_of_range_is_reported_with_the_range() {
+    let over = |line: &str| design_error(&format!("base = \"mq-deadline\"\n{line}\n"));
+    assert_eq!(over("queue.depth = 0"), "my.toml:2: `depth` is `0`, out of range (1 to 10240)");
+    assert_eq!(
+        over("queue.hw-queues = 70_000"),
+        "my.toml:2: `hw-queues` is `70000`, out of range (1 to 1024)"
+    );
+    assert_eq!(
+        over("queue.deadline.read-expire = \"3601s\""),
+        "my.toml:2: `read-expire` is `3601s`, out of range (at most 3600s)"
+    );
+    assert_eq!(
+        over("queue.sched-depth = \"device\""),
+        "my.toml:2: unknown value `device` for `sched-depth` (one of from-device-depth)"
+    );
+}
+
+#[test]
+fn the_hardware_queues_of_a_kind_carry_their_line() {
+    let read = |queue: &str| {
+        let design = Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{queue}\n"));
+        design.map(|design| (design.read_queues, design.poll_queues)).map_err(|e| e.to_string())
+    };
+    let (none, of) = (KindQueues::default(), |count, line| KindQueues { count, line });
+    assert_eq!(read(""), Ok((none, none)));
+    assert_eq!(read("poll-queues = 2"), Ok((none, of(2, 3))));
+    assert_eq!(read("poll-queues = 0\nread-queues = 3"), Ok((of(3, 4), of(0, 3))));
+    assert_eq!(
+        read("poll-queues = 1025").unwrap_err(),
+        "my.toml:3: `poll-queues` is `1025`, out of range (0 to 1024)"
+    );
+    assert_eq!(
+        read("model = \"single-lock\"\nread-queues = 1").unwrap_err(),
+        "my.toml:4: `read-queues` and `poll-queues` go only with `model = \"multi\"`: under the \
+         single lock there is one hardware queue"
+    );
+    assert!(read("polled-queues = 1").unwrap_err().contains("did you mean `poll-queues`?"));
+}
+
+#[test]
+fn only_a_design_with_an_elevators_lock_takes_it_for_a_batch() {
+    let read = |base: &str, keys: &str| {
+        let text = format!("base = \"{base}\"\n[queue]\n{keys}");
+        Design::parse("my.toml", &text).map(|design| design.lock_batch).map_err(|e| e.to_string())
+    };
+    assert_eq!(read("mq-deadline", ""), Ok(1));
+    assert_eq!(read("mq-deadline", "lock-batch = 8"), Ok(8));
+    assert_eq!(
+        read("mq-deadline", "lock-batch = 0").unwrap_err(),
+        "my.toml:3: `lock-batch` is `0`, out of range (1 to 10240)"
+    );
+    for base in ["mq-none", "mq-kyber", "legacy-deadline"] {
+        let wrong = read(base, "lock-batch = 8").unwrap_err();
+        assert!(wrong.starts_with("my.toml:3: `lock-batch` goes only with `model = "), "{wrong}");
+    }
+}
+
+#[test]
+fn read_ahead_is_that_of_linux_by_default() {
+    let design = |keys: &str| {
+        Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{keys}")).unwrap()
+    };
+    let mut limits = Device::lookup("null").unwrap().limits;
+    limits.max_sectors = 2560;
+    let reach = |keys: &str| {
+        let Reach { usual, widest } = design(keys).read_ahead.reach(&limits);
+        (usual, widest)
+    };
+    assert_eq!(reach(""), (32, 320));
+    assert_eq!(reach("read-ahead = \"1MiB\"\nread-ahead-cap = \"setting\"\n"), (256, 0));
+    assert_eq!(reach("read-ahead = \"0B\"\n"), (0, 320));
+    assert_eq!(
+        design_error("base = \"mq-none\"\n[queue]\nread-ahead = \"6KiB\"\n"),
+        "my.toml:3: `read-ahead` is a whole number of pages of 4KiB"
+    );
+    let copy = |keys: &str| {
+        let text = format!("base = \"null\"\n[cpu]\n{keys}");
+        Device::parse("my.toml", &text).unwrap().machine.page_copy.as_ns()
+    };
+    assert_eq!([copy(""), copy("page-copy = \"29us\"\n")], [1_000, 29_000]);
+}
+
+#[test]
+fn a_planned_value_is_distinguished_from_an_unknown_one() {
+    let over = |line: &str| design_error(&format!("base = \"mq-none\"\n{line}\n"));
+    assert_eq!(
+        over("queue.elevator = \"bfq\""),
+        "my.toml:2: `elevator = \"bfq\"` is not built yet"
+    );
+}
+
+#[test]
+fn errors_in_the_table_of_a_btt_are_reported() {
+    let over = |text: &str| design_error(&format!("base = \"btt\"\n[btt]\n{text}\n"));
+    assert_eq!(
+        over("rrt = \"scan\""),
+        "my.toml:3: unknown key `rrt` in `[btt]`: did you mean `rtt`?"
+    );
+    assert_eq!(
+        over("rtt = \"scan-paded\""),
+        "my.toml:3: unknown value `scan-paded` for `rtt`: did you mean `scan-padded`?"
+    );
+    assert_eq!(
+        over("copy = \"alligned-nt\""),
+        "my.toml:3: unknown value `alligned-nt` for `copy`: did you mean `aligned-nt`?"
+    );
+    assert_eq!(
+        over("lane = \"mutex\"\nlane-sets = 4"),
+        "my.toml:4: `lane-sets` goes only with `lane = \"own\"`"
+    );
+    assert_eq!(over("lane-sets = 257"), "my.toml:3: `lane-sets` is `257`, out of range (1 to 256)");
+    let alone = design_error("base = \"pmem-raw\"\n[btt]\nrtt = \"scan\"\n");
+    assert_eq!(alone, "my.toml:2: missing key `lane` in `[btt]`");
+}
+
+#[test]
+fn btt_designs_have_the_policies_of_the_library_and_of_linux() {
+    let policy = |name| Design::lookup(name).unwrap().btt.unwrap().policy(12);
+    assert_eq!(policy("btt"), Policy::DEFAULT);
+    assert_eq!(policy("btt-linux"), Policy::LINUX);
+    assert_eq!(Design::lookup("pmem-raw").unwrap().btt, None);
+    let of_2015 = Design::lookup("btt-linux-2015").unwrap().btt.unwrap();
+    assert_eq!(of_2015.copy, Copying::Bytewise);
+    assert_eq!(of_2015.lanes, Some(LaneChoice::Own { sets: 256 }), "a lane for each processor");
+    let counted = Design::lookup("btt-linux-2015-counter").unwrap().btt.unwrap();
+    assert_eq!(counted, BttDesign { lanes: Some(LaneChoice::Counter), ..of_2015 });
+}
+
+#[test]
+fn persistent_memory_fits_an_arena_and_has_no_cache() {
+    let over = |text: &str| device_error(&format!("base = \"pmem-dram\"\n[limits]\n{text}\n"));
+    let size =
+        "my.toml:2: a disk in `[pmem]` has 16MiB to 504GiB, so that it fits one arena of a BTT";
+    assert_eq!([over("capacity = \"15MiB\""), over("capacity = \"505GiB\"")], [size; 2]);
+    assert_eq!(
+        over("write-cache = true"),
+        "my.toml:2: `[pmem]` has no volatile cache: a write is durable when it ends"
+    );
+    assert_eq!(
+        device_error("base = \"pmem-dram\"\n[pmem.read]\nbyte-wise = \"1us\"\n"),
+        "my.toml:3: unknown key `byte-wise` in `[pmem.read]`: did you mean `bytewise`?"
+    );
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let over = |line: &str| design_error(&format!("base = \"mq-none\"\n{line}\n"));
+    assert_eq!(
+        over("[queue.deadline]"),
+        "my.toml:2: `[queue.deadline]` goes only with `elevator = \"mq-deadline\"`"
+    );
+    assert_eq!(
+        over("[queue]\nelevator = \"mq-deadline\"\n[queue.kyber]"),
+        "my.toml:4: `[queue.kyber]` goes only with `elevator = \"kyber\"`"
+    );
+    assert_eq!(
+        over("[queue]\nelevator = \"kyber\"\n[queue.kyber]\nadjust = \"steps\"\ndiscard-depth = 9"),
+        "my.toml:6: `discard-depth` goes only with `adjust = \"percentiles\"`: with steps discards \
+         are among the others"
+    );
+    assert_eq!(
+        over("[queue]\nmodel = \"single-lock\"\ndispatch = \"drain-all\""),
+        "my.toml:4: `model = \"single-lock\"` goes only with `dispatch = \"budget\"`: it takes a \
+         request only when the device has room"
+    );
+    assert_eq!(
+        device_error("[null]\n[hba]\n"),
+        "my.toml:2: a device is one of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front end"
+    );
+    let of_srp = device_error("base = \"srp\"\n[host]\ntags = 1\n");
+    assert_eq!(of_srp, "my.toml:2: `[host]` goes only with `[card]`");
+    let wide = "base = \"sd-ux500\"\n[card]\nwidth = 8\n";
+    assert_eq!(device_error(wide), "my.toml:3: this `timing` does not work with this `width`");
+    let lanes = "base = \"sd-ux500\"\n[card]\nwidth = 2\n";
+    assert_eq!(device_error(lanes), "my.toml:3: `width` is `2`, out of range (1, 4 or 8)");
+    let queue = "base = \"sd-ux500\"\n[card]\nqueue-depth = 2\n";
+    assert_eq!(
+        device_error(queue),
+        "my.toml:3: an SD card has no cache, queue, packed commands, reliable writes, HPI or background \
+         operations"
+    );
+    let page = "base = \"sd-ux500\"\n[card.write]\nprogram = \"1ms\"\npage = \"3KiB\"\n";
+    let rule = "a page is a power of two of at least 512 bytes";
+    assert_eq!(device_error(page), format!("my.toml:4: {rule}"));
+    let buffer = "base = \"sd-ux500\"\n[card.write]\nbuffer = \"4KiB\"\n[card.read]\n";
+    assert_eq!(device_error(buffer), "my.toml:3: the buffer holds at least a page");
+    let cached = "base = \"sd-ux500\"\n[host]\ntags = 2\npio-cached = \"1MiB\"\n";
+    let together = "my.toml:4: `pio-cached` goes only with `pio-miss-per-kib`";
+    assert_eq!(device_error(cached), together);
+    let stall = "base = \"emmc-u5500\"\n[host]\npio-stall-per-kib = \"1us\"\n";
+    let shorter =
+        "`pio-stall-per-kib` is at least `pio-miss-per-kib`: the bus waits for the processor";
+    assert_eq!(device_error(stall), format!("my.toml:3: {shorter}"));
+    assert_eq!(
+        over("[host]\npipeline = \"serial\"\nbusy-detect = \"hw\"\n[host.hsq]\nlimit = 2"),
+        "my.toml:5: `[host.hsq]` goes only with `pipeline = \"hsq\"`"
+    );
+    let host_full = "base = \"srp\"\n[hba.refusal]\nmode = \"host-full\"\nlimit = 9\n\
+                     ramp-down-after = 1\n";
+    assert_eq!(device_error(host_full), "my.toml:5: a ramp goes only with `mode = \"lun-full\"`");
+}
+
+/// What DMA takes longer is 40 and 20 us whatever the length, and 6 and 4 us for a KiB.
+#[test]
+fn shares_divide_what_dma_takes_longer_and_keep_its_sum() {
+    let costs = |shares: &str| {
+        let sum =
+            "map = \"40us\"\nunmap = \"20us\"\nmap-per-kib = \"6us\"\nunmap-per-kib = \"4us\"\n";
+        let text = format!("base = \"sd-ux500\"\n[host]\n{sum}{shares}");
+        let device = Device::parse("my.toml", &text).unwrap();
+        let DeviceModel::Mmc(profile) = device.model else { unreachable!("it is a card") };
+        let costs = profile.host.costs;
+        let MemoryCosts { map, map_per_kib, unmap, unmap_per_kib } = costs.read;
+        [map, unmap, map_per_kib, unmap_per_kib, costs.dma_per_kib].map(Duration::as_ns)
+    };
+    assert_eq!(costs(""), [40_000, 20_000, 6000, 4000, 0], "as stated");
+    assert_eq!(costs("map-share = 100\n"), [60_000, 0, 10_000, 0, 0]);
+    assert_eq!(costs("map-share = 0\n"), [0, 60_000, 0, 10_000, 0]);
+    assert_eq!(costs("dma-share = 50\n"), [40_000, 20_000, 3000, 2000, 5000]);
+    let both = costs("map-share = 75\ndma-share = 20\n");
+    assert_eq!(both, [45_000, 15_000, 6000, 2000, 2000]);
+}
+
+#[test]
+fn a_figure_with_an_origin_has_a_value() {
+    let over = |line: &str| device_error(&format!("base = \"srp\"\n{line}\n"));
+    assert_eq!(over("hba.luns = { value = 2 }"), "my.toml:2: missing key `origin`");
+    assert_eq!(over("hba.luns = { origin = \"x\" }"), "my.toml:2: missing key `value`");
+    assert_eq!(
+        over("hba.luns = { vale = 2, origin = \"x\" }"),
+        "my.toml:2: unknown key `vale`: did you mean `value`?"
+    );
+}
+
+#[test]
+fn a_file_that_is_not_toml_is_reported_with_its_line() {
+    let error = design_error("title = \"x\"\n[queue\nmodel = 1\n");
+    assert!(error.starts_with("my.toml:2: "), "{error}");
+    let error = design_error("title = \"x\"\ntitle = \"y\"\n");
+    assert!(error.starts_with("my.toml:2: "), "{error}");
+}
+
+#[test]
+fn an_unknown_name_is_reported_with_the_nearest_one() {
+    assert_eq!(
+        Device::lookup("sprp").unwrap_err().to_string(),
+        "unknown device `sprp`: did you mean `srp`?"
+    );
+    assert_eq!(
+        Device::lookup("zzzzzzzzz").unwrap_err().to_string(),
+        "unknown device `zzzzzzzzz`; `blockyard list` prints all"
+    );
+    assert_eq!(
+        Device::lookup("ssd").unwrap_err().to_string(),
+        "unknown device `ssd`: did you mean `nvme-3dxpoint`, `nvme-tlc`, `nvme-tlc-dramless`, `nvme-qlc`, \
+         `nvme-dc`, `sata-ssd`, `sata-ssd-dc` or `usb-ssd`?"
+    );
+    assert_eq!(
+        Device::lookup("NVME-TLC").unwrap_err().to_string(),
+        "unknown device `NVME-TLC`: did you mean `nvme-tlc`?"
+    );
+    assert_eq!(
+        Device::lookup("target-full").unwrap_err().to_string(),
+        "unknown device `target-full`: did you mean `lpfc-target-full`?"
+    );
+    for bfq in ["bfq", "BFQ"] {
+        let error = Design::lookup(bfq).unwrap_err().to_string();
+        assert_eq!(error, "design `bfq` is not built yet");
+    }
+    assert_eq!(
+        Device::parse("my.toml", "base = \"spr\"\n").unwrap_err().to_string(),
+        "my.toml:1: unknown value `spr` for `base`: did you mean `srp`?"
+    );
+    assert_eq!(
+        Device::parse("my.toml", "base = \"zzzzzzzzz\"\n").unwrap_err().to_string(),
+        "my.toml:1: unknown value `zzzzzzzzz` for `base`; `blockyard list` prints all"
+    );
+    assert!(Design::lookup("mq-deadlin").unwrap_err().to_string().contains("`mq-deadline`?"));
+    assert!(
+        builtin("nul")
+            .unwrap_err()
+            .to_string()
+            .starts_with("unknown design, device or processors `nul`")
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_reported_with_its_path() {
+    let error = Design::lookup("./no/such.toml").unwrap_err().to_string();
+    assert!(error.starts_with("./no/such.toml: "), "{error}");
+    let error = Design::lookup("./").unwrap_err().to_string();
+    assert!(error.starts_with("./: "), "{error}");
+}
+
+#[test]
+fn a_file_that_is_too_long_or_no_text_is_refused() {
+    let path = std::env::temp_dir().join(format!("blockyard-profile-{}.toml", std::process::id()));
+    let name = path.to_str().unwrap();
+    let told = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Design::lookup(name).map(|design| design.name).map_err(|error| error.to_string())
+    };
+    let at = |rest: &str| Err(format!("{name}{rest}"));
+    assert_eq!(told(b"base = \"mq-none\""), Ok(name.to_owned()));
+    assert_eq!(told(b"# one\ntitle = \"\xff\"\n"), at(":2: not UTF-8 text"));
+    assert_eq!(
+        told(&[b'#'; 64 * 1024]),
+        at(
+            ":1: missing key `model` in `[queue]`; with `base = \"mq-deadline\"` at the top, or another name that \
+         `blockyard list` prints, a file needs only the lines that differ"
+        )
+    );
+    assert_eq!(told(&[b'#'; 64 * 1024 + 1]), at(": longer than 64 KiB"));
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// Profiles come from users, so no text may make the reader panic. Each fifth place is cut and spliced; the fuzz target `profile` does more.
+#[test]
+fn any_text_is_read_or_refused_without_a_panic() {
+    const SPLICES: &[&str] =
+        &["", "\"", "[", "]]", "{", "=", "\n", "\0", "é", "9", "-", ".", "1e400", "'''", "#", "_"];
+    let all = builtin_designs().iter().chain(builtin_devices());
+    for (nth, builtin) in all.enumerate() {
+        let text = builtin.text;
+        for at in (nth % 5..=text.len()).step_by(5).filter(|&at| text.is_char_boundary(at)) {
+            let (head, tail) = text.split_at(at);
+            parse_both(head);
+            parse_both(tail);
+            let skipped: String = tail.chars().skip(1).collect();
+            let splice = SPLICES[at % SPLICES.len()];
+            parse_both(&format!("{head}{splice}{skipped}"));
+            parse_both(&format!("{head}{splice}{tail}"));
+        }
+    }
+}
+
+#[test]
+fn deep_nesting_is_an_error() {
+    for open in ["[", "{a=", "a."] {
+        parse_both(&format!("title = {}", open.repeat(20_000)));
+        parse_both(&open.repeat(20_000));
+    }
+}
+
+fn parse_both(text: &str) {
+    drop(Design::parse("mutant", text));
+    drop(Device::parse("mutant", text));
+}
+
+#[test]
+fn a_fault_in_a_profile_is_refused_with_a_hint_at_fault_files() {
+    let hint = ": faults are not part of a profile: give them in a file with --faults";
+    for (text, told) in [
+        (
+            "base = \"null\"\n[null]\nbusy-one-in = 3",
+            "mine:3: unknown key `busy-one-in` in `[null]`",
+        ),
+        (
+            "base = \"null\"\n[null]\nerror-one-in = 3",
+            "mine:3: unknown key `error-one-in` in `[null]`",
+        ),
+        (
+            "base = \"sd-hs\"\n[card.faults]\nprogram-one-in = 3",
+            "mine:2: unknown key `faults` in `[card]`",
+        ),
+        (
+            "base = \"sd-hs\"\n[host.faults]\ndrift-one-in = 3",
+            "mine:2: unknown key `faults` in `[host]`",
+        ),
+    ] {
+        assert_eq!(Device::parse("mine", text).unwrap_err().to_string(), format!("{told}{hint}"));
+    }
+}
+
+#[test]
+fn every_value_of_a_historical_policy_has_a_builtin_design() {
+    let designs: Vec<_> =
+        builtin_designs().iter().map(|of| Design::lookup(of.name).unwrap()).collect();
+    for dispatch in
+        [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget]
+    {
+        assert!(designs.iter().any(|of| of.policies.dispatch == dispatch), "{dispatch:?}");
+    }
+    for bounce in [Bounce::None, Bounce::Sync, Bounce::Async] {
+        let has = |of: &Design| of.host.is_some_and(|host| host.bounce == bounce);
+        assert!(designs.iter().any(has), "{bounce:?}");
+    }
+    for tracking in [
+        ReadTracking::Versions,
+        ReadTracking::Indexed,
+        ReadTracking::Scan,
+        ReadTracking::ScanPadded,
+    ] {
+        let has = |of: &Design| of.btt.is_some_and(|btt| btt.tracking == tracking);
+        assert!(designs.iter().any(has), "{tracking:?}");
+    }
+}
+
+#[test]
+fn each_mode_of_refusal_has_a_builtin_device() {
+    let refusal = |name| match Device::lookup(name).unwrap().model {
+        DeviceModel::Hba(hba) => hba.refusal.unwrap().mode,
+        _ => panic!("{name} is no SCSI host"),
+    };
+    assert_eq!(refusal("lpfc-host-full"), RefusalMode::HostFull);
+    assert_eq!(refusal("lpfc-target-full"), RefusalMode::TargetFull);
+    assert!(matches!(refusal("lpfc-lun-full"), RefusalMode::LunFull { .. }));
+}
+
+/// Figures that describe what is modelled or how finely, rather than how fast it is.
+const NOT_VARIED: &[&str] = &[
+    "capacity",
+    "cpus",
+    "luns",
+    "hw-queues",
+    "max-sectors",
+    "max-segments",
+    "queue-engine-depth",
+    "queue-depth",
+    "packed-writes",
+    "pmem.channels",
+    "loads-of-word",
+    "limit",
+    "width",
+    "open",
+    "page",
+    "generation",
+    "lanes",
+    "payload",
+    "programs",
+    "simulated",
+];
+
+/// Each assumed figure has a range, or is a choice of what to model, or is the 0 of what is not there.
+#[test]
+fn an_assumed_figure_has_a_range() {
+    for builtin in builtin_devices() {
+        let device = Device::lookup(builtin.name).unwrap();
+        for Figure { key, origin, range, place } in &device.figures {
+            let own = key.rsplit('.').next().unwrap();
+            let is_assumed = origin.starts_with("assumed");
+            let zero = ["window", "cache", "unmap", "context-switch", "slc"].contains(&own);
+            let missing = is_assumed
+                && range.is_none()
+                && !NOT_VARIED.contains(&own)
+                && !NOT_VARIED.contains(&key.as_str())
+                && !zero;
+            assert!(!missing, "{}: {key} has no range", builtin.name);
+            assert!(is_assumed || range.is_none(), "{}: {key} is not assumed", builtin.name);
+            assert_eq!(*place, None, "the stated values");
+        }
+    }
+}
+
+#[test]
+fn every_reading_of_a_device_is_sound_and_has_other_figures() {
+    for builtin in builtin_devices() {
+        let stated = Device::lookup(builtin.name).unwrap();
+        let readings = Device::readings(builtin.name, &[], 1, 8).unwrap();
+        let varies = stated.figures.iter().any(|figure| figure.range.is_some());
+        for reading in &readings {
+            let keys = |device: &Device| {
+                device.figures.iter().map(|of| of.key.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(keys(reading), keys(&stated), "{}", builtin.name);
+            let differs = (&reading.model, &reading.machine) != (&stated.model, &stated.machine);
+            assert_eq!(differs, varies, "{}", builtin.name);
+        }
+        assert_eq!(readings[..2], Device::readings(builtin.name, &[], 1, 2).unwrap());
+    }
+}
+
+#[test]
+fn a_reading_stays_within_the_range() {
+    let text = "base = \"null\"\n[null]\ncompletion = \"timer\"\ndepth = 64\n\
+                completion-time = { value = \"100us\", range = [\"50us\", \"200us\"], origin = \"assumed: x\" }\n\
+                bandwidth-limit = { value = \"1GB/s\", range = [\"500MB/s\", \"2GB/s\"], origin = \"assumed: x\" }\n\
+                submit-queues = { value = 2, range = [1, 4], origin = \"assumed: x\" }\n";
+    let path = std::env::temp_dir().join(format!("a-reading-{}.toml", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    let readings = Device::readings(path.to_str().unwrap(), &[], 7, 200).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let null = |device: &Device| match device.model {
+        DeviceModel::Null(null) => null,
+        _ => unreachable!("a null device"),
+    };
+    let times: Vec<_> = readings.iter().map(|of| null(of).completion_time.as_ns()).collect();
+    assert!(times.iter().all(|ns| (50_000..=200_000).contains(ns)));
+    let below = times.iter().filter(|ns| **ns < 100_000).count();
+    assert!((75..125).contains(&below), "{below} of 200 below the geometric mean");
+    assert!(readings.iter().all(|of| {
+        null(of).bandwidth_limit.is_some_and(|rate| (500_000_000..=2_000_000_000).contains(&rate))
+    }));
+    let queues: std::collections::BTreeSet<_> =
+        readings.iter().map(|of| null(of).submit_queues).collect();
+    assert!(queues.iter().eq(&[1, 2, 3, 4]), "{queues:?}");
+}
+
+#[test]
+fn a_range_that_is_none_is_refused() {
+    let figure = |range: &str| {
+        format!(
+            "base = \"null\"\n[null]\ncompletion-time = {{ value = \"1us\", range = {range}, origin = \"assumed: x\" }}"
+        )
+    };
+    for (range, words) in [
+        ("\"1us\"", "a lowest and a highest value"),
+        ("[\"1us\"]", "a lowest and a highest value"),
+        ("[\"2us\", \"1us\"]", "the lowest value of a range is above the highest"),
+        ("[\"1us\", 3]", "a time with its unit"),
+    ] {
+        let error = Device::parse("my.toml", &figure(range)).unwrap_err().to_string();
+        assert!(error.starts_with("my.toml:3: ") && error.contains(words), "{range}: {error}");
+    }
+}
+
+#[test]
+fn nomerges_has_linuxs_values() {
+    let merges = |value: &str| {
+        let text = format!("base = \"mq-none\"\n[queue]\nnomerges = {value}\n");
+        Design::parse("my.toml", &text).map(|design| design.policies.merges)
+    };
+    assert_eq!(merges("0").unwrap(), Merges::All);
+    assert_eq!(merges("1").unwrap(), Merges::Last);
+    assert_eq!(merges("2").unwrap(), Merges::Off);
+    assert!(merges("3").is_err());
+}
+
+#[test]
+fn an_impossible_disk_is_refused_where_it_says_so() {
+    let on_disk = |text: &str| device_error(&format!("base = \"hdd-7200\"\n{text}"));
+    for (text, error) in [
+        (
+            "[platters]\ninner = \"220MB/s\"",
+            "my.toml:3: the inner zone of a disk is not faster than the outer one",
+        ),
+        (
+            "[platters]\nrpm = 7200\n[platters.read]\naverage = \"900us\"",
+            "my.toml:4: no seek curve has these times: `average` lies between `track` and `full`, and nearer \
+             to a third of the way than to its ends",
+        ),
+        ("[platters]\nheads = 0", "my.toml:3: `heads` is `0`, out of range (1 to 64)"),
+        ("[platters]\nzones = 0", "my.toml:3: `zones` is `0`, out of range (1 to 256)"),
+        (
+            "[platters]\nouter = \"300kB/s\"\ninner = \"300kB/s\"",
+            "my.toml:3: with these rates, a track has less than 4KiB or more than 512MiB",
+        ),
+        (
+            "[platters]\nage-max = \"90s\"",
+            "my.toml:2: a seek, a switch of heads or an age takes at most 60s",
+        ),
+        (
+            "[limits]\ncapacity = \"16MiB\"",
+            "my.toml:2: this capacity needs fewer than 16 cylinders of `[platters]`, or less than a band in each zone",
+        ),
+        (
+            "[limits]\ncapacity = \"65536TiB\"",
+            "my.toml:2: this capacity needs more than 16777216 cylinders of `[platters]`",
+        ),
+        (
+            "[limits]\nmax-discard-sectors = 8",
+            "my.toml:2: `[platters]` have nothing to discard: every sector has its place",
+        ),
+        (
+            "[platters]\n[crosspoint]\nchannels = 7",
+            "my.toml:2: a drive has one medium: `[crosspoint]`, `[flash]`, `[platters]` or `[volume]`",
+        ),
+    ] {
+        assert_eq!(on_disk(text), error, "{text}");
+    }
+}
+
+#[test]
+fn a_disk_has_a_write_cache_if_its_profile_has_one() {
+    let disk = |text: &str| Device::parse("x", &format!("base = \"hdd-7200\"\n{text}")).unwrap();
+    assert!(disk("").limits.write_cache && !disk("").limits.fua);
+    assert!(!disk("[platters.cache]\nwrite = \"0B\"").limits.write_cache);
+    assert!(Device::lookup("hdd-15k").unwrap().limits.fua);
+}
+
+/// Flash of 128 MiB, over the drive on which a file builds.
+const FLASH: &str = "channels = 2\ndies = 2\nplanes = 1\npage = \"16KiB\"\nprograms = 64\nsimulated = \"128MiB\"\n\
+    spare = 28\nfill = 100\noverwritten = 0\nread = \"60us\"\nprogram = \"700us\"\nerase = \"3ms\"\n\
+    transfer = \"5us\"\ndiscard = \"60us\"\ndiscard-per-gib = \"5ms\"\nbuffer = \"1MiB\"\nbuffered = \"5us\"\n\
+    slc = \"1GiB\"\nslc-program = \"200us\"\nslc-idle = \"1ms\"\n";
+
+/// Returns the error about `flash` as the flash of a drive.
+fn flash_error(flash: &str) -> String {
+    device_error(&format!("base = \"nvme-3dxpoint\"\n[flash]\n{flash}"))
+}
+
+#[test]
+fn flash_that_cannot_work_is_refused_with_its_line() {
+    for (from, to, line, words) in [
+        ("channels = 2", "channels = 0", 3, "`channels` is `0`, out of range"),
+        ("page = \"16", "page = \"6", 6, "a page of flash must be a multiple of 4 KiB"),
+        ("spare = 28", "spare = 1", 9, "too little spare flash for collection"),
+        ("fill = 100", "fill = 101", 10, "`fill` is `101`, out of range"),
+        ("buffer = \"1M", "buffer = \"4K", 18, "the write buffer of flash must hold two programs"),
+        ("read =", "registers = 3\nread =", 12, "`registers` is `3`, out of range"),
+        ("read =", "collection = \"lru\"\nread =", 12, "unknown value `lru` for `collection`"),
+        (
+            "read =",
+            "retries = [[0, 1]]\nread =",
+            12,
+            "`retries` is `[[0, 1]]`, not up to 16 points",
+        ),
+    ] {
+        let error = flash_error(&FLASH.replace(from, to));
+        assert!(error.starts_with(&format!("my.toml:{line}: {words}")), "{error}");
+    }
+}
+
+/// [bounded-memory]
+#[test]
+fn flash_that_takes_too_much_memory_or_time_is_refused_with_what_to_change() {
+    let large = FLASH.replace("\"128MiB", "\"64GiB");
+    let blocks = |planes: u32, programs: u32, simulated: &str| {
+        let geometry = FLASH.replace("planes = 1", &format!("planes = {planes}"));
+        let geometry = geometry.replace("programs = 64", &format!("programs = {programs}"));
+        let geometry = geometry.replace("128MiB", simulated).replace("spare = 28", "spare = 400");
+        geometry.replace("\"16KiB", "\"4KiB")
+    };
+    let many = "my.toml:7: flash has at most 4194304 blocks: raise `programs`, `planes` or `page`, or lower `simulated` or `spare`";
+    assert_eq!(flash_error(&blocks(1, 1, "64GiB")), many);
+    // 20 GiB of flash are 5242880 blocks of 4 KiB, and a quarter as many of 16 KiB.
+    assert_eq!(flash_error(&blocks(1, 1, "4GiB")), many);
+    let fits = |flash: &str| {
+        let file = format!("base = \"nvme-3dxpoint\"\n[flash]\n{flash}");
+        Device::parse("my.toml", &file).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(fits(&blocks(2, 2, "4GiB")), Ok(()));
+    let long = "my.toml:11: overwriting so much before the start takes too long: lower `overwritten`, `simulated` or `fill`, or raise `spare`";
+    assert_eq!(flash_error(&large.replace("overwritten = 0", "overwritten = 400")), long);
+    assert_eq!(fits(&large.replace("overwritten = 0", "overwritten = 200")), Ok(()));
+    assert_eq!(
+        flash_error(&FLASH.replace("\"1MiB", "\"5GiB")),
+        "my.toml:18: `buffer` is `5GiB`, out of range (4KiB to 4GiB)"
+    );
+}
+
+#[test]
+fn a_page_of_flash_is_read_again_at_most_a_hundred_times() {
+    let error = |retries: &str| {
+        let retries = format!("retries = {retries}\nread =");
+        flash_error(&FLASH.replace("read =", &retries))
+    };
+    assert_eq!(
+        error("[[0, 0], [100, 101]]"),
+        "my.toml:12: `retries` is `[[0, 0], [100, 101]]`, not up to 16 points `[percentile, times]` that rise \
+         from percentile 0 to 100, with at most 100 times"
+    );
+    let range = "{ value = [[0, 0], [100, 9]], range = [[[0, 0], [100, 9]], [[0, 0], [100, 8]]], origin = \"assumed: x\" }";
+    assert_eq!(
+        error(range),
+        "my.toml:12: both ends of the range of a spread have the same percentiles, and the second is higher somewhere"
+    );
+    let most = Device::parse("d", "base = \"nvme-tlc\"\nflash.retries = [[0, 0], [100, 100]]\n");
+    assert!(most.is_ok(), "{most:?}");
+}
+
+#[test]
+fn a_drive_smaller_than_the_data_of_its_map_is_refused() {
+    let drive = |capacity: &str| {
+        let file = format!("base = \"nvme-tlc\"\n[limits]\ncapacity = \"{capacity}\"\n");
+        Device::parse("my.toml", &file).map(|_| ()).map_err(|error| error.to_string())
+    };
+    // Half of 4 GiB hold data.
+    assert_eq!(drive("2GiB"), Ok(()));
+    assert_eq!(
+        drive("2147479552B").unwrap_err(),
+        "my.toml:2: the capacity is below the data of the map, `simulated` times `fill`: raise `capacity`, or lower \
+         `simulated` of `[flash]`"
+    );
+}

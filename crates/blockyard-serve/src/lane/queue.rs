@@ -1,0 +1,64 @@
+//! A disk as one lane sees it, with the lane's count of its clients' requests.
+
+use crate::disk::{Change, Disk, Medium, Outbox};
+use crate::observation::meter::{Counts, Meter};
+use crate::observation::traffic::Traffic;
+use blockyard::time::Instant;
+use blockyard_std::parts::job::Jobs;
+use blockyard_std::parts::queue::LaneQueue;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A disk as one lane sees it. See the [module](self).
+#[derive(Debug)]
+pub(crate) struct DiskQueue {
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) outbox: Rc<Outbox>,
+    /// The requests of clients that have ended.
+    pub(crate) traffic: Traffic,
+    pub(crate) queue: LaneQueue<Medium, Meter>,
+    /// Whether the kernel is reading a range of the disk into the page cache.
+    pub(crate) is_prefetching: bool,
+}
+
+impl DiskQueue {
+    pub(crate) fn new(disk: &Arc<Disk>, lane: u32, jobs: &Jobs, meter: Meter) -> Self {
+        let outbox = Rc::new(Outbox::default());
+        let shape = disk.shape();
+        let medium = disk.medium(lane, jobs, &outbox, &shape.tags());
+        Self {
+            disk: Arc::clone(disk),
+            outbox,
+            traffic: Traffic::default(),
+            queue: LaneQueue::new(shape, medium, meter, jobs),
+            is_prefetching: false,
+        }
+    }
+
+    /// Returns the counters as of `now`, or `None` if the lane keeps none.
+    pub(crate) fn counts(&self, now: Instant) -> Option<Counts> {
+        self.queue.bios.host.sink.0.as_ref().map(|metered| metered.counts.at(now))
+    }
+
+    /// Counts the turns between the arrival of a request and its answer, if the disk is metered.
+    #[inline]
+    pub(crate) fn count_turns(&mut self, turns: u64) {
+        if let Some(metered) = &mut self.queue.bios.host.sink.0 {
+            metered.counts.turns_max = metered.counts.turns_max.max(turns);
+        }
+    }
+
+    /// Changes the layer that `change` is about. Returns whether there is one.
+    pub(crate) fn change_layer(&mut self, change: &Change, now: Instant) -> bool {
+        self.queue.bios.host.driver.change_layer(change, now)
+    }
+
+    /// Ends with an error the requests that layers hold, and has them hold none from `now` on.
+    pub(crate) fn let_go(&mut self, now: Instant) {
+        self.queue.bios.host.driver.let_go(now);
+    }
+
+    pub(crate) fn report_faults(&self) {
+        self.queue.bios.host.driver.report_faults(&self.disk.faults);
+    }
+}

@@ -1,0 +1,49 @@
+//! What every change of the source keeps.
+
+use xtask::tidy::ratchet::Table;
+use xtask::tidy::{count, modules, rules, style, tree};
+
+#[test]
+fn no_module_depends_on_itself_through_others() {
+    let circles =
+        tree::crates().into_iter().flat_map(|name| modules::circles(&tree::modules(&name)));
+    let found: String = circles.map(|circle| circle.to_string()).collect();
+    assert!(found.is_empty(), "{found}");
+}
+
+#[test]
+fn every_rule_is_declared_once_and_cited_by_code_and_by_a_test() {
+    let rules = rules::rules();
+    assert!(!rules.declared.is_empty(), "no header declares a rule");
+    let faults = rules.faults();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// smoltcp has 0.27 assertions per function, redb 0.18.
+#[test]
+fn a_fifth_of_an_assertion_stands_in_each_function() {
+    for name in
+        ["blockyard", "blockyard-mmc", "blockyard-btt", "blockyard-devices", "blockyard-sim"]
+    {
+        let counts = count::count(&tree::modules(name));
+        let enough = counts.assertions * 5 >= counts.functions;
+        assert!(
+            enough,
+            "{name}: {} assertions in {} functions",
+            counts.assertions, counts.functions
+        );
+    }
+}
+
+/// The table says how many violations of style remain in each part. It follows each change, so it
+/// only falls.
+#[test]
+fn the_violations_of_style_are_those_that_the_table_allows() {
+    let today = Table::count(&style::violations());
+    let differences = Table::allowed().differences(&today);
+    assert!(
+        differences.is_empty(),
+        "{}\n`./ci.sh tidy style [PART]` lists the violations; once they are fewer, run `./ci.sh tidy lower`",
+        differences.join("\n")
+    );
+}
