@@ -290,7 +290,7 @@ fn large_commands_share_the_rate_of_the_link() {
     assert_near(latency_us(&busy), 32 * 261, 3);
 }
 
-/// [single-lock-ends-late]
+/// The interrupt of a single queue raises a soft interrupt, which ends the request after its delay.
 #[test]
 fn a_soft_interrupt_ends_a_request_of_the_single_queue() {
     let mean_us = |design, delay| {

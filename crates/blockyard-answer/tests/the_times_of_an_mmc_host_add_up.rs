@@ -53,7 +53,7 @@ const DESIGNS: [&str; 8] = [
 
 /// Linux 6.12 on an emulated card sends 128 commands for 128 sequential writes of 4 KiB at depth 32: the submitter sleeps in
 /// the driver while the bus is taken, so nothing piles up that would merge. A thread of the driver lets it pile up. Threads
-/// that submit one I/O each lose nothing ([submitter-sleeps-in-driver]).
+/// that submit one I/O each lose nothing.
 #[test]
 fn a_submitter_that_sleeps_in_the_driver_piles_up_nothing() {
     let commands = |job: &str, design: &str| {

@@ -4,11 +4,11 @@ use blockyard::time::Instant;
 
 /// The pending events, ordered by `(time, sequence)`: events of one instant keep the order of insertion.
 ///
-/// This is a 4-ary heap of keys in one array, and the events beside it. An insertion and a removal cost about ten
+/// This is a 4-ary heap of keys in one array, and the events in another. An insertion and a removal cost about ten
 /// comparisons each at a thousand events. The heap allocates only when more events are pending than ever before.
 #[derive(Debug)]
 pub struct EventHeap<T> {
-    /// The time of each event, its sequence number, and its place among `events`. Behind them lie keys that are [`FREE`], so
+    /// The time of each event, its sequence number, and its place among `events`. Keys that are [`FREE`] follow them, so
     /// that a key has all its children.
     keys: Vec<u128>,
     len: usize,

@@ -74,13 +74,12 @@ impl<O: Observer> Actor<O> for Scrubber {
     }
 }
 
-/// Runs a job that reads 4 KiB at random for 10 ms on a device that takes 100 us, with `depth` tags. A scrubber begins at
-/// `begin`, if there is one.
-fn run(device: &str, begin: Option<Instant>) -> (Report, Seen) {
+/// Runs a job that reads 4 KiB at random for 10 ms on `device` under `design`. A scrubber begins at `begin`, if there is one.
+fn run(device: &str, design: &str, begin: Option<Instant>) -> (Report, Seen) {
     let job = "[a]\nrw=randread\ndirect=1\nfilename=/dev/a\nsize=1m\ntime_based\nruntime=10ms\n";
     let jobs = parse_bytes("a.fio", job.as_bytes(), &NoSource).unwrap();
-    let device = Device::parse("test", &format!("base = \"null\"\n{device}")).unwrap();
-    let design = Design::parse("my.toml", "base = \"mq-none\"\n").unwrap();
+    let device = Device::parse("test", device).unwrap();
+    let design = Design::lookup(design).unwrap();
     let mut simulation = Simulation::new(&jobs, &device, &design, 3).unwrap();
     simulation.check_every_step();
     let seen = Arc::new(Mutex::new(Seen::default()));
@@ -103,12 +102,14 @@ fn at_us(us: u64) -> Instant {
     Instant::from_ns(us * 1000)
 }
 
-const TIMER: &str = "[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n";
+/// A device that takes 100 us, without the number of its tags.
+const TIMER: &str =
+    "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n";
 
 /// [added-actor-keeps-nothing-alive] The scrubber would read for ever, and the run ends with its job.
 #[test]
 fn an_actor_wakes_periodically_submits_and_counts_its_ends() {
-    let (report, seen) = run(&format!("{TIMER}depth = 64\n"), Some(at_us(500)));
+    let (report, seen) = run(&format!("{TIMER}depth = 64\n"), "mq-none", Some(at_us(500)));
     // At 0.5 ms, 1.5 ms and so on up to 9.5 ms.
     let expected: Vec<_> = (0..10).map(|tick| at_us(500 + tick * 1000)).collect();
     assert_eq!(seen.acts, expected);
@@ -127,17 +128,17 @@ fn an_actor_wakes_periodically_submits_and_counts_its_ends() {
 
 #[test]
 fn an_actor_that_gets_no_tag_is_woken_for_one_and_does_not_starve() {
-    let (report, seen) = run(&format!("{TIMER}depth = 1\n"), Some(at_us(500)));
+    let (report, seen) = run(&format!("{TIMER}depth = 1\n"), "mq-none", Some(at_us(500)));
     // The job always has the only tag when the actor wants it.
     assert!(seen.refusals >= 9, "{}", seen.refusals);
     assert!(seen.ends.len() >= 9, "{:?}", seen.ends);
     assert_eq!(report.stages.count(Action::Issue), ios_of_job(&report) + seen.ends.len() as u64);
 }
 
-/// A device may end a bio within the call that submits it, while the actor still acts.
+/// Persistent memory ends a bio within the call that submits it, while the actor still acts.
 #[test]
 fn an_actor_learns_of_an_end_within_its_own_call() {
-    let (_, seen) = run("[null]\ncompletion = \"none\"\ndepth = 64\n", Some(at_us(500)));
+    let (_, seen) = run("base = \"pmem-dram\"\n", "pmem-raw", Some(at_us(500)));
     let acts: Vec<_> = seen.acts.iter().copied().take(10).collect();
     let ends: Vec<_> = seen.ends.iter().map(|(_, at)| *at).take(10).collect();
     assert_eq!(ends, acts);
@@ -147,8 +148,8 @@ fn an_actor_learns_of_an_end_within_its_own_call() {
 #[test]
 fn a_run_with_an_actor_that_sleeps_is_the_run_without_it() {
     let device = format!("{TIMER}depth = 64\n");
-    let (alone, _) = run(&device, None);
-    let (together, seen) = run(&device, Some(at_us(60_000_000)));
+    let (alone, _) = run(&device, "mq-none", None);
+    let (together, seen) = run(&device, "mq-none", Some(at_us(60_000_000)));
     assert_eq!(seen.acts, []);
     assert_eq!((alone.span, alone.totals.events), (together.span, together.totals.events));
     assert_eq!(ios_of_job(&alone), ios_of_job(&together));

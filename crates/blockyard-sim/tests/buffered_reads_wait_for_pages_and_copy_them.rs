@@ -215,7 +215,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 /// Two jobs that copy on one processor take turns by call, not by page.
-/// [call-keeps-its-processor]
+/// Between the pieces of a call no other thread runs.
 #[test]
 fn a_call_is_copied_without_a_context_switch() {
     let text = "[global]\nfilename=/dev/a\ndirect=0\nfadvise_hint=0\nsize=1m\nbs=1m\ninvalidate=0\n\

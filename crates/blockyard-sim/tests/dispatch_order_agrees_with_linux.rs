@@ -97,7 +97,7 @@ fn repeated() -> BTreeMap<&'static str, Agreement> {
     include_str!("oracle/repeated").lines().map(line).collect()
 }
 
-/// The jobs `waiting...` need [woken-takes-next-queue] and [tag-waiter-wins-in-the-end].
+/// The jobs `waiting...` need [woken-takes-next-queue], and that a waiter that found no tag runs first.
 #[test]
 fn commands_and_merges_agree_and_nearly_all_orders_of_dispatch() {
     let repeated = repeated();

@@ -1,5 +1,5 @@
 //! Queue maps and polled hardware queues, from a job's `hipri` and a design's keys to the work of each
-//! processor: the rules [polled-queue-never-interrupts] and [spin-in-whole-polls]. Expectations are computed
+//! processor: [polled-queue-never-interrupts], and spins of whole polls. Expectations are computed
 //! from the profile by hand.
 
 use blockyard::bio::{Flags, Op};
@@ -85,7 +85,7 @@ fn measured(report: &Report, job: usize) -> &Measured {
 
 const LONE: &str = "[a]\nrw=randread\nioengine=pvsync2\nnumjobs=1";
 
-/// [polled-queue-never-interrupts], [spin-in-whole-polls]
+/// [polled-queue-never-interrupts]
 #[test]
 fn a_polled_read_takes_the_device_time_up_to_the_next_look_and_no_interrupt() {
     let (report, watch) = run(&format!("{LONE}\nhipri"), DEVICE, "poll-queues = 1");
@@ -224,7 +224,7 @@ fn measuring_that_begins_during_a_spin_counts_the_rest_of_it() {
     assert_eq!(report.jobs[0].stats.cpu_ns, report.span.as_ns());
 }
 
-/// [tag-waiter-wins-in-the-end], [spin-in-whole-polls]
+/// A waiter that found no tag runs first when the next one is free.
 #[test]
 fn polling_jobs_that_share_a_tag_get_equal_shares() {
     let device = DEVICE.replace("depth = 64", "depth = 1");

@@ -202,7 +202,7 @@ fn more_processors_do_more_until_the_channels_are_saturated() {
     assert!((12..=13).contains(&all), "six modules write 13.8 GB/s: {all}");
 }
 
-/// [time-counted-once], [pmem-completes-in-call]
+/// [time-counted-once]
 #[test]
 fn every_nanosecond_of_a_processor_is_accounted_for() {
     let device = Device::lookup("pmem-dram").unwrap();

@@ -40,6 +40,18 @@ struct Cost {
     lock: Acquisition,
 }
 
+impl Cost {
+    /// Returns the cost of a step that needs no lock.
+    const fn free(free_ns: u64) -> Self {
+        Self { free_ns, locked_ns: 0, lock: Acquisition::None }
+    }
+
+    /// Returns this cost with a time under the lock of the queue.
+    const fn locked(self, lock: Acquisition, time: Duration) -> Self {
+        Self { locked_ns: time.as_ns(), lock, ..self }
+    }
+}
+
 /// How a step gets the lock of its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Acquisition {
@@ -96,28 +108,16 @@ impl CostSink {
         assert!(machine.cpus > 0, "a machine must have processors");
         let single = policies.model == Model::SingleLock;
         let elevator = !single && policies.elevator.has_one_lock();
-        let cost = |free: Duration, of_single, of_elevator| {
-            let (lock, locked): (Acquisition, Duration) = match (single, elevator) {
-                (true, _) => of_single,
-                (_, true) => of_elevator,
-                _ => Default::default(),
-            };
-            Cost { free_ns: free.as_ns(), locked_ns: locked.as_ns(), lock }
+        let costs = if single {
+            costs_under_single_lock(machine)
+        } else if elevator {
+            costs_under_elevator_lock(machine, lock_batch)
+        } else {
+            costs_without_lock(machine)
         };
-        let (zero, none) = (Duration::ZERO, Default::default());
-        let row = |steps, locked| (Acquisition::Row(steps), locked);
-        let (merge_try, sort) = (machine.merge_try, machine.elevator_lock);
         let sites = Sites::new(policies, tags, machine.line_transfer > Duration::ZERO);
         Self {
-            // In the order of `Step`.
-            costs: [
-                cost(machine.submit + merge_try, row(1, machine.lock_merge), row(1, merge_try)),
-                cost(zero, (Acquisition::Kept, machine.lock_submit), none),
-                cost(machine.insert, row(u32::MAX, zero), row(u32::MAX, sort)),
-                cost(zero, none, row(lock_batch, sort)),
-                cost(machine.dispatch, row(1, machine.lock_dispatch), none),
-                cost(machine.complete, row(1, machine.lock_complete), none),
-            ],
+            costs,
             free_ns: 0,
             holds: vec![Vec::new(); sites.all()],
             used: Vec::with_capacity(sites.all()),
@@ -175,6 +175,7 @@ impl CostSink {
             Acquisition::Kept => !self.holds[site].is_empty(),
             _ => follows.is_some(),
         };
+        // A list of five inserts is one acquisition: the first step begins a row, and the others use it up.
         if let Acquisition::Row(steps) = lock {
             let left = follows.map_or(steps, |row| row.left) - 1;
             self.row = Some(Row { step, site, left });
@@ -233,6 +234,46 @@ impl Sink for CostSink {
             _ => {}
         }
     }
+}
+
+/// Returns the costs of the steps without any lock, in the order of [`Step`].
+const fn costs_without_lock(machine: &MachineProfile) -> [Cost; 6] {
+    let submit_ns = machine.submit.as_ns() + machine.merge_try.as_ns();
+    [
+        Cost::free(submit_ns),
+        Cost::free(0),
+        Cost::free(machine.insert.as_ns()),
+        Cost::free(0),
+        Cost::free(machine.dispatch.as_ns()),
+        Cost::free(machine.complete.as_ns()),
+    ]
+}
+
+/// Returns the costs of the steps where each of them holds the single lock of its queue.
+const fn costs_under_single_lock(machine: &MachineProfile) -> [Cost; 6] {
+    let [queue, get_request, insert, schedule, issue, complete] = costs_without_lock(machine);
+    [
+        queue.locked(Acquisition::Row(1), machine.lock_merge),
+        get_request.locked(Acquisition::Kept, machine.lock_submit),
+        insert.locked(Acquisition::Row(u32::MAX), Duration::ZERO),
+        schedule,
+        issue.locked(Acquisition::Row(1), machine.lock_dispatch),
+        complete.locked(Acquisition::Row(1), machine.lock_complete),
+    ]
+}
+
+/// Returns the costs of the steps where an elevator with one lock holds the requests. `batch` removals have the lock by one
+/// acquisition.
+const fn costs_under_elevator_lock(machine: &MachineProfile, batch: u32) -> [Cost; 6] {
+    let [queue, get_request, insert, schedule, issue, complete] = costs_without_lock(machine);
+    [
+        queue.locked(Acquisition::Row(1), machine.merge_try),
+        get_request,
+        insert.locked(Acquisition::Row(u32::MAX), machine.elevator_lock),
+        schedule.locked(Acquisition::Row(batch), machine.elevator_lock),
+        issue,
+        complete,
+    ]
 }
 
 #[cfg(test)]

@@ -56,9 +56,9 @@ pub struct Cpu {
 /// What a piece of work means to the thread that ran before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// That thread goes on, or the work is no thread's.
+    /// That thread continues, or the work is no thread's.
     None,
-    /// The processor has idled, and the thread that ran last goes on.
+    /// The processor has idled, and the thread that ran last continues.
     FromIdle,
     /// Another thread ran last.
     FromThread,
@@ -133,6 +133,7 @@ impl Cpu {
         if let Some(work) = self.urgent.pop_front() {
             return Some(work);
         }
+        // One poll, one thread, one poll: neither keeps the other waiting.
         let looks = !self.looked && !self.ready.is_empty();
         if let Some(task) = self.looker().filter(|_| looks) {
             self.looked = true;
@@ -145,11 +146,11 @@ impl Cpu {
     /// Returns the instance that polls. A poller that ran last is preferred, as it costs no switch.
     #[must_use]
     pub fn looker(&self) -> Option<TaskId> {
-        let ran_last = |task: &&TaskId| self.last == Some(Thread::Task(**task));
-        self.pollers.iter().find(ran_last).or(self.pollers.last()).copied()
+        let last = self.pollers.iter().find(|task| self.last == Some(Thread::Task(**task)));
+        last.or(self.pollers.last()).copied()
     }
 
-    /// Notes that the processor has idled until `now`, if it has. Work that follows other work at once finds it busy.
+    /// Notes that the processor has idled until `now`, if it has. Work that follows other work without a gap finds it busy.
     pub fn idle(&mut self, now: Instant) {
         self.idled |= self.busy_until < now;
     }

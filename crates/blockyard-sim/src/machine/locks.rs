@@ -2,6 +2,7 @@
 
 use blockyard::policy::{Dispatch, ElevatorKind, Model, Policies};
 use blockyard::tag::TagSetConfig;
+use blockyard::time::Duration;
 use blockyard::trace::Event;
 use blockyard::unit::QueueId;
 use core::ops::Range;
@@ -48,7 +49,7 @@ pub struct LockUse {
     pub busiest: CountsByHolder,
 }
 
-/// A map of tags for each hardware queue, or one that they share. Its words lie on cache lines of their own.
+/// A map of tags for each hardware queue, or one that they share. Each word has cache lines of its own.
 #[derive(Clone, Copy, Debug)]
 struct Maps {
     first: usize,
@@ -71,6 +72,7 @@ impl Maps {
 /// The words of a map of `depth` tags in Linux: 64 tags a word, or fewer so that there are at least four words.
 const fn words_of(depth: u32) -> usize {
     let mut shift = 6;
+    // Four words of 8 tags would hold more than 31 tags, so a map of 31 tags has words of 4.
     while shift > 0 && depth >= 4 && (4 << shift) > depth {
         shift -= 1;
     }
@@ -96,7 +98,8 @@ impl Sites {
     /// Returns the places under `policies` with `tags`. Tag words and dispatch lists have places if `lines_move`.
     #[must_use]
     pub fn new(policies: &Policies, tags: &TagSetConfig, lines_move: bool) -> Self {
-        let (queues, hctxs) = (usize::from(tags.queues), usize::from(tags.hctxs));
+        let queues = usize::from(tags.queues);
+        let hctxs = usize::from(tags.hctxs);
         assert!(queues > 0 && hctxs > 0, "{queues} queues of {hctxs} hardware queues");
         let single = policies.model == Model::SingleLock;
         let shared_list = policies.dispatch == Dispatch::SharedList;
@@ -115,17 +118,21 @@ impl Sites {
         }
         sites.lists = if shared_list { queues } else { queues * hctxs };
         sites.all += sites.lists;
-        let mut add = |depth, of_queue, shared| {
-            let (words, first) = (words_of(depth), sites.all);
-            let maps = if of_queue > 0 { queues * of_queue } else { hctxs };
-            sites.all += maps * words;
-            Some(Maps { first, of_queue, shared, words })
-        };
-        sites.driver_tags = add(tags.depth.into(), 0, tags.shared_over_hctxs);
+        sites.driver_tags = Some(sites.add_maps(tags.depth.into(), 0, tags.shared_over_hctxs));
         if policies.elevator != ElevatorKind::None {
-            sites.sched_tags = add(policies.sched_depth.tags(tags.depth.into()), hctxs, false);
+            let depth = policies.sched_depth.tags(tags.depth.into());
+            sites.sched_tags = Some(sites.add_maps(depth, hctxs, false));
         }
         sites
+    }
+
+    /// Adds maps of `depth` tags, `of_queue` for each queue, or one for each hardware queue of the host if that is 0.
+    fn add_maps(&mut self, depth: u32, of_queue: usize, shared: bool) -> Maps {
+        let words = words_of(depth);
+        let first = self.all;
+        let maps = if of_queue > 0 { self.queues * of_queue } else { self.hctxs };
+        self.all += maps * words;
+        Maps { first, of_queue, shared, words }
     }
 
     /// Returns the number of places.
@@ -179,23 +186,39 @@ impl Sites {
             (LockKind::DispatchList, self.queues..lists),
             (LockKind::TagWords, lists..self.all),
         ];
-        let used = |(kind, range)| LockUse::of(kind, &locks[range]);
-        kinds.into_iter().map(used).filter(|of| LockCounts::sum(&of.all).acquisitions > 0).collect()
+        kinds
+            .into_iter()
+            .map(|(kind, range)| LockUse::of(kind, &locks[range]))
+            .filter(|of| LockCounts::sum(&of.all).acquisitions > 0)
+            .collect()
     }
 }
 
 impl LockUse {
     fn of(kind: LockKind, locks: &[Contended]) -> Self {
-        let each = || locks.iter().map(|lock| *lock.counts());
-        let all = each().fold(CountsByHolder::default(), |mut sum, one| {
-            sum.iter_mut().zip(one).for_each(|(sum, one)| *sum = sum.and(one));
-            sum
-        });
-        let held = |of: &CountsByHolder| LockCounts::sum(of).held;
-        let busiest = each().max_by_key(held).unwrap_or_default();
-        debug_assert!(held(&busiest) <= held(&all), "one of them is held no longer than all");
+        let mut all = CountsByHolder::default();
+        let mut busiest = CountsByHolder::default();
+        for lock in locks {
+            let one = lock.counts();
+            for (sum, of_one) in all.iter_mut().zip(one) {
+                *sum = sum.and(*of_one);
+            }
+            // Of locks that were held for the same time, the last counts.
+            if held_in_all(one) >= held_in_all(&busiest) {
+                busiest = *one;
+            }
+        }
+        debug_assert!(
+            held_in_all(&busiest) <= held_in_all(&all),
+            "one of them is all of them at most"
+        );
         Self { kind, all, busiest }
     }
+}
+
+/// Returns the time for which a lock was held by all holders together.
+fn held_in_all(of: &CountsByHolder) -> Duration {
+    LockCounts::sum(of).held
 }
 
 #[cfg(test)]

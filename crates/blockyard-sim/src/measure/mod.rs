@@ -102,9 +102,12 @@ impl JobStats {
     /// Starts without measurements, for the kinds in `ops`.
     #[must_use]
     pub fn new(ops: &[Op]) -> Self {
-        let of = |op| ops.contains(&op).then(Box::<Measured>::default);
         Self {
-            ops: PerOp { read: of(Op::Read), write: of(Op::Write), trim: of(Op::Trim) },
+            ops: PerOp {
+                read: ops.contains(&Op::Read).then(Box::default),
+                write: ops.contains(&Op::Write).then(Box::default),
+                trim: ops.contains(&Op::Trim).then(Box::default),
+            },
             started: Instant::MAX,
             ended: Instant::ZERO,
             ended_in_ramp: false,

@@ -129,8 +129,8 @@ impl SeriesSampler {
             let span_ns = point.at_ns - before.at_ns;
             let rates = [&mut series.read, &mut series.write, &mut series.trim];
             for (at, rate) in rates.into_iter().enumerate() {
-                let ((ios, bytes), (ios_before, bytes_before)) =
-                    (point.ended[at], before.ended[at]);
+                let (ios, bytes) = point.ended[at];
+                let (ios_before, bytes_before) = before.ended[at];
                 rate.iops.push(per_second(added(ios, ios_before), span_ns));
                 rate.bytes_per_s.push(per_second(added(bytes, bytes_before), span_ns));
             }

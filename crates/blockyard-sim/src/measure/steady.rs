@@ -93,10 +93,10 @@ impl SteadyWatch {
         let Some(before) = self.before.replace(now) else { return };
         let ios = now.ios.saturating_sub(before.ios);
         let latency_ns = now.latency_ns.saturating_sub(before.latency_ns);
-        let per_s = |count: u64| super::per_second(count, self.options.interval_ns);
+        let interval_ns = self.options.interval_ns;
         let sample = SteadySample {
-            iops: per_s(ios),
-            bytes_per_s: per_s(now.bytes.saturating_sub(before.bytes)),
+            iops: super::per_second(ios, interval_ns),
+            bytes_per_s: super::per_second(now.bytes.saturating_sub(before.bytes), interval_ns),
             latency_ns: u64::try_from(latency_ns.checked_div(ios.into()).unwrap_or(0))
                 .unwrap_or(u64::MAX),
         };
@@ -132,9 +132,9 @@ impl SteadyWatch {
             return Some(Fraction { numerator, denominator: count });
         }
         // The least squares slope over 0, 1, 2 ...
-        let at = || (0_u128..).zip(self.values());
-        let (sum_x, sum_xx) = (count * (count - 1) / 2, (count - 1) * count * (2 * count - 1) / 6);
-        let sum_xy: u128 = at().map(|(x, y)| x * y).sum();
+        let sum_x = count * (count - 1) / 2;
+        let sum_xx = (count - 1) * count * (2 * count - 1) / 6;
+        let sum_xy: u128 = (0_u128..).zip(self.values()).map(|(x, y)| x * y).sum();
         let denominator = count * sum_xx - sum_x * sum_x;
         Some(Fraction {
             numerator: (count * sum_xy).abs_diff(sum_x * sum),
@@ -147,7 +147,8 @@ impl SteadyWatch {
         const MILLION: u128 = 1_000_000;
         let Some(Fraction { numerator, denominator }) = self.worst() else { return false };
         let limit = u128::from(self.criterion.limit_millionths);
-        let (count, sum) = (self.samples.len() as u128, self.values().sum::<u128>());
+        let count = self.samples.len() as u128;
+        let sum: u128 = self.values().sum();
         if self.criterion.percent {
             // 100 * worst / (sum / count) < limit / million
             let left = numerator.saturating_mul(100 * MILLION).saturating_mul(count);

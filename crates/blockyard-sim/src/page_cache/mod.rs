@@ -106,8 +106,10 @@ impl PageCache {
     /// Returns the number of the run that is submitted next, for [`Self::ended`].
     #[must_use]
     pub fn next_number(&self) -> u32 {
-        let fresh = || u32::try_from(self.runs.len()).expect("runs should fit in 32 bits");
-        self.free.last().copied().unwrap_or_else(fresh)
+        match self.free.last() {
+            Some(number) => *number,
+            None => u32::try_from(self.runs.len()).expect("runs should fit in 32 bits"),
+        }
     }
 
     /// Notes that the bio of `run` was submitted, with the number of [`Self::next_number`].

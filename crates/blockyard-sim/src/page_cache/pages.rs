@@ -89,6 +89,7 @@ impl FilePages {
         for page in pages {
             let (at, bit) = place(page);
             let word = self.words.entry(at).or_default();
+            // A page that is here ends the run of absent ones before it.
             if word.present & bit != 0 {
                 if !run.is_empty() {
                     each(run);
@@ -126,6 +127,7 @@ impl FilePages {
     /// Drops every page that is ready.
     pub fn drop_ready(&mut self) {
         self.words.retain(|_, word| {
+            // Pages that are being read have waiters, and stay.
             word.present &= !word.ready;
             word.ready = 0;
             word.marked &= word.present;

@@ -112,6 +112,7 @@ impl ReadAhead {
         if page == 0 {
             self.begin(page, wanted, max);
         } else if page == self.start + self.len - self.ahead || page == self.start + self.len {
+            // The reader is at the marker of the latest window, or at its end: the stream continues.
             self.set(self.start + self.len, longer(self.len, max));
         } else if trigger == Trigger::Marker {
             // The marker belongs to another stream, or to an earlier one of this reader. Continue after
@@ -125,10 +126,13 @@ impl ReadAhead {
             if before <= wanted {
                 return Some(Window { pages: page..page + wanted, marker: None });
             }
+            // Pages from the front of the file count twice: whoever read them has read the file from its beginning.
             let all = if before >= page { before * 2 } else { before };
             self.set(page, (all + wanted).min(max));
             self.ahead = 1;
         }
+        // The whole window was requested, so nothing of it is ahead of the reader. The next window is read with it, if the reach
+        // allows; otherwise the second half of this one gets the marker.
         if self.start == page && self.len == self.ahead {
             let more = longer(self.len, max);
             if self.len + more <= max {
@@ -147,7 +151,9 @@ impl ReadAhead {
 
     /// Sets the next window of a stream.
     const fn set(&mut self, start: u64, len: u64) {
-        (self.start, self.len, self.ahead) = (start, len, len);
+        self.start = start;
+        self.len = len;
+        self.ahead = len;
     }
 
     /// Sets the first window of a stream.
@@ -162,6 +168,7 @@ impl ReadAhead {
 /// Returns the length of the first window for a request of `wanted` pages.
 const fn first(wanted: u64, max: u64) -> u64 {
     let whole = if wanted >= max { max } else { wanted.next_power_of_two() };
+    // With a reach of 128 pages, requests of 1, 3 and 40 pages begin with windows of 4, 16 (4 pages, four times) and 128 pages.
     if whole <= max / 32 {
         whole * 4
     } else if whole <= max / 4 {

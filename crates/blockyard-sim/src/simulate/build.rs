@@ -1,14 +1,14 @@
 //! Builds a world from a device, a design and the conditions of a run.
 
-use super::{Conditions, SimulationError};
+use super::{Conditions, MakeElevator, SimulationError};
 use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
 use crate::task::READER_BIOS_MAX;
-use crate::world::{ADDED_ACTORS_MAX, World};
+use crate::world::{ADDED_ACTORS_MAX, SimHost, World};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
-use blockyard::layer::fault::Action;
+use blockyard::layer::fault::{Action, FaultRule};
 use blockyard::policy::{ElevatorKind, Model as Locking};
 use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
@@ -60,7 +60,8 @@ pub(super) fn build_world<O: Observer>(
         Locking::SingleLock => 1,
         Locking::Multi => design.hw_queues.unwrap_or(own_hctxs).min(own_hctxs).min(machine.cpus),
     };
-    let (reads, polls) = (design.read_queues.count, design.poll_queues.count);
+    let reads = design.read_queues.count;
+    let polls = design.poll_queues.count;
     let hctxs = default + reads + polls;
     assert!(default > 0, "a disk must have a hardware queue");
     let mut model = model(device, design, hctxs, draws)?;
@@ -106,36 +107,52 @@ pub(super) fn build_world<O: Observer>(
     };
     let stack = Stack::new(model, layers, &tags);
     let host = Host::new(stack, (counts, observer), tags);
-    let queues = (0..disks)
-        .map(|disk| match conditions.elevator {
+    Ok(join_world(device, design, host, &config, tags, conditions.elevator))
+}
+
+/// Returns a world on the machine of `device`, with a queue of `config` for each disk of `host`.
+fn join_world<O: Observer>(
+    device: &Device,
+    design: &Design,
+    host: SimHost<O>,
+    config: &QueueConfig,
+    tags: TagSetConfig,
+    elevator: Option<MakeElevator>,
+) -> World<O> {
+    let machine = device.machine;
+    let queues: Vec<_> = (0..tags.queues)
+        .map(|disk| match elevator {
             None => RequestQueue::new(QueueId(disk), config.clone(), &host),
             Some(make) => RequestQueue::with_elevator(
                 QueueId(disk),
                 config.clone(),
                 &host,
-                make(&config, &tags),
+                make(config, &tags),
             ),
         })
         .collect();
-    let served_by = |hctx: u16| {
-        let kinds = [&config.map.default, &config.map.read, &config.map.poll];
-        let first = |kind: &Vec<HctxId>| kind.iter().position(|of_cpu| *of_cpu == HctxId(hctx));
-        let cpu =
-            kinds.into_iter().find_map(first).expect("every hardware queue should serve a CPU");
-        CpuId(u16::try_from(cpu).expect("a CPU number should fit 16 bits"))
-    };
-    let worker_cpu: Vec<_> = (0..hctxs).map(served_by).collect();
+    let worker_cpu: Vec<_> =
+        (0..tags.hctxs).map(|hctx| first_cpu_of(&config.map, HctxId(hctx))).collect();
     debug_assert!(
         worker_cpu.iter().all(|cpu| cpu.0 < machine.cpus),
         "a worker must run on a CPU of the machine"
     );
     let polled = PolledQueues::new(&config.map);
-    let mut world = World::new(machine, &policies, host, queues, worker_cpu, polled);
+    let mut world = World::new(machine, &design.policies, host, queues, worker_cpu, polled);
     world.read_ahead(design.read_ahead.reach(&device.limits));
     if design.submitter_sleeps {
         world.let_submitters_sleep();
     }
-    Ok(world)
+    world
+}
+
+/// Returns the first CPU that a hardware queue serves. Its worker runs there.
+fn first_cpu_of(map: &QueueMap, hctx: HctxId) -> CpuId {
+    let cpu = [&map.default, &map.read, &map.poll]
+        .into_iter()
+        .find_map(|kind| kind.iter().position(|of_cpu| *of_cpu == hctx))
+        .expect("every hardware queue should serve a CPU");
+    CpuId(u16::try_from(cpu).expect("a CPU number should fit 16 bits"))
 }
 
 /// Returns the model of `device` with `hctxs` hardware queues. `draws` supplies its random numbers.
@@ -212,20 +229,24 @@ pub(super) fn check_host(design: &Design, device: &Device) -> Result<(), Simulat
 
 /// Checks that only persistent memory, which takes bios without queueing them, has a block translation table.
 pub(super) fn check_pmem(design: &Design, device: &Device) -> Result<(), SimulationError> {
-    let (design_name, device_name) = (|| design.name.clone(), || device.name.clone());
-    let model = &device.model;
     if !matches!(device.model, DeviceModel::Pmem(_)) {
-        let fits = design.btt.is_none();
-        let (design, device) = (design_name(), device_name());
-        let kind = model.kind();
-        return if fits { Ok(()) } else { Err(SimulationError::NotPmem { design, device, kind }) };
+        if design.btt.is_none() {
+            return Ok(());
+        }
+        return Err(SimulationError::NotPmem {
+            design: design.name.clone(),
+            device: device.name.clone(),
+            kind: device.model.kind(),
+        });
     }
     let queued = design.policies.elevator != ElevatorKind::None
         || design.policies.model == Locking::SingleLock
         || kinds(design).iter().any(|(_, kind)| kind.count > 0);
     if queued {
-        let (design, device) = (design_name(), device_name());
-        return Err(SimulationError::Queued { design, device });
+        return Err(SimulationError::Queued {
+            design: design.name.clone(),
+            device: device.name.clone(),
+        });
     }
     Ok(())
 }
@@ -236,19 +257,10 @@ pub(super) fn check_faults<'a>(
     rules: &FaultRules,
     device: &'a Device,
 ) -> Result<Cow<'a, Device>, SimulationError> {
-    let (disks, capacity) = (device.disks(), device.limits.capacity_sectors);
     for rule in &rules.rules {
-        let wrong = |words| {
-            let (file, rule) = (rules.name.clone(), rule.name.clone());
-            Err(SimulationError::Faults { file, rule, words })
-        };
-        if let Some(disk) = rule.when.queue.filter(|disk| disk.0 >= disks) {
-            return wrong(format!("there is no disk {}: the device has {disks}", disk.0));
-        }
-        if let Action::MisdirectWrite(sector) = rule.then
-            && sector >= capacity
-        {
-            return wrong(format!("sector {sector} is beyond the end of the disk, {capacity}"));
+        if let Some(words) = misfit(rule, device) {
+            let file = rules.name.clone();
+            return Err(SimulationError::Faults { file, rule: rule.name.clone(), words });
         }
     }
     rules.strike(device).map_err(|NoCard| SimulationError::CardFaults {
@@ -256,6 +268,21 @@ pub(super) fn check_faults<'a>(
         device: device.name.clone(),
         kind: device.model.kind(),
     })
+}
+
+/// Returns why a fault rule does not fit `device`: it names a disk or a sector that the device does not have.
+fn misfit(rule: &FaultRule, device: &Device) -> Option<String> {
+    let disks = device.disks();
+    let capacity = device.limits.capacity_sectors;
+    if let Some(disk) = rule.when.queue.filter(|disk| disk.0 >= disks) {
+        return Some(format!("there is no disk {}: the device has {disks}", disk.0));
+    }
+    match rule.then {
+        Action::MisdirectWrite(sector) if sector >= capacity => {
+            Some(format!("sector {sector} is beyond the end of the disk, {capacity}"))
+        }
+        _ => None,
+    }
 }
 
 /// Makes `world` verify the data of `device`, which its stack keeps.
@@ -292,16 +319,17 @@ fn bios_needed(jobs: &[Job], device: &Device, design: &Design) -> u32 {
     let part = limits.max_sectors.min(by_segments).min(chunk).max(1);
     debug_assert!(part <= limits.max_sectors.max(1), "a part must not be longer than a request");
     let window = design.read_ahead.reach(limits).longest() * u64::from(page_sectors);
-    let of_job = |job: &Job| {
+    let mut needed = 0;
+    for job in jobs {
         let largest = job.block.each().into_iter().map(|block| block.max_bytes()).max();
         let (bios, sectors) = if job.direct {
             (job.depth(), u64::from(largest.unwrap_or(0) / SECTOR_BYTES))
         } else {
             (READER_BIOS_MAX, window)
         };
+        // A bio of 64 sectors that begins in the middle of a chunk of 16 has five parts. The bio that is split counts, too.
         let parts = sectors.div_ceil(part.into()) + 1;
-        u64::from(job.numjobs) * u64::from(bios) * (parts + 1)
-    };
-    let needed: u64 = jobs.iter().map(of_job).sum();
+        needed += u64::from(job.numjobs) * u64::from(bios) * (parts + 1);
+    }
     u32::try_from(needed).unwrap_or(u32::MAX).clamp(64, 1 << 22)
 }

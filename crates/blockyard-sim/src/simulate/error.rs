@@ -207,52 +207,62 @@ impl fmt::Display for SimulationError {
                 if let Some(job) = job {
                     write!(f, "job `{job}`, at {at} s: ")?;
                 }
-                match failure {
-                    Failure::Refused(_, why) => write!(f, "an I/O was refused: {why}"),
-                    Failure::Io(_, io) => {
-                        write!(f, "{io}")?;
-                        if !fired.is_empty() {
-                            write!(f, " (rules that had fired: {})", fired.join(", "))?;
-                        }
-                        write!(f, "; with `continue_on_error` a job continues")
-                    }
-                    Failure::Bound(_, Violation::Latency { took, most }) => write!(
-                        f,
-                        "an I/O took {} us, longer than the {} us that max_latency or latency_target allows",
-                        took.as_ns().div_ceil(1000),
-                        most.as_ns() / 1000
-                    ),
-                    Failure::Bound(_, Violation::Bandwidth { got, least }) => {
-                        write!(f, "{got} B/s, below rate_min={least}")
-                    }
-                    Failure::Bound(_, Violation::Iops { got, least }) => {
-                        write!(f, "{got} I/Os per second, below rate_iops_min={least}")
-                    }
-                    Failure::Lost(count) => write!(
-                        f,
-                        "at {at} s nothing more can happen: requests wait for completions that fault \
-                         rules lost ({count} in all), and whenever they time out the driver waits on; \
-                         `timed-out = true` in a rule makes it give up"
-                    ),
-                    Failure::PowerCuts => write!(
-                        f,
-                        "at {at} s the power would be lost for more than the {POWER_CUTS_MAX}th time: \
-                         choose a longer time in between"
-                    ),
-                    Failure::Trace => f.write_str("the trace cannot be read any more"),
-                    Failure::Endless(waits) => write!(
-                        f,
-                        "at {at} s no I/O ends any more, although the device is offered requests again and again: \
-                         a fault rule without an end (`busy`, `requeue`) may keep them; {waits}"
-                    ),
-                    Failure::Stuck(waits) => write!(
-                        f,
-                        "at {at} s nothing more can happen and the jobs are not done: a defect, please report \
-                         it with the seed; {waits}"
-                    ),
-                }
+                write_failure(f, failure, *at, fired)
             }
         }
+    }
+}
+
+/// Writes why a run failed at `at`, after the rules `fired`.
+fn write_failure(
+    f: &mut fmt::Formatter<'_>,
+    failure: &Failure,
+    at: Instant,
+    fired: &[String],
+) -> fmt::Result {
+    match failure {
+        Failure::Refused(_, why) => write!(f, "an I/O was refused: {why}"),
+        Failure::Io(_, io) => {
+            write!(f, "{io}")?;
+            if !fired.is_empty() {
+                write!(f, " (rules that had fired: {})", fired.join(", "))?;
+            }
+            write!(f, "; with `continue_on_error` a job continues")
+        }
+        Failure::Bound(_, Violation::Latency { took, most }) => write!(
+            f,
+            "an I/O took {} us, longer than the {} us that max_latency or latency_target allows",
+            took.as_ns().div_ceil(1000),
+            most.as_ns() / 1000
+        ),
+        Failure::Bound(_, Violation::Bandwidth { got, least }) => {
+            write!(f, "{got} B/s, below rate_min={least}")
+        }
+        Failure::Bound(_, Violation::Iops { got, least }) => {
+            write!(f, "{got} I/Os per second, below rate_iops_min={least}")
+        }
+        Failure::Lost(count) => write!(
+            f,
+            "at {at} s nothing more can happen: requests wait for completions that fault \
+             rules lost ({count} in all), and whenever they time out the driver waits on; \
+             `timed-out = true` in a rule makes it give up"
+        ),
+        Failure::PowerCuts => write!(
+            f,
+            "at {at} s the power would be lost for more than the {POWER_CUTS_MAX}th time: \
+             choose a longer time in between"
+        ),
+        Failure::Trace => f.write_str("the trace cannot be read any more"),
+        Failure::Endless(waits) => write!(
+            f,
+            "at {at} s no I/O ends any more, although the device is offered requests again and again: \
+             a fault rule without an end (`busy`, `requeue`) may keep them; {waits}"
+        ),
+        Failure::Stuck(waits) => write!(
+            f,
+            "at {at} s nothing more can happen and the jobs are not done: a defect, please report \
+             it with the seed; {waits}"
+        ),
     }
 }
 

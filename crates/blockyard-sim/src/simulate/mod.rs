@@ -254,6 +254,7 @@ impl<O: Observer> Simulation<O> {
         check_host(design, device)?;
         check_pmem(design, device)?;
         let device = &*device.under(design);
+        // A fault file may change the card itself.
         let struck = conditions.faults.map(|rules| check_faults(rules, device)).transpose()?;
         let device = struck.as_deref().unwrap_or(device);
         let asked = jobs.jobs.iter().any(|job| job.verify).then(Verify::default);
@@ -328,7 +329,8 @@ impl<O: Observer> Simulation<O> {
             if !self.world.has_jobs() || left == 0 {
                 break;
             }
-            self.look_at(due.max(self.world.now()));
+            // No event is left before the instant of the sample.
+            self.take_samples(due.max(self.world.now()));
         }
         let more = self.world.has_jobs();
         self.check_progress(max)?;
@@ -344,11 +346,12 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// Takes the sample that is due at `now`, and stops the jobs of the current wave if the rates of all are known well enough.
-    fn look_at(&mut self, now: Instant) {
+    fn take_samples(&mut self, now: Instant) {
         if self.sampler.is_due(now) {
             let (depth, in_flight) = self.world.load();
             self.sampler.sample(now, self.world.stats.iter(), depth, in_flight);
         }
+        // Stopping the jobs of a wave begins the next one, whose rates are not known.
         let Some(steady) = self.steady.as_mut().filter(|steady| steady.is_due(now)) else { return };
         let entries = self.entries.iter().zip(&self.world.stats);
         if steady.batch(now, entries.map(|((job, _), stats)| (*job, stats))) {
@@ -468,6 +471,7 @@ impl<O: Observer> Simulation<O> {
             self.world.end_measuring();
             return false;
         };
+        // The machine and the device are measured from when the first job is.
         let first = self.next_task == 0;
         let now = self.world.now().max(self.world.last_end());
         let mut earliest = Instant::MAX;
@@ -486,6 +490,7 @@ impl<O: Observer> Simulation<O> {
         let number = u64::from(job.first_instance + planned.instance.number);
         let (least, most) = job.startdelay_ns;
         debug_assert!(least <= most, "a range of start delays must be in order");
+        // Each instance has a stream of its own, so that its delay does not depend on how many others there are.
         let mut draws = Prng::new(self.seed).fork(1).fork(number);
         let delay = least + draws.below((most - least).saturating_add(1).max(1));
         let begin = now + Duration::from_ns(delay);

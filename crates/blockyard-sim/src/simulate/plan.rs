@@ -32,7 +32,8 @@ pub(super) fn plan(
     let mut entries: Vec<(usize, u32)> = Vec::new();
     let mut stats = Vec::new();
     let mut files = Files::new(device);
-    let (mut in_flight, mut planned_ios) = (0, 0_u64);
+    let mut in_flight = 0;
+    let mut planned_ios = 0_u64;
     for (at, job) in jobs.iter().enumerate() {
         in_flight += u64::from(job.numjobs) * u64::from(job.depth());
         if in_flight > IN_FLIGHT_MAX {
@@ -56,6 +57,7 @@ pub(super) fn plan(
                 return Err(SimulationError::Unfit { place, unfit: Unfit::TooLong });
             }
             let placements = files.place(job, number, &resolved)?;
+            // Consecutive jobs of one group that report as a group share an entry.
             let joins_group = job.group_reporting
                 && entries
                     .last()
@@ -91,7 +93,7 @@ fn fewest_ios(job: &Job, resolved: &Resolved) -> u64 {
     resolved.moved_bytes() / longest
 }
 
-/// Plans the submitters of a replay. All begin at once and share one entry.
+/// Plans the submitters of a replay. All begin at the same time and share one entry.
 pub(super) fn plan_replay(replay: &Replay, device: &Device) -> Plans {
     let cpus = replay.task_cpus(device).into_iter().zip(0..);
     debug_assert!(device.machine.cpus > 0, "a machine must have a CPU");
@@ -181,6 +183,7 @@ impl Files {
                 placements.push(*known);
                 continue;
             }
+            // The fifth file without a name on four disks comes after the first one, on the first disk.
             let disk = self.unnamed % self.ends.len();
             self.unnamed += 1;
             let base_bytes = self.ends[disk];

@@ -67,6 +67,7 @@ impl Watch {
     /// Notes an I/O that was reaped at `now`.
     pub(super) fn check(&mut self, op: Op, taken: &Taken, now: Instant) -> Option<Violation> {
         let took = taken.lat();
+        // A bound of 0 is none.
         let most = Duration::from_ns(*self.bounds.latency_max_ns.of(op));
         if most > Duration::ZERO && took > most {
             return Some(Violation::Latency { took, most });
@@ -84,6 +85,7 @@ impl Watch {
         if (bytes_min == 0 && ios_min == 0) || now.since(self.begun) < SETTLING {
             return None;
         }
+        // The first look only begins a cycle. Each later one judges the rate since the look before it.
         let progress = &mut self.ops[op as usize];
         let Progress { bytes, ios, last } = *progress;
         if let Some((bytes_then, ios_then, then)) = last {

@@ -157,6 +157,7 @@ impl Task {
                 Call { left: room.min(1 + joined), plugs: joined > 0 }
             }
             Source::Generated(_) => {
+                // A call that returns at the end of its I/O submits nothing else.
                 let is_alone = self.feed.next().is_some_and(|io| io.in_call);
                 let left = room.min(if is_alone { 1 } else { self.shape.batch });
                 Call { left, plugs: left > UNPLUGGED_MAX }
@@ -175,6 +176,7 @@ impl Task {
         if self.outstanding() <= self.shape.low.min(self.depth() - 1) {
             self.draining = false;
         }
+        // Each of these lets the I/Os in flight end first.
         if self.draining || self.pauses.is_due() || self.settles_depth() {
             return None;
         }
@@ -251,6 +253,7 @@ impl Task {
     /// Notes that the I/O of `slot` has completed at `now`. Returns whether the task must be woken.
     pub fn completed(&mut self, slot: u32, status: Status, now: Instant) -> bool {
         self.slots.end(slot, status, now);
+        // The call that waits for this I/O returns its result, so nobody reaps it.
         if self.calls.in_call == InCall::Waits(slot) {
             self.calls.in_call = InCall::Returns(slot);
             return self.wake_for_call();

@@ -71,6 +71,7 @@ impl Feed {
         let Next::Io(io) = &self.next else { return Some(Instant::ZERO) };
         match (io.when, &mut self.source) {
             (When::Paced, Source::Generated(generated)) => {
+                // The rate and the pause both hold the I/O back.
                 let paced = generated.paced(io.kind, begun);
                 Some(paced.max(pause_until))
             }

@@ -116,6 +116,7 @@ impl Task {
         let Instance { number, origin, cpu, stats } = instance;
         let depth = job.depth();
         assert!(depth > 0, "a job must have a depth of at least 1");
+        // Direct I/O passes the page cache by; traces have no files.
         let reader = match &origin {
             Origin::Generated { placements, .. } if !job.direct => {
                 Some(Box::new(Reader::new(job, placements.clone())))

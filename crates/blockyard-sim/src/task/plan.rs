@@ -34,6 +34,7 @@ impl Task {
     /// Returns the next action at `now`. Unless it is [`Plan::Step`], the task now sleeps or has ended. If the task
     /// `has_turn`, it is not ahead of its share in its flow.
     pub fn plan(&mut self, now: Instant, has_turn: bool) -> Plan {
+        // Unless something below says otherwise, the next step follows.
         self.state = State::Ready;
         self.end_issue_if_over(now);
         match self.calls.in_call {
@@ -60,10 +61,12 @@ impl Task {
             }
         }
         let is_finishing = draws && !is_known;
+        // A pause that is due begins when the last result has been reaped. A job that ends does not pause first.
         if outstanding == 0 && !is_finishing {
             self.begin_pause(now);
         }
         let due = self.next_due().unwrap_or(Instant::MAX);
+        // A job that ends waits for all its I/Os, as does one whose search is to try another depth.
         if (is_finishing || self.settles_depth()) && outstanding > 0 {
             return self.await_completions(outstanding);
         }
@@ -87,6 +90,7 @@ impl Task {
         if self.pauses.is_due() {
             return self.await_completions(1);
         }
+        // A job whose next I/O is due after its end sleeps until its end.
         let due = due.min(self.stop_at);
         if due <= now {
             return if has_turn { Plan::Step } else { self.await_turn(now) };
@@ -174,6 +178,7 @@ impl Task {
             self.state = State::Asleep(Sleep::Turn(self.stop_at));
             return Plan::AwaitTurn(self.stop_at);
         }
+        // fio's pause of a flow begins when nothing is in flight.
         if self.outstanding() > 0 {
             return self.await_completions(self.outstanding());
         }

@@ -73,7 +73,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Returns a reader of the files of a `job` instance, which lie at `placements`.
+    /// Returns a reader of the files of a `job` instance, at `placements`.
     pub(super) fn new(job: &Job, placements: Vec<Placement>) -> Self {
         let advice = match job.fadvise_hint {
             FadviseHint::None => Advice::Normal,
@@ -140,6 +140,7 @@ impl Reader {
     #[must_use]
     pub fn next(&self, cache: &PageCache) -> ReadStep {
         if !self.runs.is_empty() {
+            // Claimed runs go first: other readers wait for their pages.
             let full = self.in_flight >= READER_BIOS_MAX;
             return if full { ReadStep::AwaitRoom } else { ReadStep::RequestPages };
         }
@@ -155,6 +156,7 @@ impl Reader {
                 ReadStep::Return(status)
             }
             (PageState::Absent, _) => ReadStep::RequestPages,
+            // The page is here, and its mark asks for the next window before the copy.
             _ if pages.is_marked(page) => ReadStep::RequestPages,
             (PageState::Reading, _) => ReadStep::AwaitPage(file, page),
             (PageState::Ready, _) => ReadStep::CopyPage,
@@ -196,6 +198,7 @@ impl Reader {
         let Placement { queue, base_bytes, len_bytes } = cache.placement(run.file);
         let begin = run.pages.start * PAGE_BYTES;
         debug_assert!(begin < len_bytes, "a run must begin within its file");
+        // The last page of a file may end after the file does.
         let len = (run.pages.end * PAGE_BYTES).min(len_bytes) - begin;
         let sectors = u32::try_from(len / u64::from(SECTOR_BYTES)).expect("a run should fit a bio");
         let segments = u16::try_from(run.pages.end - run.pages.start).unwrap_or(u16::MAX);
@@ -235,6 +238,7 @@ impl Reader {
     pub fn copy_page(&mut self) -> u64 {
         let Some(call) = &mut self.call else { return 0 };
         let page = call.at_bytes / PAGE_BYTES;
+        // A call for bytes 1000 to 9000 copies 3096, 4096 and 808 bytes.
         let end = call.end_bytes.min((page + 1) * PAGE_BYTES);
         let bytes = end - call.at_bytes;
         debug_assert!(bytes > 0, "a call that has copied everything must return");

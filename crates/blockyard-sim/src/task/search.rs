@@ -103,6 +103,7 @@ impl Search {
         if latency.as_ns() <= self.target.target_ns {
             return false;
         }
+        // Where all I/Os must keep the target, one that misses it decides.
         if self.target.share == WHOLE {
             return self.lower_depth();
         }
@@ -112,6 +113,7 @@ impl Search {
 
     /// Judges the window if it is over at `now`.
     pub(super) fn judge(&mut self, now: Instant) {
+        // A window judges only I/Os of one depth, and must be long enough to say something.
         if self.settles || self.is_done() || now.since(self.since).as_ns() < self.target.window_ns {
             return;
         }
@@ -137,6 +139,7 @@ impl Search {
             return true;
         }
         self.high = self.depth;
+        // A depth that kept the target has missed it now. Continue from the one below it.
         if self.depth == self.low {
             self.low -= 1;
         }
@@ -150,6 +153,8 @@ impl Search {
     fn raise_depth(&mut self, now: Instant) {
         let before = self.depth;
         self.low = before;
+        // The depth is the greatest that may keep the target. A miss at the next one may have been chance, so it is tried again
+        // after some successes.
         if before + 1 == self.high {
             self.stable += 1;
             if self.stable >= TRIES_AGAIN_AFTER {
@@ -158,6 +163,7 @@ impl Search {
             }
         }
         let missed_before = self.high != self.depth_max;
+        // After a miss at 64, a success at 48 leads to 56. Without a miss the depth doubles.
         let next = if missed_before { u32::midpoint(before, self.high) } else { before * 2 };
         self.depth = next.min(self.depth_max);
         self.new_window(now);

@@ -130,6 +130,7 @@ impl Slots {
         let at = self.free.pop().expect("a submitted bio should have a slot");
         self.polled += u32::from(io.polled);
         self.slots[at as usize] = io;
+        // The I/O counts as submitted when the step ends, whose cost is not known yet.
         self.submitting.push(at);
         at
     }

@@ -77,7 +77,7 @@ pub(super) struct Generated {
     generator: Generator,
     placements: Vec<Placement>,
     pacers: [Option<Pacer>; 3],
-    /// Reads and writes have rates, so that one direction may go on while the other is ahead of its rate.
+    /// Reads and writes have rates, so that one direction may continue while the other is ahead of its rate.
     is_mixed_under_rates: bool,
     issued: [(u64, u64); 3],
     /// The time with which each rate does not catch up.
@@ -120,6 +120,7 @@ impl Generated {
 
     /// Returns the next I/O, for an instance whose rates count from `begun`; `None` at the end of the job.
     pub(super) fn next(&mut self, now: Instant, begun: Instant) -> Option<NextIo> {
+        // Where reads and writes have rates, the one that may go first goes, whatever the mix would draw.
         let direction = if self.is_mixed_under_rates { self.earlier(now, begun) } else { None };
         let io = self.generator.next(direction)?;
         let place = self.placements[usize::from(io.file)];
@@ -129,6 +130,7 @@ impl Generated {
             IoOp::Trim => (bio::Op::Discard, Some(Op::Trim)),
             IoOp::Sync { .. } => (bio::Op::Flush, None),
         };
+        // A draw for each I/O, also where the percentage is 0 or 100, so that the stream does not depend on it.
         let priority = match (&mut self.own_prio, kind) {
             (Some((own, draws)), Some(kind)) => own.of(kind, io.len_bytes, draws.below(100)),
             _ => None,
@@ -167,6 +169,7 @@ impl Generated {
             bio::Op::Read => self.flags.without(Flags::FUA).without(Flags::SYNC),
             _ => self.flags.without(Flags::FUA).without(Flags::POLLED),
         };
+        // A payload of 10,000 bytes lies in three pages, each of them a segment. Other operations have one.
         let segments = match op {
             bio::Op::Read | bio::Op::Write => io.len_bytes.div_ceil(PAGE_BYTES),
             _ => 1,
@@ -204,12 +207,13 @@ impl Generated {
     }
 
     /// Notes that no rate catches up with a pause. As in fio, a pause that is at least as long as the time between two I/Os counts less one
-    /// of them, so that the next goes at once; a shorter one counts as a whole. With 5 ms from I/O to I/O, each takes 7 ms after a pause of
+    /// of them, so that the next is issued without delay; a shorter one counts as a whole. With 5 ms from I/O to I/O, each takes 7 ms after a pause of
     /// 2 ms.
     pub(super) fn exempt_pause(&mut self, pause: Duration) {
         for kind in Op::ALL {
             let (bytes, ios) = self.issued[kind as usize];
             if let Some(pacer) = &self.pacers[kind as usize] {
+                // The rate counts from later on: its clock stands while the job pauses.
                 let gap_ns = pacer.mean_gap_ns(bytes, ios);
                 let pause_ns = pause.as_ns();
                 let ignored = if gap_ns <= pause_ns { pause_ns - gap_ns } else { pause_ns };
@@ -260,6 +264,7 @@ impl Recorded {
     pub(super) fn push(&mut self, delivery: &Delivery) {
         let Delivery { queue, bio, kind, len_bytes, due, at, ended } = *delivery;
         debug_assert!(!self.ended, "no record may follow the last one");
+        // A trace without times says only in which order its I/Os come.
         self.timed |= matches!(due, Due::At(_) | Due::After { .. });
         let when = When::Recorded(due);
         self.inbox.push_back(NextIo {
@@ -323,6 +328,7 @@ impl Recorded {
     pub(super) fn completed(&mut self, now: Instant) {
         debug_assert!(self.in_flight > 0, "an I/O that completes must be in flight");
         self.in_flight -= 1;
+        // From 5 in flight to 4 now: an I/O that waits for "at most 4 in flight" counts its gap from here.
         self.fell_to[self.in_flight as usize] = now;
     }
 

@@ -158,7 +158,7 @@ impl Task {
     pub fn sleep_for_tag(&mut self, now: Instant) {
         let has_bio = self.feed.next().is_some() || self.reader.is_some();
         debug_assert!(has_bio, "only a task with a bio may wait for a tag");
-        // A task that a tag has woken, and that is refused again, goes on with the same wait.
+        // A task that a tag has woken, and that is refused again, continues the same wait.
         let wait = self.tag_wait.get_or_insert(TagWait { since: now, refusals: 0 });
         wait.refusals += 1;
         self.state = State::Asleep(Sleep::Tag);
@@ -177,7 +177,7 @@ impl Task {
 
     /// Returns how often a tag has woken the task and the queue has then refused its bio again.
     #[must_use]
-    pub fn vain_wakes(&self) -> u32 {
+    pub fn refused_wakes(&self) -> u32 {
         // Of three refusals, the first began the wait, and the other two followed wake-ups.
         self.tag_wait.map_or(0, |wait| wait.refusals - 1)
     }

@@ -69,6 +69,7 @@ impl Pauses {
     pub(super) fn begin(&mut self, now: Instant) -> Option<Pause> {
         let pause = self.due.take()?;
         debug_assert!(pause.spin <= pause.length, "{pause:?}");
+        // The period of the next pause counts from the end of this one.
         self.until = now + pause.length;
         self.spin = pause.spin;
         self.think.paused_at = self.until;

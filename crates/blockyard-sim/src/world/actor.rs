@@ -191,7 +191,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Submits `bio` to `queue` for actor `id`, from its processor. The cookie of the bio is the number, below 2^32, that
-    /// [`Actor::on_bio_end`] gets. Call this only from the actor's own calls. Returns the cost of what follows at once, which
+    /// [`Actor::on_bio_end`] gets. Call this only from the actor's own calls. Returns the cost of what follows now, which
     /// belongs to that of the call.
     ///
     /// # Errors

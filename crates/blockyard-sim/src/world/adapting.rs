@@ -17,6 +17,7 @@ impl<O: Observer> World<O> {
         begin: Instant,
     ) {
         let steady = &mut self.stats[entry].steady;
+        // The first instance of an entry brings the watch of all of them.
         if steady.is_none() {
             let first = begin + Duration::from_ns(watch.options.ramp_ns);
             *steady = Some(Box::new(watch));
@@ -29,6 +30,7 @@ impl<O: Observer> World<O> {
         let Some(mut watch) = self.stats[entry].steady.take() else { return };
         let mut tasks = self.tasks.iter().filter(|task| task.stats == entry);
         if tasks.any(|task| !task.is_over()) {
+            // Instances that report as one end together.
             watch.look(&self.stats[entry]);
             if watch.attained {
                 let tasks = self.tasks.iter_mut().filter(|task| task.stats == entry);
@@ -47,6 +49,7 @@ impl<O: Observer> World<O> {
         let Some(ends) = task.ends else { return };
         let group = task.group;
         debug_assert!(task.is_over(), "{id:?} must have ended");
+        // Jobs that have not begun end too if the job says `exit_what=all`.
         self.ends_all |= ends == ExitWhat::All;
         let others = self.tasks.iter_mut();
         others

@@ -63,6 +63,7 @@ impl<O: Observer> World<O> {
 
     pub(super) fn schedule_layers(&mut self) {
         let Some(at) = self.host.driver.poll_at() else { return };
+        // The layers may say an instant that has passed: then they are due now.
         if self.layers_at.is_none_or(|earlier| at < earlier) {
             self.layers_at = Some(at);
             self.events.push(at.max(self.now), Event::Layers);
@@ -93,7 +94,7 @@ impl<O: Observer> World<O> {
         let queue = &self.queues[finished.queue.index()];
         let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
         let cpu = request.expect("the device should complete only requests in flight").cpu;
-        // [single-lock-ends-late]
+        // In the single-lock model the interrupt only raises a soft interrupt.
         if interrupt && self.locking.completing && self.machine.softirq_delay > Duration::ZERO {
             let at = self.now + self.machine.softirq_delay;
             return self.events.push(at, Event::SoftInterrupt(cpu, finished));
@@ -109,6 +110,7 @@ impl<O: Observer> World<O> {
         let hctx = finished.hctx;
         let waiting = &mut self.vectors[hctx.index()];
         waiting.push_back(finished);
+        // The second completion finds the interrupt pending, and its handler will end both.
         if waiting.len() == 1 {
             self.give_work(self.worker_cpu[hctx.index()], Work::Vector(hctx));
         }
@@ -119,6 +121,7 @@ impl<O: Observer> World<O> {
         debug_assert!(!self.vectors[hctx.index()].is_empty(), "{hctx:?} interrupts for nothing");
         self.totals.interrupts += 1;
         let mut cost = self.machine.interrupt;
+        // Afterwards none waits, so the next completion interrupts again.
         while let Some(finished) = self.vectors[hctx.index()].pop_front() {
             cost += self.complete_request(finished, false);
         }
@@ -142,6 +145,7 @@ impl<O: Observer> World<O> {
     pub(super) fn complete_request(&mut self, finished: Finished, interrupt: bool) -> Duration {
         let queue = finished.queue;
         let target = &mut self.queues[queue.index()];
+        // A device that completes a request twice, or one that it never got, is a defect of its model.
         let known = target.conclude(&mut self.host, &finished, self.now);
         known.expect("the device should complete a request only once");
         self.totals.interrupts += u64::from(interrupt);
@@ -166,13 +170,14 @@ impl<O: Observer> World<O> {
         Duration::ZERO
     }
 
-    /// Wakes a task, or lets it go on if it polled: not before `from`, the instant at which the tasks that were woken first are
+    /// Wakes a task, or lets it continue if it polled: not before `from`, the instant at which the tasks that were woken first are
     /// ready.
     pub(super) fn wake(&mut self, task: TaskId, from: Instant) -> Duration {
         debug_assert!(
             from <= self.now + self.machine.wakeup,
             "a task should not wait until {from}"
         );
+        // A task that polls is not asleep, so nobody pays for a wake-up.
         if self.end_polling(task, from) {
             return Duration::ZERO;
         }

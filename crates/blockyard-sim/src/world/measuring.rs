@@ -23,6 +23,7 @@ impl<O: Observer> World<O> {
     /// Ends the measurement. If all jobs have ended before it began, the whole run counts.
     pub fn end_measuring(&mut self) {
         if self.now < self.measure_from {
+            // All jobs ended before measurement began, so the whole run counts.
             let begun = self.tasks.iter().map(Task::begun).min();
             self.measure_from = begun.unwrap_or(self.now).min(self.now);
         }
@@ -41,6 +42,7 @@ impl<O: Observer> World<O> {
     pub(super) fn report_ramp(&mut self, id: TaskId, end: Instant) {
         let task = &mut self.tasks[id.0 as usize];
         let begun = task.begun();
+        // A job that was stopped before its start delay was over has `begun` in the future, and nothing to report.
         if end >= task.measured_from() || begun > end {
             return;
         }
@@ -62,6 +64,7 @@ impl<O: Observer> World<O> {
         self.host.driver.model_mut().forget_activity(self.now);
         for cpu in &mut self.cpus {
             cpu.busy = Duration::ZERO;
+            // A spin continues, and what is left of it counts from here.
             if let Some(spin) = &mut cpu.polling {
                 spin.counted = self.now;
             }
@@ -72,6 +75,7 @@ impl<O: Observer> World<O> {
     pub(super) fn charge_polling(&mut self, id: TaskId, begin: Instant, end: Instant) {
         debug_assert!(begin <= end, "{id:?} polled from {begin} to {end}");
         let from = self.tasks[id.0 as usize].measured_from();
+        // A spin from 9 s to 11 s of a job that is measured from 10 s on counts for 1 s.
         let begin = if end < from { begin } else { begin.max(from) };
         if let Some(stats) = self.stats_at(id, end) {
             let measured = end.since(begin);
@@ -84,8 +88,9 @@ impl<O: Observer> World<O> {
     pub(super) fn end_rest(&mut self, id: TaskId) {
         let task = &mut self.tasks[id.0 as usize];
         let Some(rest) = task.measuring.rest.take() else { return };
-        let (now, from) = (self.now, task.measured_from());
-        let from = if now < from { task.begun() } else { from };
+        let now = self.now;
+        // In its ramp time a task counts apart, from its beginning.
+        let from = if now < task.measured_from() { task.begun() } else { task.measured_from() };
         if let Some(stats) = self.stats_at(id, now) {
             stats.spent.rested(rest, from, now);
         }
@@ -101,13 +106,15 @@ impl<O: Observer> World<O> {
             let io = FailedIo { op, offset_bytes, len_bytes, status };
             self.failure.get_or_insert(Failure::Io(id, io));
         }
+        // The bounds of a job are about I/Os that succeed; syncs have none.
         if let Some(op) = taken.op.filter(|_| !failed)
             && let Some(violation) = self.tasks[id.0 as usize].check_bounds(op, taken, self.now)
         {
             self.failure.get_or_insert(Failure::Bound(id, violation));
         }
         debug_assert!(taken.completed <= self.now, "{taken:?} is reaped before it completes");
-        let (slat, clat) = (taken.slat.as_ns(), taken.clat.as_ns());
+        let slat = taken.slat.as_ns();
+        let clat = taken.clat.as_ns();
         let lat = taken.lat().as_ns();
         let of_job = self.tasks[id.0 as usize].priority_of_job();
         let from = self.tasks[id.0 as usize].measured_from();
@@ -135,6 +142,7 @@ impl<O: Observer> World<O> {
             latencies.clat_ns.record(clat);
             latencies.lat_ns.record(lat);
         }
+        // What completed in the ramp time has no place in logs and samples, which begin after it.
         if taken.completed < from {
             return;
         }
@@ -158,7 +166,7 @@ impl<O: Observer> World<O> {
         self.tasks.iter_mut().for_each(|task| task.stop(now));
     }
 
-    /// Ends the measurement of all tasks now, although some of them go on.
+    /// Ends the measurement of all tasks now, although some of them have not ended.
     pub fn cut_measuring(&mut self) {
         let now = self.now;
         for at in 0..self.tasks.len() {
@@ -167,13 +175,14 @@ impl<O: Observer> World<O> {
             }
             let id = self.tasks[at].id;
             self.end_rest(id);
-            let (stats, from) = (self.tasks[at].stats, self.tasks[at].measured_from());
-            let stats = &mut self.stats[stats];
+            let from = self.tasks[at].measured_from();
+            let stats = &mut self.stats[self.tasks[at].stats];
             stats.ended = stats.ended.max(now);
             stats.spent.alive += now.since(from.min(now));
             self.report_ramp(id, now);
             self.end_measuring_of(id, now);
         }
+        // An entry whose instances had not begun has no span, rather than a negative one.
         for stats in &mut self.stats {
             stats.started = stats.started.min(stats.ended);
         }
@@ -184,7 +193,8 @@ impl<O: Observer> World<O> {
     /// Ends the measurement of a task that ended at `end`.
     pub(super) fn end_measuring_of(&mut self, id: TaskId, end: Instant) {
         let task = &self.tasks[id.0 as usize];
-        let (stats, from) = (task.stats, task.measured_from());
+        let stats = task.stats;
+        let from = task.measured_from();
         if end >= from {
             self.take_samples(id, end);
             self.logs.end(id, end.since(from));

@@ -70,6 +70,7 @@ impl<O: Observer> World<O> {
             return target.submit(&mut self.host, cpu, bio, self.now);
         };
         verifier.submitting(self.host.driver.media_mut().expect(KEPT), &bio);
+        // The verifier knows of a write before the device can: a power cut may come at any instant from here on.
         let taken = target.submit(&mut self.host, cpu, bio, self.now);
         match taken {
             Ok(()) => verifier.submitted(queue, &bio),

@@ -23,7 +23,7 @@ use blockyard_trace::observe::{TaskId, Work};
 #[derive(Debug)]
 pub(super) struct MmcDriver {
     pub(super) contexts: Contexts,
-    /// The task that sleeps in the driver ([submitter-sleeps-in-driver]).
+    /// The task that sleeps in the driver.
     submitter: Option<TaskId>,
     /// The processors on which the threads run or last ran.
     thread_cpus: [CpuId; 2],
@@ -183,15 +183,17 @@ impl<O: Observer> World<O> {
     }
 
     /// Lets the task that has done `work` sleep in the driver, if it is to do what `sleepers` say
-    /// ([submitter-sleeps-in-driver]).
+    ///.
     #[inline]
     pub(super) fn enter_driver(&mut self, work: &Work, sleepers: Sleepers) {
         if self.dispatch != Dispatch::HostSubmitter {
             return;
         }
-        let (Work::Step(id), Some(driver)) = (*work, &mut self.mmc) else { return };
+        let Work::Step(id) = *work else { return };
+        let Some(driver) = &mut self.mmc else { return };
         let task = &mut self.tasks[id.0 as usize];
         let is_free = driver.submitter.is_none() && !task.waits_for_tag();
+        // One thread at a time does so. Another one leaves its requests in the queue, and its call returns.
         if is_free && sleepers.has(Context::Thread) {
             task.sleep_in_driver();
             driver.submitter = Some(id);
@@ -199,13 +201,14 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Lets the task in the driver return once its requests have been started ([submitter-sleeps-in-driver]).
+    /// Lets the task in the driver return once its requests have been started.
     fn leave_driver(&mut self) {
         let (driver, host) = self.mmc_parts();
         let Some(id) = driver.submitter else { return };
         let has_work = driver.contexts.is_awake(Context::Thread)
             || driver.contexts.has_wanted_runs()
             || host.holds_dispatcher();
+        // The call returns when the thread that the task has become would sleep again.
         if has_work {
             return;
         }
@@ -270,6 +273,7 @@ impl<O: Observer> World<O> {
         if self.mmc.is_none() {
             return;
         }
+        // One interrupt wakes all of them, on the processor of the first.
         match self.driver_sleepers().first() {
             Some(thread) => self.give_work(self.driver_cpu(thread), Work::Timer),
             None => self.give_wanted_runs(self.now),
@@ -338,6 +342,7 @@ impl<O: Observer> World<O> {
     /// unless it is bound.
     fn on_thread_there(&mut self, thread: Context, bound: bool) {
         let driver = self.mmc.as_mut().expect("a driver whose threads run");
+        // The processor was idle when the thread was woken, and may have got other work on the way.
         if !bound {
             let cpu = driver.idle_cpu_for(thread, &self.cpus, self.now);
             driver.thread_cpus[thread_index(thread)] = cpu;
@@ -402,6 +407,7 @@ impl<O: Observer> World<O> {
                     self.wake_sleepers(sleepers, at, worker);
                 }
                 Step::Do(doing, cost) => return self.pay_for(cpu, doing, cost),
+                // The thread continues after the completions, and before other threads.
                 Step::Again => {
                     self.cpus[cpu.index()].push_next(Work::Host(context));
                     break;

@@ -1,11 +1,10 @@
 //! The world: processors, tasks, request queues and a device, moved from event to event.
 //!
-//! The same five calls drive the queues as in real time. A piece of [`Work`] runs on a processor without
-//! interruption. The work makes its changes when it begins. Its consequences (commands at the device, threads
-//! woken, runs left to a worker) begin when it ends. Only the driver of an MMC host makes its changes when its
-//! work ends: see [`Actor`]. An interrupt waits on its processor for the end
-//! of such work. When a timer wakes a thread of that driver, the processor on which the thread
-//! slept pays for the timer's interrupt and the wake-up.
+//! The same five calls drive the queues as in real time. Everything that acts is an [`Actor`]. A piece of its [`Work`] runs on
+//! a processor without interruption. The work makes its changes when it begins. Its consequences (commands at the device,
+//! threads woken, runs left to a worker) begin when it ends. Only the driver of an MMC host makes its changes when its work
+//! ends. An interrupt waits on its processor for the end of such work. When a timer wakes a thread of that driver, the
+//! processor on which the thread slept pays for the timer's interrupt and the wake-up.
 //!
 //! # Rules
 //!
@@ -15,34 +14,38 @@
 //!   threads.
 //! - **[lock-before-work]** Each queue has a lock, if its design has one. Work under the lock of a queue begins when it has
 //!   the lock. Until then its processor spins. Work that turns out to need the lock of another queue waits for that one
-//!   while it goes on.
-//! - **[single-lock-ends-late]** In the single-lock model an interrupt only raises a soft interrupt, which ends the
-//!   request later. In the multi-queue model the interrupt ends it.
+//!   after it has begun.
 //! - **[one-deferred-run-pending]** A hardware queue has at most one deferred run pending.
-//! - **[tag-waiter-wins-in-the-end]** A completion wakes the task whose I/O has ended and tasks that wait for a tag. The first runs
-//!   first, and may take the tag again. A waiter that was woken in vain has run for less time. When the next tag wakes it, it runs
-//!   first, as Linux prefers a thread that has had less than its share of the processor; and of several such waiters, the one
-//!   first that was woken in vain most often. So nobody waits for ever.
-//! - **[vain-waiter-moves]** A task that was woken in vain runs on an idle processor next time, if its own is busy and its job does
-//!   not say where it runs: each waiter that a completion wakes on another one. Otherwise the tasks of the processor that has the
-//!   interrupts would be late each time. A task that polls stays.
 //! - **[one-interrupt-for-all]** A vector interrupts the processor of its hardware queue once while completions wait for
 //!   its handler, and the handler ends all of them. A completion during the handler's work interrupts again.
 //! - **[polled-queue-never-interrupts]** A polled hardware queue raises no interrupt. Its completions wait for
 //!   a poll, and the processor that polls completes them. A task that waits for polled I/Os does not sleep.
 //!   Its processor polls for all such tasks: once between two ready threads, and repeatedly while it has
 //!   no other work.
-//! - **[spin-in-whole-polls]** A world does not simulate each poll of a spin. Polls begin a whole number of
-//!   polls after the spin began. The first poll that does not begin before a completion finds it, and the task
-//!   continues when a poll ends. The processor is busy all the time.
 //! - **[sleeping-driver-has-its-thread]** The driver of an MMC host may sleep, so its thread does every run of
 //!   its hardware queue. A thread of the host wakes on an idle processor, and prefers the one on which it
 //!   last ran.
-//! - **[submitter-sleeps-in-driver]** Where a design says so, a thread that submits to an MMC host is the driver's
-//!   thread until the requests that it dispatches have been started. It sleeps there while the bus is taken. One
-//!   thread at a time does so; another one that finds the host full leaves its requests in the queue.
-//! - **[pmem-completes-in-call]** The submitting processor accesses persistent memory itself, and is busy until
-//!   the I/O is done. Each I/O of a call ends before the next is submitted, and no I/O is plugged.
+//!
+//! # Behaviour
+//!
+//! **Completions.** In the single-lock model an interrupt only raises a soft interrupt, which ends the request later. In the
+//! multi-queue model the interrupt ends it. The submitting processor accesses persistent memory itself, and is busy until the
+//! I/O is done: each I/O of a call ends before the next is submitted, and no I/O is plugged.
+//!
+//! **Waits for a tag.** A completion wakes the task whose I/O has ended and the tasks that wait for the tag. The first runs
+//! first, and may take the tag again, so that a waiter finds none. That waiter has run for less time. When the next tag wakes
+//! it, it runs first, as Linux prefers a thread that has had less than its share of the processor; of several such waiters,
+//! the one that found none most often runs first. So every waiter gets a tag in the end. Such a waiter also runs on an idle
+//! processor next time, if its own is busy and its job does not say where it runs. Otherwise the tasks of the processor that
+//! has the interrupts would be late each time. A task that polls stays.
+//!
+//! **Polls.** A world does not simulate each poll of a spin. Polls begin a whole number of polls after the spin began. The
+//! first poll that does not begin before a completion finds it, and the task continues when a poll ends. The processor is busy
+//! all the time.
+//!
+//! **Submitters in an MMC driver.** Where a design says so, a thread that submits to an MMC host is the driver's thread until
+//! the requests that it dispatches have been started. It sleeps there while the bus is taken. One thread at a time does so;
+//! another one that finds the host full leaves its requests in the queue.
 
 mod actor;
 mod adapting;
@@ -161,7 +164,7 @@ pub struct World<O = ()> {
     queue_timers: Vec<Option<Instant>>,
     /// Pending deferred runs, by queue and hardware queue ([one-deferred-run-pending]).
     deferred: Vec<Vec<bool>>,
-    /// Tasks that tags have woken, with the number of times before that this was in vain; empty between two pieces of work.
+    /// Tasks that tags have woken, with the number of times before that they found none; empty between two pieces of work.
     woken: Vec<(u32, TaskId)>,
     /// The processor of each hardware queue's worker.
     worker_cpu: Vec<CpuId>,
@@ -362,6 +365,7 @@ impl<O: Observer> World<O> {
                 return Ok(handled);
             }
             let Some((at, event)) = self.next_event(until) else {
+                // Events after `until` are left for the next call. Without any, the jobs wait for ever.
                 let any = self.next_event.is_some() || !self.events.is_empty();
                 return if any { Ok(handled) } else { Err(self.stuck()) };
             };
@@ -453,6 +457,7 @@ impl<O: Observer> World<O> {
     /// Schedules `event`. An event that precedes all others bypasses the heap.
     fn schedule_soon(&mut self, at: Instant, event: Event) {
         debug_assert!(at >= self.now, "{event:?} at {at}, in the past of {}", self.now);
+        // The event before it goes to the heap, which orders them. Most events are taken before another one comes.
         if let Some((earlier, other)) = self.next_event.replace((at, event)) {
             self.events.push(earlier, other);
         }
@@ -460,12 +465,14 @@ impl<O: Observer> World<O> {
 
     /// Takes the earliest event, if it is before `until` ([events-in-time-order]).
     fn next_event(&mut self, until: Instant) -> Option<(Instant, Event)> {
+        // At one instant the heap's events come first: they were scheduled earlier.
         let next_at = self.events.next_at();
         if let Some((at, event)) = self.next_event {
             if next_at.is_none_or(|other| at < other) {
                 return if at < until { self.next_event.take() } else { None };
             }
             self.next_event = None;
+            // One pass through the heap takes its first event and puts this one in its place.
             if next_at? < until {
                 return Some(self.events.exchange(at, event));
             }

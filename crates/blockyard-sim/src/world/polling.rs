@@ -1,5 +1,4 @@
-//! Polled completions, which wait for a poll, and processors that spin ([polled-queue-never-interrupts],
-//! [spin-in-whole-polls]).
+//! Polled completions, which wait for a poll, and processors that spin ([polled-queue-never-interrupts]).
 
 use super::actor::Actor;
 use super::{Event, World};
@@ -30,6 +29,7 @@ impl<O: Observer> World<O> {
     pub(super) fn spin_or_idle(&mut self, cpu: CpuId) {
         let looker = self.cpus[cpu.index()].looker();
         if let Some(task) = looker.filter(|_| self.polled.has_for(cpu)) {
+            // A completion came while the processor worked, so its first poll finds one.
             return self.perform(cpu, Work::Look(task));
         }
         let state = &mut self.cpus[cpu.index()];
@@ -49,7 +49,7 @@ impl<O: Observer> World<O> {
         self.host.sink.1.polled(cpu, spin.since, self.now);
     }
 
-    /// Returns when the first poll from `at` on of a spin since `since` begins ([spin-in-whole-polls]).
+    /// Returns when the first poll from `at` on of a spin since `since` begins.
     fn next_poll_at(&self, since: Instant, at: Instant) -> Instant {
         debug_assert!(since <= at, "a spin since {since} has a poll at {at}, before it began");
         let past_ns = at.since(since).as_ns();
@@ -64,6 +64,7 @@ impl<O: Observer> World<O> {
     pub(super) fn keep_polled(&mut self, finished: Finished) {
         self.polled.put(finished);
         for cpu in self.polled.cpus_of(finished.hctx) {
+            // A processor that works polls later, between two threads or when it spins again.
             if let Some(spin) = self.cpus[cpu.index()].polling {
                 self.events.push(
                     self.next_poll_at(spin.since, self.now),
@@ -89,6 +90,7 @@ impl<O: Observer> World<O> {
         let Some(at) = state.pollers.iter().position(|poller| *poller == task) else {
             return false;
         };
+        // The processor is in the middle of a poll, and turns to the task at the end of that poll.
         state.pollers.remove(at);
         let from = from.max(self.now);
         let resumes_at = state.polling.map_or(from, |spin| self.next_poll_at(spin.since, from));

@@ -21,10 +21,11 @@ pub(super) struct Locking {
 }
 
 impl<O: Observer> World<O> {
-    /// Gives work to a processor. An idle processor begins the work at once.
+    /// Gives work to a processor. An idle processor begins the work now.
     pub(super) fn give_work(&mut self, cpu: CpuId, work: Work) {
         let now = self.now;
         let state = &mut self.cpus[cpu.index()];
+        // The next switch to a thread then counts as one from idling.
         if state.is_idle(now) {
             state.idle(now);
         }
@@ -33,6 +34,7 @@ impl<O: Observer> World<O> {
             return;
         }
         state.running = true;
+        // A processor whose last work has not ended, and that had nothing after it, has no event for that end yet.
         if state.busy_until > self.now {
             let at = state.busy_until;
             self.schedule_soon(at, Event::CpuFree(cpu));
@@ -58,6 +60,7 @@ impl<O: Observer> World<O> {
             Ask::Granted => self.perform(cpu, work),
             Ask::Wait(free_at) => {
                 self.cpus[cpu.index()].spinning = Some((work, self.now));
+                // Only the first waiter schedules the lock's release. A release schedules the next one.
                 if let Some(at) = free_at {
                     self.events.push(at, Event::LockFree(queue));
                 }
@@ -65,13 +68,13 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Counts the switch to `work` on `cpu`, if it is one. Returns what it costs: the memory of a thread that goes on
+    /// Counts the switch to `work` on `cpu`, if it is one. Returns what it costs: the memory of a thread that continues
     /// after a pause is still in the caches.
     pub(super) fn switch(&mut self, cpu: CpuId, work: &Work) -> Duration {
         let submitter = self.mmc.as_ref().and_then(MmcDriver::submitter);
         let work = &match (*work, submitter) {
             (Work::Host(Context::Thread) | Work::Run { by: Runner::HostThread, .. }, Some(id)) => {
-                Work::Step(id) // [submitter-sleeps-in-driver]
+                Work::Step(id) // the submitter is the dispatching thread
             }
             (work, _) => work,
         };
@@ -86,6 +89,7 @@ impl<O: Observer> World<O> {
                 stats.context_switches += 1;
             }
         }
+        // After a pause the thread's memory is still in the caches, so only a change of thread costs time.
         if switch == Switch::FromThread { self.machine.context_switch } else { Duration::ZERO }
     }
 
@@ -115,6 +119,7 @@ impl<O: Observer> World<O> {
         let mut cost = Duration::ZERO;
         let costs = &mut self.host.sink.0.0;
         while let Some(site) = costs.next_lock() {
+            // A queue's lock moves with the lines that it guards; a word or a list is one line.
             let transfer = if costs.sites().is_queue(site) { lines } else { line };
             let taken = self.locks[site].take(cpu, self.now, cost, costs.taken(), transfer);
             self.totals.spinning += taken.wait;
@@ -132,7 +137,7 @@ impl<O: Observer> World<O> {
         if !self.host.driver.completes_one_by_one() {
             cost += self.complete_at_once();
         }
-        cost += self.host.driver.model_mut().take_spent(); // [pmem-completes-in-call]
+        cost += self.host.driver.model_mut().take_spent(); // the processor itself moves the data of persistent memory
         // The work may have brought work for a sleeping driver. Its wake-up belongs to this piece ([waker-pays]).
         let sleepers = self.driver_sleepers();
         self.enter_driver(&work, sleepers);

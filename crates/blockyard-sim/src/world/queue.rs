@@ -57,6 +57,7 @@ impl<O: Observer> World<O> {
     /// ask the driver again and again about requests that it never ends.
     pub(super) fn has_stalled(&mut self) -> bool {
         let issued = self.host.sink.0.1.count(Action::Issue);
+        // The clock starts anew whenever the driver has accepted a request since the last look.
         if self.last_issue.0 != issued {
             self.last_issue = (issued, self.now);
         }
@@ -69,6 +70,7 @@ impl<O: Observer> World<O> {
 
     fn schedule_queue_timer(&mut self, queue: QueueId) {
         let Some(at) = self.queues[queue.index()].poll_at() else { return };
+        // An earlier timer stays: when it fires, the queue says what it wants next.
         let scheduled = &mut self.queue_timers[queue.index()];
         if scheduled.is_none_or(|earlier| at < earlier) {
             *scheduled = Some(at);
@@ -110,6 +112,7 @@ impl<O: Observer> World<O> {
     /// for. After a completion, threads do all runs.
     pub(super) fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         let mut cost = self.follow_up_at(queue, after_completion);
+        // Queues of one host share its tags: what one frees, another one may use.
         while let Some((other, hctx)) = self.host.next_starved() {
             self.run_queue(other, hctx);
             cost += self.follow_up_at(other, true);
@@ -122,22 +125,24 @@ impl<O: Observer> World<O> {
         while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
             match runner_of(self.dispatch, run.deferred || after_completion) {
                 Runner::Submitter => self.run_queue(queue, run.hctx),
+                // After a completion the processor is in an interrupt, where it does not dispatch.
                 thread => self.defer_run(thread, queue, run.hctx),
             }
         }
         debug_assert!(self.woken.is_empty(), "{:?} were woken before", self.woken);
+        // First collect all waiters, because those that a wake-up has brought no tag before go first.
         let mut cost = Duration::ZERO;
         while let Some(waiter) = self.queues[queue.index()].next_woken(&mut self.host) {
             match Owner::of_waiter(waiter) {
-                Owner::Task(id) => self.woken.push((self.tasks[id.0 as usize].vain_wakes(), id)),
+                Owner::Task(id) => self.woken.push((self.tasks[id.0 as usize].refused_wakes(), id)),
                 Owner::Added(id) => cost += self.wake_actor(id),
             }
         }
         let mut from = self.now;
         if !self.woken.is_empty() {
-            let (cost_of_vain, after_vain) = self.wake_vain_waiters();
-            cost += cost_of_vain;
-            from = after_vain;
+            let (cost_of_refused, after_refused) = self.wake_refused_waiters();
+            cost += cost_of_refused;
+            from = after_refused;
         }
         while let Some(ended) = self.queues[queue.index()].next_ended() {
             if self.verifier.is_some() {
@@ -145,6 +150,7 @@ impl<O: Observer> World<O> {
             }
             cost += self.end_bio(ended.bio.cookie, ended.status, from);
         }
+        // The rest of the waiters run after the tasks whose I/Os have ended, which may take the tags again.
         for at in 0..self.woken.len() {
             cost += self.wake(self.woken[at].1, from);
         }
@@ -153,39 +159,46 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Wakes those of the woken tasks that were woken in vain before, and leaves the others. Returns the cost, and
-    /// the instant from which other tasks may go on ([tag-waiter-wins-in-the-end]).
+    /// Wakes those of the woken tasks that have found no tag before, and leaves the others. Returns the cost, and
+    /// the instant from which other tasks may run.
     #[inline(never)] // most calls wake nobody
-    fn wake_vain_waiters(&mut self) -> (Duration, Instant) {
+    fn wake_refused_waiters(&mut self) -> (Duration, Instant) {
         let mut woken = core::mem::take(&mut self.woken);
-        woken.sort_by_key(|&(vain_wakes, _)| Reverse(vain_wakes));
-        let in_vain = woken.partition_point(|&(vain_wakes, _)| vain_wakes > 0);
+        woken.sort_by_key(|&(refused_wakes, _)| Reverse(refused_wakes));
+        // Of waiters that found no tag 3, 1, 0 and 0 times, the first two run now, in this order.
+        let refused = woken.partition_point(|&(refused_wakes, _)| refused_wakes > 0);
         let mut cost = Duration::ZERO;
-        for at in 0..in_vain {
+        for at in 0..refused {
             self.move_waiter(woken[at].1, &woken[..at]);
             cost += self.wake(woken[at].1, self.now);
         }
-        woken.drain(..in_vain);
+        woken.drain(..refused);
         self.woken = woken;
-        let wakeup = if in_vain > 0 { self.machine.wakeup } else { Duration::ZERO };
+        let wakeup = if refused > 0 { self.machine.wakeup } else { Duration::ZERO };
         (cost, self.now + wakeup)
     }
 
-    /// Moves a task that was woken in vain to an idle processor where none of the tasks `before` it goes, if its own is
-    /// busy ([vain-waiter-moves]). A task that polls stays.
+    /// Moves a task that has found no tag to an idle processor where none of the tasks `before` it goes, if its own is
+    /// busy. A task that polls stays.
     fn move_waiter(&mut self, id: TaskId, before: &[(u32, TaskId)]) {
         let task = &self.tasks[id.0 as usize];
         if !task.may_move || task.polls() {
             return;
         }
-        let is_taken =
-            |cpu| before.iter().any(|(_, other)| self.tasks[other.0 as usize].cpu == cpu);
-        self.tasks[id.0 as usize].cpu = idle_cpu(&self.cpus, task.cpu, is_taken, self.now);
+        // The tasks before it have been woken, but their processors do not show that before they are there.
+        let cpu = idle_cpu(
+            &self.cpus,
+            task.cpu,
+            |cpu| before.iter().any(|(_, other)| self.tasks[other.0 as usize].cpu == cpu),
+            self.now,
+        );
+        self.tasks[id.0 as usize].cpu = cpu;
     }
 
     /// Leaves a run of a hardware queue to a thread ([one-deferred-run-pending]).
     fn defer_run(&mut self, thread: Runner, queue: QueueId, hctx: HctxId) {
         let pending = &mut self.deferred[queue.index()][hctx.index()];
+        // The pending run will find what this one would.
         if core::mem::replace(pending, true) {
             return;
         }

@@ -3,10 +3,7 @@
 //! A step submits reads and copies nothing. A separate piece of work copies each page, so a completion waits
 //! for at most one page, and reads reach the device before anything is copied.
 //!
-//! # Rules
-//!
-//! - **[call-keeps-its-processor]** Between the pieces of a call no other thread of its processor runs, unless
-//!   the call sleeps.
+//! Between the pieces of a call no other thread of its processor runs, unless the call sleeps.
 
 use super::World;
 use super::actor::Actor;
@@ -69,6 +66,7 @@ impl<O: Observer> World<O> {
             if plugged.replace(queue).is_none() {
                 self.queues[queue.index()].plug(cpu);
             }
+            // The bio belongs to the run, not to an I/O: other tasks may wait for its pages, too.
             let run = self.cache.next_number();
             debug_assert_eq!(run & RUN_BIT, 0, "run {run} of pages");
             let cookie = Owner::Task(id).cookie(RUN_BIT | run);
@@ -96,16 +94,18 @@ impl<O: Observer> World<O> {
     /// Copies from the page that is due, if the page is still in the cache.
     fn copy_page(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
+        // Another job may have dropped the page since the task was woken for it.
         if task.read_step(&self.cache) != Some(ReadStep::CopyPage) {
             return Duration::ZERO;
         }
         let bytes = task.reader().copy_page();
         debug_assert!(bytes <= PAGE_BYTES, "{bytes} bytes of a page");
+        // 1 KiB of a page of 4 KiB takes a quarter of the time of a page.
         Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES)
     }
 
     /// Plans the next piece of a call that reads through the cache; the last piece ends at `end`
-    /// ([call-keeps-its-processor]). Returns `None` if the task is in no such call, or its call returns.
+    ///. Returns `None` if the task is in no such call, or its call returns.
     pub(super) fn plan_reading(&mut self, id: TaskId, end: Instant) -> Option<Plan> {
         let task = &mut self.tasks[id.0 as usize];
         match task.read_step(&self.cache)? {
@@ -143,13 +143,17 @@ impl<O: Observer> World<O> {
         self.cache.ended(run, status == Status::Ok, |task| woken.push(task));
         self.tasks[owner.0 as usize].reader().bio_ended();
         let task = &self.tasks[owner.0 as usize];
-        let waited_for_room = || task.read_step(&self.cache) == Some(ReadStep::RequestPages);
-        if task.waits_for_page() && !woken.contains(&owner) && waited_for_room() {
+        // The owner may have waited for room for another bio, not for a page of this one.
+        if task.waits_for_page()
+            && !woken.contains(&owner)
+            && task.read_step(&self.cache) == Some(ReadStep::RequestPages)
+        {
             woken.push(owner);
         }
         let mut cost = Duration::ZERO;
         for id in woken {
             let task = &mut self.tasks[id.0 as usize];
+            // The pages are absent again. Each waiter tries once more, with a bio for its page alone ([pages-ready-together]).
             if status != Status::Ok {
                 task.reader().fail_page(status);
             }

@@ -2,7 +2,6 @@
 
 use super::{Event, Failure, World};
 use crate::replay::Player;
-use crate::task::Task;
 use blockyard::stats::Histogram;
 use blockyard::time::Instant;
 use blockyard_trace::TraceError;
@@ -76,10 +75,14 @@ impl<O: Observer> World<O> {
         }
         if replay.player.ended() && !replay.ended {
             replay.ended = true;
-            let ends = |task: &mut Task| task.end_of_records().then_some(task.id);
-            woken.extend(self.tasks.iter_mut().filter_map(ends));
+            for task in &mut self.tasks {
+                if task.end_of_records() {
+                    woken.push(task.id);
+                }
+            }
         }
         let next_at = replay.player.next_at();
+        // A task that sleeps for something else is not woken. It finds its records afterwards.
         for id in woken {
             self.give_work(self.tasks[id.0 as usize].cpu, Work::Step(id));
         }
@@ -101,6 +104,7 @@ impl<O: Observer> World<O> {
     pub(super) fn note_replayed_issue(&mut self, at: Instant) {
         let Some(replay) = &mut self.replay else { return };
         replay.late_ns.record(self.now.since(at).as_ns());
+        // The player may hold records back for lack of room, or until an earlier one was issued.
         let room = replay.player.submitted();
         let earlier = replay.player.reached(at, self.now);
         if room || earlier {

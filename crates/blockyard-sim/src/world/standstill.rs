@@ -35,12 +35,12 @@ impl<O> World<O> {
     /// Returns the jobs, bios and requests that wait now.
     #[must_use]
     pub fn standstill(&self) -> Standstill {
-        let count = |many: usize| u32::try_from(many).expect("a count of tasks should fit 32 bits");
+        let for_tag = self.tasks.iter().filter(|task| task.waits_for_tag()).count();
         debug_assert!(self.alive as usize <= self.tasks.len(), "{} tasks", self.alive);
         let mmc = self.host.driver.model().mmc().zip(self.mmc.as_ref());
         Standstill {
             tasks: self.alive,
-            for_tag: count(self.tasks.iter().filter(|task| task.waits_for_tag()).count()),
+            for_tag: u32::try_from(for_tag).expect("a count of tasks should fit 32 bits"),
             bios: self.queues.iter().map(|queue| queue.bios_in_use()).sum(),
             at_driver: self.queues.iter().map(|queue| queue.in_flight()).sum(),
             host: mmc.map(|(host, driver)| HostStandstill {

@@ -45,8 +45,9 @@ impl<O: Observer> World<O> {
     /// Lets a task reap results and submit more I/Os. Returns the cost.
     pub(super) fn step(&mut self, id: TaskId) -> Duration {
         if self.tasks[id.0 as usize].return_from_driver() {
-            return Duration::ZERO; // [submitter-sleeps-in-driver]
+            return Duration::ZERO; // its call returns now, and it plans what comes next
         }
+        // A call that reads through the page cache is under way, and continues where it slept.
         if self.tasks[id.0 as usize].read_step(&self.cache).is_some() {
             return self.continue_read(id);
         }
@@ -86,14 +87,18 @@ impl<O: Observer> World<O> {
     /// I/O before the next one, and adds their cost to `cost`.
     fn submit_batch(&mut self, id: TaskId, cost: &mut Duration) -> u32 {
         let at = id.0 as usize;
-        let (cpu, call) = (self.tasks[at].cpu, self.tasks[at].call(self.now));
-        // [pmem-completes-in-call]
+        let cpu = self.tasks[at].cpu;
+        let call = self.tasks[at].call(self.now);
+        // On persistent memory each I/O of a call ends before the next, so there is nothing to plug.
         let completes_in_call = self.completion == Completion::WithinCall;
         let plugs = call.plugs && !completes_in_call;
-        let (mut submitted, mut syncs) = (0, 0);
-        let (mut used, mut is_refused) = (None, false);
+        let mut submitted = 0;
+        let mut syncs = 0;
+        let mut used = None;
+        let mut is_refused = false;
         while submitted < call.left && self.has_turn(id) {
             let Some((queue, bio)) = self.tasks[at].next_bio(self.now) else { break };
+            // A plug belongs to one queue. An I/O for another disk waits for the next call.
             if used.is_some_and(|last| last != queue) {
                 break;
             }
@@ -140,6 +145,7 @@ impl<O: Observer> World<O> {
         if let Some(queue) = used.filter(|_| plugs || is_refused) {
             *cost += self.follow_up(queue, false);
         }
+        // A call that sleeps for a tag continues with the rest of its I/Os.
         if !self.tasks[at].waits_for_tag() {
             self.tasks[at].end_call();
         }
@@ -155,7 +161,8 @@ impl<O: Observer> World<O> {
         bio: Bio,
     ) -> Result<(), SubmitError> {
         let task = &self.tasks[id.0 as usize];
-        let (cpu, was_refused) = (task.cpu, task.was_refused());
+        let cpu = task.cpu;
+        let was_refused = task.was_refused();
         let bio = bio.with_submitter(Owner::Task(id).submitter());
         self.submit(queue, cpu, bio)?;
         if was_refused {
@@ -172,6 +179,7 @@ impl<O: Observer> World<O> {
         bio: &Bio,
         reason: SubmitError,
     ) {
+        // Only tags come back by themselves.
         if reason != SubmitError::NoTag {
             self.failure.get_or_insert(Failure::Refused(id, reason));
             return;
@@ -193,6 +201,7 @@ impl<O: Observer> World<O> {
         let has_turn = self.has_turn(id);
         let task = &mut self.tasks[id.0 as usize];
         let plan = match reads {
+            // The step has not ended: it continues when the tag is free, or when the driver lets it return.
             _ if task.waits_for_tag() || task.is_in_driver() => Plan::AwaitCompletions,
             Some(plan) => plan,
             None => task.plan(end, has_turn),
@@ -204,26 +213,34 @@ impl<O: Observer> World<O> {
             stats.spent.in_calls += cost;
         }
         let task = &mut self.tasks[id.0 as usize];
-        let paced = task.keeps_pace();
-        let rests = |until| Some(Rest { since: end + spin, until, paced });
+        let mut rest = Rest { since: end + spin, until: None, paced: task.keeps_pace() };
         match plan {
+            // Other threads that are ready have their turn first.
             Plan::Step => self.cpus[task.cpu.index()].push(Work::Step(id)),
+            // The pieces of a call go before other threads.
             Plan::RequestPages => self.cpus[task.cpu.index()].push_next(Work::Step(id)),
             Plan::CopyPage => self.cpus[task.cpu.index()].push_next(Work::Copy(id)),
-            Plan::AwaitRecord => task.measuring.rest = rests(Some(Instant::MAX)),
+            Plan::AwaitRecord => {
+                rest.until = Some(Instant::MAX);
+                task.measuring.rest = Some(rest);
+            }
             Plan::AwaitCompletions => {
+                // A task with polled I/Os does not sleep: its processor polls for it while it has no other work.
                 if task.polls() {
                     self.cpus[task.cpu.index()].pollers.push(id);
                 } else {
-                    task.measuring.rest = rests(None);
+                    task.measuring.rest = Some(rest);
                 }
             }
             Plan::AwaitInstant(due) => {
-                task.measuring.rest = rests(Some(due));
+                rest.until = Some(due);
+                task.measuring.rest = Some(rest);
                 self.events.push(due, Event::Alarm(id));
             }
             Plan::AwaitTurn(until) => {
-                task.measuring.rest = rests(Some(Instant::MAX));
+                rest.until = Some(Instant::MAX);
+                task.measuring.rest = Some(rest);
+                // Another task of the flow wakes it for a turn. The alarm is for the end of its job.
                 if until < Instant::MAX {
                     self.events.push(until, Event::Alarm(id));
                 }

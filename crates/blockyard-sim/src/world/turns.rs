@@ -28,8 +28,11 @@ impl Flow {
     /// Whether a task with this share is not ahead of it ([one-task-has-a-turn]).
     fn gives_turn(&self, share: &Share) -> bool {
         debug_assert!(share.issued <= self.issued, "a flow must count the I/Os of its tasks");
-        let (own, all) = (u128::from(share.issued), u128::from(self.issued) + 1);
-        own * u128::from(self.weight) <= u128::from(share.weight) * all
+        // A task of weight 1 among weights of 4 has issued 3 of 11 I/Os: 3 * 4 is not above 1 * 12, so it has a turn. With 4 of
+        // them it has none.
+        let own = u128::from(share.issued) * u128::from(self.weight);
+        let all = u128::from(self.issued) + 1;
+        own <= u128::from(share.weight) * all
     }
 }
 
@@ -67,6 +70,7 @@ impl<O: Observer> World<O> {
             return;
         };
         let flow = self.flows.0.entry(share.flow).or_default();
+        // The others continue as if this task had never been in the flow: their shares of what is left are as before.
         flow.issued -= share.issued;
         flow.weight -= share.weight;
         self.wake_for_turns(share.flow);
@@ -76,6 +80,7 @@ impl<O: Observer> World<O> {
     fn wake_for_turns(&mut self, number: u32) {
         let Some(flow) = self.flows.0.get(&number) else { return };
         for task in self.tasks.iter_mut().filter(|task| task.waits_for_turn()) {
+            // A task whose flow gives it a turn is woken now, and costs its waker nothing.
             if task.share.is_some_and(|share| share.flow == number && flow.gives_turn(&share)) {
                 task.wake();
                 self.events.push(self.now, Event::Wake(task.id));
