@@ -21,14 +21,15 @@ pub struct DriveFigures {
     pub controller_percent: f64,
     /// The share of the time in which the link is in use, in its busier direction.
     pub link_percent: f64,
-    /// The share of the time in which the parts of the medium that work side by side are in use, as a mean over them.
+    /// The share of the time in which the parts of the medium that work side by side are in use, as
+    /// a mean over them.
     pub medium_percent: f64,
     /// The counters of the medium, by name. Times are in nanoseconds.
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema_of_counters"))]
     #[serde(serialize_with = "by_name")]
     pub medium: MediumCounts,
-    /// The share of the time for which the host's thread of a synchronous engine works on commands or waits for the medium. The
-    /// explanation has it.
+    /// The share of the time for which the host's thread of a synchronous engine works on commands
+    /// or waits for the medium. The explanation has it.
     #[serde(skip)]
     pub engine_percent: f64,
     /// What an explanation needs to know of the medium; the explanation has it.
@@ -43,7 +44,8 @@ pub struct LoadFigures {
     pub parts: Vec<PartsFigures>,
     /// The share of the time for which writes waited for room in the medium's buffer or cache.
     pub buffer_full_percent: f64,
-    /// The time that commands waited for their parts, as a share of the time of all commands at the device.
+    /// The time that commands waited for their parts, as a share of the time of all commands at the
+    /// device.
     pub waited_percent: f64,
     /// What flash wrote.
     pub written: Option<WrittenFigures>,
@@ -58,7 +60,8 @@ pub struct PartsFigures {
     pub units: u32,
     /// The share of the time for which they were occupied, as a mean over them.
     pub percent: f64,
-    /// The part of that share that each kind of work took, largest first; empty if the work has no kinds.
+    /// The part of that share that each kind of work took, largest first; empty if the work has no
+    /// kinds.
     pub work: Vec<(Work, f64)>,
 }
 
@@ -120,8 +123,8 @@ impl DriveFigures {
 }
 
 impl LoadFigures {
-    /// The figures of `load` in a `span` of so many nanoseconds, in which commands were at the device for `held` together. What parts
-    /// began before it may count: no share is above 100 %.
+    /// The figures of `load` in a `span` of so many nanoseconds, in which commands were at the
+    /// device for `held` together. What parts began before it may count: no share is above 100 %.
     fn new(load: &MediumLoad, span: f64, held: f64) -> Self {
         debug_assert!(span >= 0.0, "a span should not be negative");
         let share = |ns: u64, units: u32| {

@@ -48,8 +48,8 @@ pub struct Figures {
     pub polling_percent: f64,
     /// Commands that the device completed, flushes included.
     pub commands: u64,
-    /// I/Os for each command: above 1 where I/Os were merged, below 1 where they were split or needed
-    /// flushes.
+    /// I/Os for each command: above 1 where I/Os were merged, below 1 where they were split or
+    /// needed flushes.
     pub ios_per_command: f64,
     /// Commands per second.
     pub commands_per_s: f64,
@@ -57,8 +57,8 @@ pub struct Figures {
     pub at_device: f64,
     /// The mean time of a command at the device, in nanoseconds.
     pub command_ns: f64,
-    /// The share of the time with a command at the device; for eMMC and SD, with a transaction on the
-    /// bus or a busy card.
+    /// The share of the time with a command at the device; for eMMC and SD, with a transaction on
+    /// the bus or a busy card.
     pub device_busy_percent: f64,
     /// The mean time between two such times, in nanoseconds.
     pub mean_idle_gap_ns: u64,
@@ -66,8 +66,8 @@ pub struct Figures {
     pub wakeups_per_io: f64,
     /// Runs of hardware queues for each I/O.
     pub runs_per_io: f64,
-    /// Requests that were dequeued, or were about to be, and that the device had no room for, for each
-    /// I/O.
+    /// Requests that were dequeued, or were about to be, and that the device had no room for, for
+    /// each I/O.
     pub refusals_per_io: f64,
     /// The share of the time before the driver that a request spends dequeued, where nothing can be
     /// merged into it.

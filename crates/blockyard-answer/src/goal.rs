@@ -14,10 +14,11 @@ use blockyard_text::quantity;
 /// The longest goal in bytes.
 const LEN_MAX: usize = 1024;
 
-/// A demand on a figure: `[JOB.][DIRECTION.]FIGURE`, one of `<`, `<=`, `>=` and `>`, and a value with its unit.
+/// A demand on a figure: `[JOB.][DIRECTION.]FIGURE`, one of `<`, `<=`, `>=` and `>`, and a value
+/// with its unit.
 ///
-/// Without a job or a direction, every job or direction has to meet it. Syncs are a direction: without one, a latency is demanded
-/// of them too.
+/// Without a job or a direction, every job or direction has to meet it. Syncs are a direction:
+/// without one, a latency is demanded of them too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// The goal as it was written.
@@ -112,7 +113,8 @@ pub struct Reached {
     pub design: String,
     /// Whether it meets the goal.
     pub met: bool,
-    /// The figure, with its unit: the worst one, if several jobs or directions have to meet the goal.
+    /// The figure, with its unit: the worst one, if several jobs or directions have to meet the
+    /// goal.
     pub figure: String,
 }
 
@@ -175,13 +177,15 @@ impl Goal {
         Ok(GoalResult { goal: self.text.clone(), designs: reached.collect::<Result<_, _>>()? })
     }
 
-    /// Whether a run with these streams meets the goal. A run without the job or the direction does not.
+    /// Whether a run with these streams meets the goal. A run without the job or the direction does
+    /// not.
     pub(super) fn is_met(&self, streams: &[Stream]) -> bool {
         self.reached("", streams).is_ok_and(|reached| reached.met)
     }
 
-    /// Whether `stream` has to meet the goal. Without a direction, each has to whose figure it is: a job waits for
-    /// its syncs as for its reads and writes, but they do not count as its I/Os or bytes.
+    /// Whether `stream` has to meet the goal. Without a direction, each has to whose figure it is:
+    /// a job waits for its syncs as for its reads and writes, but they do not count as its I/Os or
+    /// bytes.
     fn is_about(&self, stream: &Stream) -> bool {
         match self.direction {
             Some(asked) => stream.direction == asked,
@@ -309,7 +313,8 @@ impl Bound {
     }
 }
 
-/// How often designs met all goals, of several runs: with other seeds, or in other readings of the device.
+/// How often designs met all goals, of several runs: with other seeds, or in other readings of the
+/// device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repeated<'a> {
     /// The number of runs of each design.
@@ -337,8 +342,8 @@ enum Met {
     Never,
 }
 
-/// Says which designs meet all goals in every run, which in some, and what the others miss. `results` are those of the answered
-/// run, `others` those of the runs that judge it.
+/// Says which designs meet all goals in every run, which in some, and what the others miss.
+/// `results` are those of the answered run, `others` those of the runs that judge it.
 pub(super) fn sentences(results: &[GoalResult], others: &[Repeated<'_>]) -> Vec<String> {
     let Some(first) = results.first() else { return Vec::new() };
     let count = first.designs.len();
@@ -492,7 +497,8 @@ mod tests {
         vec![stream(Direction::Sync, 170_000_000, 0), stream(Direction::Write, 100_000, 4096)]
     }
 
-    /// `log.p99<10ms` was met by a log whose commits took 173 ms: the goal looked at its writes only.
+    /// `log.p99<10ms` was met by a log whose commits took 173 ms: the goal looked at its writes
+    /// only.
     #[test]
     fn a_latency_is_demanded_of_syncs_too() {
         let log = log();

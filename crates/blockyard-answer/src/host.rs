@@ -27,23 +27,26 @@ pub struct HostFigures {
     pub commands: CommandCounts,
     /// CMD13s with bit 15, which ask which tasks of a command queue are ready.
     pub queue_status: u64,
-    /// CMD13s that ask for the card's state, for each command that writes; null if nothing was written.
+    /// CMD13s that ask for the card's state, for each command that writes; null if nothing was
+    /// written.
     pub status_per_write: Option<f64>,
     /// Writes that were completed before the card reported that they had failed.
     pub lost_writes: u64,
-    /// Writes that were completed, and whose failure nobody can know because the card's answer was lost.
+    /// Writes that were completed, and whose failure nobody can know because the card's answer was
+    /// lost.
     pub doubtful_writes: u64,
-    /// The share of the time with a transaction on the bus. It includes a busy card where the controller
-    /// waits for that.
+    /// The share of the time with a transaction on the bus. It includes a busy card where the
+    /// controller waits for that.
     pub bus_busy_percent: f64,
     /// The mean time without a transaction between two, in nanoseconds; without `unnoticed_ns`.
     pub mean_bus_gap_ns: u64,
-    /// Time in which a transaction was over and nobody knew because a fault had lost its interrupt, in
-    /// nanoseconds.
+    /// Time in which a transaction was over and nobody knew because a fault had lost its interrupt,
+    /// in nanoseconds.
     pub unnoticed_ns: u64,
     /// The share of the time without a request in the driver or waiting for it.
     pub absent_percent: f64,
-    /// The share of the time in which the card programmed pages or read ahead, seen on the bus or not.
+    /// The share of the time in which the card programmed pages or read ahead, seen on the bus or
+    /// not.
     pub memory_percent: f64,
     /// CPU time spent mapping memory for transfers, as a share of the time of the run.
     pub map_percent: Overlapped,
@@ -81,7 +84,8 @@ pub struct Overlapped {
     pub outside: f64,
 }
 
-/// What an MMC host and its jobs run on: interrupts and woken threads. The last three add up to all wake-ups.
+/// What an MMC host and its jobs run on: interrupts and woken threads. The last three add up to all
+/// wake-ups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Woken {

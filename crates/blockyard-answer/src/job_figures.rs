@@ -17,10 +17,11 @@ pub struct JobFigures {
     pub name: String,
     /// The reporting group, from 0.
     pub group: u32,
-    /// From the start of its first instance, after start delay and ramp time, to the end of its last, in
-    /// nanoseconds.
+    /// From the start of its first instance, after start delay and ramp time, to the end of its
+    /// last, in nanoseconds.
     pub runtime_ns: u64,
-    /// Whether an instance ended before its ramp time was over, so that its whole run counts, warm-up included.
+    /// Whether an instance ended before its ramp time was over, so that its whole run counts,
+    /// warm-up included.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub ended_in_ramp: bool,
     /// CPU time of its own steps, in nanoseconds.
@@ -38,8 +39,8 @@ pub struct JobFigures {
     /// Its discards, if it trims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<DirectionFigures>,
-    /// Its syncs, if there were any, without bytes and with total latencies only: from before the call until the job has the
-    /// result. Under `sync=` each write is a sync.
+    /// Its syncs, if there were any, without bytes and with total latencies only: from before the
+    /// call until the job has the result. Under `sync=` each write is a sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync: Option<DirectionFigures>,
 }

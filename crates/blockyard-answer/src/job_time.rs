@@ -21,7 +21,8 @@ pub struct JobTime {
     pub waiting: u64,
     /// Asleep by choice: think time, a rate limit, or the pace of a trace.
     pub pausing: u64,
-    /// The part of `pausing` of instances that keep to a rate, or to the pace of a trace. An explanation needs it.
+    /// The part of `pausing` of instances that keep to a rate, or to the pace of a trace. An
+    /// explanation needs it.
     #[serde(skip)]
     pub paced: u64,
 }

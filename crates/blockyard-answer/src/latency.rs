@@ -71,7 +71,8 @@ impl Latency {
         whole
     }
 
-    /// Whether the histogram is sorted and has as many I/Os as the summary: a saved answer may have been changed.
+    /// Whether the histogram is sorted and has as many I/Os as the summary: a saved answer may have
+    /// been changed.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let Buckets { up_to_ns, count } = &self.histogram;
@@ -79,7 +80,8 @@ impl Latency {
         up_to_ns.len() == count.len() && up_to_ns.is_sorted() && sum == Some(self.count)
     }
 
-    /// Returns the latency that `per_hundred_thousand` of the I/Os did not exceed; 0 if there were none.
+    /// Returns the latency that `per_hundred_thousand` of the I/Os did not exceed; 0 if there were
+    /// none.
     ///
     /// It is what [`Histogram::percentile`] returns for the same values.
     #[must_use]
@@ -101,7 +103,8 @@ impl Latency {
 }
 
 impl Latency {
-    /// Returns the interval that holds the 99th percentile of such I/Os in 95 of 100 cases, by its ranks ([`p99_ranks`]).
+    /// Returns the interval that holds the 99th percentile of such I/Os in 95 of 100 cases, by its
+    /// ranks ([`p99_ranks`]).
     #[must_use]
     pub fn p99_interval(&self) -> [u64; 2] {
         p99_ranks(self.count).map(|rank| self.percentile(rank))
@@ -153,7 +156,8 @@ mod tests {
         }
     }
 
-    /// By hand: of 100,000 I/Os a thousand count, and 1.96 * sqrt(0.99 * 0.01 / 1000) is 0.62 %. Of 1,000 ten count: 6.2 %.
+    /// By hand: of 100,000 I/Os a thousand count, and 1.96 * sqrt(0.99 * 0.01 / 1000) is 0.62 %. Of
+    /// 1,000 ten count: 6.2 %.
     #[test]
     fn the_interval_of_a_p99_is_wide_if_there_are_few() {
         let of = |count: u64| {

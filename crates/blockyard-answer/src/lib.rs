@@ -1,9 +1,9 @@
 //! Answers as values: [`whatif()`] runs a job under several designs and returns an [`Answer`].
 //!
-//! An answer holds the figures of each run as a whole and of each job in each direction, histograms,
-//! series over time, and an [`Explanation`] of the difference between the designs. Everything is
-//! [`Serialize`], and with the feature `schema` has a JSON schema. Tables and sentences are renderings
-//! of these values; [`number`] formats the numbers in both.
+//! An answer holds the figures of each run as a whole and of each job in each direction,
+//! histograms, series over time, and an [`Explanation`] of the difference between the designs.
+//! Everything is [`Serialize`], and with the feature `schema` has a JSON schema. Tables and
+//! sentences are renderings of these values; [`number`] formats the numbers in both.
 
 pub mod certainty;
 mod direction;
@@ -88,7 +88,8 @@ pub struct Answer {
     pub explanation: Explanation,
     /// The explanation in sentences.
     pub why: String,
-    /// The reason for the difference of each job whose rate differs, if there are several jobs or directions.
+    /// The reason for the difference of each job whose rate differs, if there are several jobs or
+    /// directions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<JobReason>,
     /// What runs with other seeds say, if there were any.
@@ -100,7 +101,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Says which designs meet all goals with every seed and in every reading that was asked, and what the others miss.
+    /// Says which designs meet all goals with every seed and in every reading that was asked, and
+    /// what the others miss.
     #[must_use]
     pub fn goal_sentences(&self) -> Vec<String> {
         let seeds = self.seeds.as_ref().map(|of| Repeated {
@@ -116,7 +118,8 @@ impl Answer {
         goal::sentences(&self.goals, &seeds.into_iter().chain(readings).collect::<Vec<_>>())
     }
 
-    /// Whether a design meets all goals: in the run, with every seed, and in every reading of the device that was asked.
+    /// Whether a design meets all goals: in the run, with every seed, and in every reading of the
+    /// device that was asked.
     #[must_use]
     pub fn has_met_goals(&self) -> bool {
         let seeds = self.seeds.iter().map(|of| (of.count, &of.goals));
@@ -142,8 +145,8 @@ pub fn schema() -> schemars::Schema {
 ///
 /// # Errors
 ///
-/// The first [`SimulationError`] that does not concern a design alone; if no design can run on the device, that of the first
-/// design.
+/// The first [`SimulationError`] that does not concern a design alone; if no design can run on the
+/// device, that of the first design.
 ///
 /// # Panics
 ///
@@ -159,8 +162,8 @@ pub fn whatif(
     })
 }
 
-/// Like [`whatif()`], but lets `run` do the runs, to show how far they are. `run` has to simulate the job on the device under
-/// the design that it is given, and the conditions.
+/// Like [`whatif()`], but lets `run` do the runs, to show how far they are. `run` has to simulate
+/// the job on the device under the design that it is given, and the conditions.
 ///
 /// # Errors
 ///

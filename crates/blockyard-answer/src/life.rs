@@ -78,8 +78,9 @@ impl Life {
         }
     }
 
-    /// The mean times of requests in `direction` from their submission until the driver completes them. The times before and after
-    /// are those of I/Os, are not known by direction, and are 0 here.
+    /// The mean times of requests in `direction` from their submission until the driver completes
+    /// them. The times before and after are those of I/Os, are not known by direction, and are 0
+    /// here.
     pub(super) fn of_requests(report: &Report, direction: Direction) -> Self {
         let mean = |stage| mean_of(report, &[direction], stage);
         Self {

@@ -1,4 +1,5 @@
-//! Locks and contended words: how often they were taken, what held them and for how long, and how long processors waited.
+//! Locks and contended words: how often they were taken, what held them and for how long, and how
+//! long processors waited.
 
 #![expect(clippy::float_arithmetic, reason = "means are for reading: nothing is ordered by them")]
 
@@ -42,8 +43,8 @@ pub struct HoldFigures {
     pub per_io: f64,
     /// The share of acquisitions for which cache lines moved from another CPU.
     pub moved_percent: f64,
-    /// The share of the time for which the lock was held; of several, that of the one which all holders together held for
-    /// the longest time.
+    /// The share of the time for which the lock was held; of several, that of the one which all
+    /// holders together held for the longest time.
     pub held_percent: f64,
     /// The time for which the lock was held, for each acquisition, in nanoseconds.
     pub mean_hold_ns: f64,
@@ -81,7 +82,8 @@ impl LockFigures {
 }
 
 impl HoldFigures {
-    /// The figures of `all` locks and of the `busiest` one, in a run of such a `span` and so many `ios`.
+    /// The figures of `all` locks and of the `busiest` one, in a run of such a `span` and so many
+    /// `ios`.
     fn of(all: LockCounts, busiest: LockCounts, span: Duration, ios: u64) -> Self {
         debug_assert!(busiest.held <= all.held, "one lock is held no longer than all");
         let acquisitions = approximate(all.acquisitions);

@@ -41,8 +41,8 @@ pub fn exact_percent(percent: f64) -> String {
     digits(percent) + " %"
 }
 
-/// Three significant digits, and never fewer digits than stand before the point; `-` for a value that
-/// is not finite.
+/// Three significant digits, and never fewer digits than stand before the point; `-` for a value
+/// that is not finite.
 #[must_use]
 pub fn digits(value: f64) -> String {
     let decimals = match value {
@@ -54,7 +54,8 @@ pub fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// `value` in the largest of `units` of which it has at least one; without decimals in the smallest.
+/// `value` in the largest of `units` of which it has at least one; without decimals in the
+/// smallest.
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     debug_assert!(units.is_sorted_by(|a, b| a.0 < b.0), "units go from small to large");
     if !value.is_finite() {

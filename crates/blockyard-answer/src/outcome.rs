@@ -19,7 +19,8 @@ use blockyard_sim::simulate::{Conditions, Report, Stopped};
 pub struct Outcome {
     /// The name of the design.
     pub name: String,
-    /// IOPS relative to those of the first design; null if these are 0, or if one of several runs was interrupted.
+    /// IOPS relative to those of the first design; null if these are 0, or if one of several runs
+    /// was interrupted.
     pub ratio: f64,
     /// The figures of the whole run.
     #[serde(flatten)]
@@ -34,8 +35,8 @@ pub struct Outcome {
     /// For a replay: from when the latency of an I/O counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_from: Option<LatencyFrom>,
-    /// For a replay: how much later than recorded the I/Os were issued. Latencies contain it if they count from the recorded
-    /// instants.
+    /// For a replay: how much later than recorded the I/Os were issued. Latencies contain it if
+    /// they count from the recorded instants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_ns: Option<Latency>,
     /// How often each fault rule matched a request and fired, if there are fault rules.
@@ -125,8 +126,8 @@ impl Outcome {
         ))
     }
 
-    /// The outcome of `report`, the run of `jobs` under the design `name` and `conditions`; `first_iops`
-    /// are those of the first design, or `None` if this is the first.
+    /// The outcome of `report`, the run of `jobs` under the design `name` and `conditions`;
+    /// `first_iops` are those of the first design, or `None` if this is the first.
     #[expect(clippy::float_arithmetic, reason = "the ratio is for reading, and orders nothing")]
     #[must_use]
     pub fn of(

@@ -5,7 +5,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::{panic, thread};
 
-/// Calls `work` for each of `items` on all processors, and returns the results in the order of the items.
+/// Calls `work` for each of `items` on all processors, and returns the results in the order of the
+/// items.
 ///
 /// # Panics
 ///

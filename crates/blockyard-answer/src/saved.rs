@@ -9,8 +9,8 @@ use super::stream::Stream;
 use super::verdict::Verdict;
 use blockyard_sim::measure::series::Series;
 
-/// The part of an [`Answer`](super::Answer) that is compared. Unknown keys are ignored, so answers of other versions can be
-/// read as long as they have these.
+/// The part of an [`Answer`](super::Answer) that is compared. Unknown keys are ignored, so answers
+/// of other versions can be read as long as they have these.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Saved {
     /// The job: its file, or the names of its sections.
@@ -66,8 +66,8 @@ impl Saved {
         self.designs.iter().flat_map(|design| &design.jobs).all(of_job)
     }
 
-    /// Pairs the designs of this answer with those of `other`: by name, or the first of this one with each of the other if
-    /// no name is in both. `names` are those of the answers.
+    /// Pairs the designs of this answer with those of `other`: by name, or the first of this one
+    /// with each of the other if no name is in both. `names` are those of the answers.
     #[must_use]
     pub fn pairs<'a>(&'a self, other: &'a Self, names: [&str; 2]) -> Vec<Pair<'a>> {
         let same = |design: &'a SavedDesign| {
@@ -93,8 +93,8 @@ impl Saved {
         pairs.into_iter().map(with_verdict).collect()
     }
 
-    /// Returns the designs of this answer and of `other` that are in none of `pairs`, if there are any. `names` are those of the
-    /// answers.
+    /// Returns the designs of this answer and of `other` that are in none of `pairs`, if there are
+    /// any. `names` are those of the answers.
     #[must_use]
     pub fn rest<'a>(
         &'a self,

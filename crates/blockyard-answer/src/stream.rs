@@ -18,8 +18,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Returns the streams of `jobs`. Instances of one name in one reporting group are one stream: the rate of all is counted
-    /// over the longest run time of any.
+    /// Returns the streams of `jobs`. Instances of one name in one reporting group are one stream:
+    /// the rate of all is counted over the longest run time of any.
     #[must_use]
     pub fn all(jobs: &[JobFigures]) -> Vec<Self> {
         let mut names: Vec<(u32, &str)> = Vec::new();

@@ -1,8 +1,10 @@
-//! The gains of a command queue on a generic eMMC device, compared with the text of the kernel commit "mmc: block: Add CQE
-//! support": 25 to 50 % more random I/O by several threads, about 2 % less sequential reading, and the same writing.
+//! The gains of a command queue on a generic eMMC device, compared with the text of the kernel
+//! commit "mmc: block: Add CQE support": 25 to 50 % more random I/O by several threads, about 2 %
+//! less sequential reading, and the same writing.
 //!
-//! Eight threads issue one I/O of 4 KiB at a time. Figures of the profiles were chosen to meet the text, so this is no
-//! prediction: it keeps the profiles from ranking the designs in the wrong order.
+//! Eight threads issue one I/O of 4 KiB at a time. Figures of the profiles were chosen to meet the
+//! text, so this is no prediction: it keeps the profiles from ranking the designs in the wrong
+//! order.
 
 use blockyard_answer::Figures;
 use blockyard_devices::profile::{Design, Device};
@@ -21,8 +23,8 @@ fn iops(device: &str, design: &Design, rw: &str, seed: u64) -> u64 {
     Figures::of(&report, 1).bytes / 4096
 }
 
-/// The percent of the IOPS without a command queue, over three seeds. Both designs are those of Linux 4.16, of which the
-/// text speaks: a worker dispatches.
+/// The percent of the IOPS without a command queue, over three seeds. Both designs are those of
+/// Linux 4.16, of which the text speaks: a worker dispatches.
 fn percent(device: &str, rw: &str) -> u64 {
     let all = |design: &Design| (1..=3).map(|seed| iops(device, design, rw, seed)).sum::<u64>();
     let queued = "base = \"cqe\"\n[queue]\nsubmitter-sleeps = false";

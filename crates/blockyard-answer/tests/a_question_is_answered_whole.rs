@@ -1,4 +1,5 @@
-//! The way from a question to an answer: first runs, goals, repetitions, and an observer that ends them early.
+//! The way from a question to an answer: first runs, goals, repetitions, and an observer that ends
+//! them early.
 
 use blockyard_answer::certainty::{Demands, NoAnswer, Question, Watch};
 use blockyard_answer::goal::Goal;

@@ -19,7 +19,8 @@ fn rates(device: &str, rw: &str, bs: &str) -> (u64, u64) {
     (bytes / block / 10, (bytes >> 20) / 10)
 }
 
-/// Whether `rate` is `limit`, or a little more: a tenth of a second of credit in 10 s, and what ends after them.
+/// Whether `rate` is `limit`, or a little more: a tenth of a second of credit in 10 s, and what
+/// ends after them.
 fn is_near(rate: u64, limit: u64) -> bool {
     (limit..=limit + limit / 30).contains(&rate)
 }
@@ -38,7 +39,8 @@ fn large_ios_meet_the_limit_of_bytes_first() {
     assert!(is_near(mib, 125), "{mib} MiB/s");
 }
 
-/// A volume of 300 I/Os per second with credit for a second above that: 1.1 s at 3000, and the rest at 300.
+/// A volume of 300 I/Os per second with credit for a second above that: 1.1 s at 3000, and the rest
+/// at 300.
 #[test]
 fn a_volume_falls_to_its_own_rate_when_its_credit_is_spent() {
     let (on_credit, _) = rates("base = \"cloud-gp2\"", "randread", "4k");

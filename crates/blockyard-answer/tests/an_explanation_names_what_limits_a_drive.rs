@@ -1,5 +1,6 @@
-//! An explanation names what limits a drive, by what its parts did: a full cache of single-level cells, collection, the head of a disk,
-//! a volume's limit. It names the depth where nothing in the drive is used up.
+//! An explanation names what limits a drive, by what its parts did: a full cache of single-level
+//! cells, collection, the head of a disk, a volume's limit. It names the depth where nothing in the
+//! drive is used up.
 
 use blockyard_answer::{
     Answer, Bottleneck, Evidence, FrontPart, MediumCause, MediumLimit, Parts, Work, whatif,
@@ -95,7 +96,8 @@ fn random_writes_at_steady_state_are_limited_by_collection() {
         let answer = ask(name, figures, &options);
         let found = limit(&answer);
         assert_eq!(found.cause, MediumCause::Collection, "{name}: {}", answer.why);
-        // The analysis of amplification counts moved data against written data: more than one to one here.
+        // The analysis of amplification counts moved data against written data: more than one to
+        // one here.
         assert!(found.written.unwrap().collected_percent > 100.0, "{name}: {}", answer.why);
     }
     // A drive that was written in sequence has nothing to collect.
@@ -175,14 +177,16 @@ fn a_small_depth_is_still_named() {
     assert_eq!(depth.to_bits(), 2_f64.to_bits());
 }
 
-/// A cache of 112 GiB, of which two bursts take 2 GiB, is folded in idle time. [idle-folding-is-no-limit]
+/// A cache of 112 GiB, of which two bursts take 2 GiB, is folded in idle time.
+/// [idle-folding-is-no-limit]
 #[test]
 fn a_cache_that_is_folded_in_idle_time_is_not_full() {
     let options =
         "--rw=write --bs=128k --iodepth=32 --thinktime=3s --thinktime_blocks=8192 --runtime=7s";
     let answer = ask("nvme-qlc", &[], options);
     assert!(matches!(bottleneck(&answer), Bottleneck::Jobs { .. }), "{}", answer.why);
-    // Without pauses for more than half of the time, there is flash that is busy, and no full cache.
+    // Without pauses for more than half of the time, there is flash that is busy, and no full
+    // cache.
     let options =
         "--rw=write --bs=128k --iodepth=32 --thinktime=300ms --thinktime_blocks=8192 --runtime=3s";
     let answer = ask("nvme-qlc", &[], options);

@@ -1,7 +1,7 @@
-//! The generic eMMC devices and SD cards. Each has the rate of its bus mode from the standard, frames
-//! included, or the rate of its flash from its profile. A stream of reads reaches the slower of the two minus
-//! the host's time between transfers; a stream of writes reaches the rate of the flash. Their times spread as those of
-//! cards that were measured.
+//! The generic eMMC devices and SD cards. Each has the rate of its bus mode from the standard,
+//! frames included, or the rate of its flash from its profile. A stream of reads reaches the slower
+//! of the two minus the host's time between transfers; a stream of writes reaches the rate of the
+//! flash. Their times spread as those of cards that were measured.
 
 use blockyard_answer::Figures;
 use blockyard_devices::profile::{Design, Device};
@@ -63,7 +63,8 @@ fn writes_of_a_mib(device: &Device) -> [u64; 6] {
     PERCENTILES.map(|at| written.clat_ns.percentile(at) / 1_000_000)
 }
 
-/// The percentiles of two cards that were published in armbian/build#10613. The spreads were fitted to them.
+/// The percentiles of two cards that were published in armbian/build#10613. The spreads were fitted
+/// to them.
 #[test]
 fn writes_spread_as_those_of_measured_cards() {
     let emmc = Device::lookup("emmc-51-small").unwrap();

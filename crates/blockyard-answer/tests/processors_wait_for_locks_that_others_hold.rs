@@ -1,10 +1,12 @@
-//! Locks that several processors want: each queue has its own, and a processor that waits for one is busy meanwhile. The figures
-//! name what holds a lock, and for how long.
+//! Locks that several processors want: each queue has its own, and a processor that waits for one
+//! is busy meanwhile. The figures name what holds a lock, and for how long.
 //!
-//! Published for null_blk with one hardware queue and mq-deadline, by 32 jobs on the 32 threads of a Ryzen 7950X: 879 thousand I/Os per
-//! second, 93.6 % of the time in contention for the lock (J. Axboe, "mq-deadline scalability improvements", January 2024).
-//! For null_blk with many hardware queues on a Kunpeng: 256 thousand with mq-deadline, and 594 thousand if requests leave it
-//! in batches under one acquisition (Yu Kuai, "support request batch dispatching for sq elevator", 2025).
+//! Published for null_blk with one hardware queue and mq-deadline, by 32 jobs on the 32 threads of
+//! a Ryzen 7950X: 879 thousand I/Os per second, 93.6 % of the time in contention for the lock (J.
+//! Axboe, "mq-deadline scalability improvements", January 2024). For null_blk with many hardware
+//! queues on a Kunpeng: 256 thousand with mq-deadline, and 594 thousand if requests leave it in
+//! batches under one acquisition (Yu Kuai, "support request batch dispatching for sq elevator",
+//! 2025).
 
 use blockyard::time::Duration;
 use blockyard_answer::{
@@ -16,7 +18,8 @@ use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 /// A line's way between the two halves of a Ryzen 7950X (nviennot/core-to-core-latency on GitHub).
 const RYZEN_NS: u64 = 68;
-/// Fitted to 256 thousand I/Os per second. A line takes 72 ns within one socket; the machine had several.
+/// Fitted to 256 thousand I/Os per second. A line takes 72 ns within one socket; the machine had
+/// several.
 const KUNPENG_NS: u64 = 290;
 
 fn jobs(options: &str) -> JobFile {
@@ -34,7 +37,8 @@ fn disks(count: u16) -> Device {
     Device::lookup("null").unwrap().with_disks(count).unwrap()
 }
 
-/// Returns a disk that completes at once, for so many processors between which a cache line takes so long.
+/// Returns a disk that completes at once, for so many processors between which a cache line takes
+/// so long.
 fn disk(cpus: u16, line_ns: u64, null: &str) -> Device {
     let cpu = format!("[cpu]\ncpus = {cpus}\nline-transfer = \"{line_ns}ns\"\n");
     Device::parse("disk", &format!("base = \"null\"\n[null]\n{null}\n{cpu}")).unwrap()
@@ -84,8 +88,9 @@ fn a_job_on_two_disks_waits_for_the_jobs_of_both() {
     assert!(of_third > 0 && of_third < alone, "{of_third} of {alone}");
 }
 
-/// For each I/O, the elevator's lock is taken once to try a merge (8 ns), a quarter of a time to insert (100 ns), as four
-/// are inserted together, and once to remove it (100 ns). Where others want the lock, six lines move each time.
+/// For each I/O, the elevator's lock is taken once to try a merge (8 ns), a quarter of a time to
+/// insert (100 ns), as four are inserted together, and once to remove it (100 ns). Where others
+/// want the lock, six lines move each time.
 #[test]
 fn processors_gain_until_the_lock_is_always_held_and_no_more() {
     let limit = 1e9 / (8.0 + 100.0 + 100.0 + 2.25 * 6.0 * RYZEN_NS as f64);
@@ -130,7 +135,8 @@ fn mq_deadline_on_a_null_device_is_as_slow_as_published_on_32_threads() {
     assert!((90.0..97.0).contains(&figures.spinning_percent), "{}", figures.spinning_percent);
 }
 
-/// The jobs of 2025 as far as they are known: random writes of 4 KiB in batches. Their number, depth and batches are assumed.
+/// The jobs of 2025 as far as they are known: random writes of 4 KiB in batches. Their number,
+/// depth and batches are assumed.
 #[test]
 fn a_design_that_takes_the_lock_less_often_gains_as_published_in_kind() {
     let disk = disk(64, KUNPENG_NS, "submit-queues = 64\ndepth = 1023\ncompletion = \"none\"");
@@ -177,8 +183,9 @@ fn an_answer_names_the_lock_that_limits_a_design() {
     assert!(answer.why.contains(named), "{}", answer.why);
 }
 
-/// Two jobs on two processors read once, at the same time, from a disk that completes within the call. Returns each holder of
-/// the lock of `kind` with: acquisitions per I/O, mean hold, longest hold, mean wait and longest wait.
+/// Two jobs on two processors read once, at the same time, from a disk that completes within the
+/// call. Returns each holder of the lock of `kind` with: acquisitions per I/O, mean hold, longest
+/// hold, mean wait and longest wait.
 fn holders_of_two_reads(design: &str, kind: LockKind) -> Vec<(LockHolder, [f64; 5])> {
     let text = "base = \"null\"\n[null]\ncompletion = \"none\"\n[cpu]\ncpus = 2\n\
                 line-transfer = \"10ns\"\nlock-lines = 3\n\
@@ -202,9 +209,9 @@ fn holders_of_two_reads(design: &str, kind: LockKind) -> Vec<(LockHolder, [f64; 
     lock.holders.iter().map(row).collect()
 }
 
-/// [holders-share-a-lock] The first processor holds the lock for a merge that is tried, an insertion and a removal:
-/// 7 + 130 + 130 = 267 ns. Meanwhile the second one waits, to submit. Its first acquisition moves three lines, so it tries its
-/// merge in 7 + 3 * 10 = 37 ns.
+/// [holders-share-a-lock] The first processor holds the lock for a merge that is tried, an
+/// insertion and a removal: 7 + 130 + 130 = 267 ns. Meanwhile the second one waits, to submit. Its
+/// first acquisition moves three lines, so it tries its merge in 7 + 3 * 10 = 37 ns.
 #[test]
 fn the_schedulers_lock_is_held_by_work_for_as_long_as_the_profile_says() {
     let expected = [
@@ -215,9 +222,9 @@ fn the_schedulers_lock_is_held_by_work_for_as_long_as_the_profile_says() {
     assert_eq!(holders_of_two_reads("mq-deadline", LockKind::Elevator), expected);
 }
 
-/// [holders-share-a-lock] Under the single lock, a merge is tried and a request made under one acquisition, 5 + 50 ns. An
-/// insertion has its own, which takes no time. The first processor holds the lock for 55 + 90 + 110 = 255 ns; the second one
-/// waits so long, and moves three lines.
+/// [holders-share-a-lock] Under the single lock, a merge is tried and a request made under one
+/// acquisition, 5 + 50 ns. An insertion has its own, which takes no time. The first processor holds
+/// the lock for 55 + 90 + 110 = 255 ns; the second one waits so long, and moves three lines.
 #[test]
 fn the_single_lock_is_held_by_work_for_as_long_as_the_profile_says() {
     let expected = [
@@ -258,8 +265,8 @@ fn the_figures_of_holders_add_up_to_those_of_the_lock() {
     }
 }
 
-/// [holders-share-a-lock] Only a thread dispatches to a card, and only a soft interrupt ends requests under the single lock.
-/// Both ask for the lock before they begin.
+/// [holders-share-a-lock] Only a thread dispatches to a card, and only a soft interrupt ends
+/// requests under the single lock. Both ask for the lock before they begin.
 #[test]
 fn a_thread_waits_for_a_lock_to_dispatch_and_a_soft_interrupt_to_complete() {
     let mean_wait = |device: &str, design, holder| {

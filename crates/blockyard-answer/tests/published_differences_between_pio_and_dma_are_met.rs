@@ -1,10 +1,10 @@
-//! The published difference between DMA and PIO before double buffering for MMC (December 2010), at 41.93 us
-//! per KiB on the bus, and at 35 and 50 us.
+//! The published difference between DMA and PIO before double buffering for MMC (December 2010), at
+//! 41.93 us per KiB on the bus, and at 35 and 50 us.
 //!
-//! Reads, rereads and random reads: within 15 % of the difference from 4 KiB to 16 MiB, and DMA is slower
-//! everywhere. Writes up to 256 KiB: measured differences of up to 79 kB/s of either sign, and one row of 13 to
-//! 283 that does not fit its neighbours; ours stay within 79. Larger writes: DMA was faster by 68 to 470 kB/s,
-//! and ours is faster.
+//! Reads, rereads and random reads: within 15 % of the difference from 4 KiB to 16 MiB, and DMA is
+//! slower everywhere. Writes up to 256 KiB: measured differences of up to 79 kB/s of either sign,
+//! and one row of 13 to 283 that does not fit its neighbours; ours stay within 79. Larger writes:
+//! DMA was faster by 68 to 470 kB/s, and ours is faster.
 
 mod published;
 

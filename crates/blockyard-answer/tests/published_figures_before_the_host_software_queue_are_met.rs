@@ -1,6 +1,6 @@
-//! fio's figures on an eMMC device and an SD card before the host software queue series (February 2020). All
-//! eight rows are within 3 %, on the devices and on all variants that the figures allow, with one CMD13 for
-//! each write, as counted there.
+//! fio's figures on an eMMC device and an SD card before the host software queue series (February
+//! 2020). All eight rows are within 3 %, on the devices and on all variants that the figures allow,
+//! with one CMD13 for each write, as counted there.
 
 mod published;
 

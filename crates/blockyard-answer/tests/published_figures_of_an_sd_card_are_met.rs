@@ -1,9 +1,9 @@
-//! The figures of iozone, dd and find before the multiqueue series for MMC and SD (February 2017). Reads,
-//! rereads and random reads are within 2 %, writes within 6 %, dd and find within 3 %.
+//! The figures of iozone, dd and find before the multiqueue series for MMC and SD (February 2017).
+//! Reads, rereads and random reads are within 2 %, writes within 6 %, dd and find within 3 %.
 //!
-//! The tables are of single runs. Two outliers of the tables are left out: reads of 1024 KiB (6 % below a line
-//! that the other record lengths fit within 1.1 %; 2 % for random reads) and rewrites of 64 KiB (12 % below
-//! their line).
+//! The tables are of single runs. Two outliers of the tables are left out: reads of 1024 KiB (6 %
+//! below a line that the other record lengths fit within 1.1 %; 2 % for random reads) and rewrites
+//! of 64 KiB (12 % below their line).
 
 mod published;
 

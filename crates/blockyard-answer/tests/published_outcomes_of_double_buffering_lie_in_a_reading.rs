@@ -1,9 +1,11 @@
-//! The published outcomes of double buffering for MMC (December 2010), compared with the readings of the device
-//! that the figures from before leave open. These readings are repairs: they were made with the outcome known.
+//! The published outcomes of double buffering for MMC (December 2010), compared with the readings
+//! of the device that the figures from before leave open. These readings are repairs: they were
+//! made with the outcome known.
 //!
-//! A device that maps a lone read beside the access of the card explains the gains of short records, the crossing of
-//! PIO, and, with a DMA engine that takes part of the time, what is gained if unmapping is deleted. That processors which copy
-//! past the cache stall for longer than the bus explains their load.
+//! A device that maps a lone read beside the access of the card explains the gains of short
+//! records, the crossing of PIO, and, with a DMA engine that takes part of the time, what is gained
+//! if unmapping is deleted. That processors which copy past the cache stall for longer than the bus
+//! explains their load.
 
 use blockyard_answer::reproduce::{Cell, Reproduction, Unit, experiments, run};
 use std::sync::OnceLock;
@@ -27,7 +29,8 @@ fn reproduction() -> &'static Reproduction {
     })
 }
 
-/// The cells of `design` in the table with `unit`, with the operation and the length of the record in KiB.
+/// The cells of `design` in the table with `unit`, with the operation and the length of the record
+/// in KiB.
 fn cells(unit: &str, design: &str) -> Vec<(&'static str, u32, &'static Cell)> {
     let is_it = |cell: &&Cell| (cell.unit, cell.design) == (unit, design);
     let parts = |cell: &'static Cell| {
@@ -37,8 +40,8 @@ fn cells(unit: &str, design: &str) -> Vec<(&'static str, u32, &'static Cell)> {
     reproduction().cells.iter().filter(is_it).map(parts).collect()
 }
 
-/// Whether the published figure of `cell` lies between the lowest and the highest figure of all readings, or within the
-/// tolerance of one.
+/// Whether the published figure of `cell` lies between the lowest and the highest figure of all
+/// readings, or within the tolerance of one.
 fn lies_in_a_reading(cell: &Cell) -> bool {
     let published = cell.published.unwrap();
     let readings = || cell.on_variants.values().copied().chain([cell.ours]);
@@ -57,7 +60,8 @@ fn every_published_read_under_double_buffering_lies_in_a_reading() {
     assert!(met >= 30, "{met} of 39 are within 150 KiB/s on one reading");
 }
 
-/// Overlap between requests gives a lone read nothing. Mapping beside the access gives it what was published.
+/// Overlap between requests gives a lone read nothing. Mapping beside the access gives it what was
+/// published.
 #[test]
 fn short_random_reads_gain_as_published_if_they_are_mapped_beside_the_access() {
     for (op, kib, cell) in cells(Unit::KibPerS.name(), DESIGN) {
@@ -70,8 +74,8 @@ fn short_random_reads_gain_as_published_if_they_are_mapped_beside_the_access() {
     }
 }
 
-/// It was published that DMA with two buffers reads faster than PIO from 8 MiB on, and more slowly up to 2 MiB; at 4 MiB
-/// only rereads were faster.
+/// It was published that DMA with two buffers reads faster than PIO from 8 MiB on, and more slowly
+/// up to 2 MiB; at 4 MiB only rereads were faster.
 #[test]
 fn double_buffering_overtakes_pio_between_2_and_8_mib() {
     for (op, kib, cell) in cells(Unit::KibPerS.name(), DESIGN) {
@@ -102,9 +106,10 @@ fn the_processor_load_of_long_reads_falls_as_published_if_copies_stall() {
     }
 }
 
-/// All but four of the gains, which are published as whole percents, are met by one reading. At random 4 KiB 2 % was
-/// published, and a gain of 314 kB/s by double buffering that still unmaps. The first contains the second, so DMA would have
-/// read 12,560 kB/s or more there, and thus a KiB in less than the bus takes with the access.
+/// All but four of the gains, which are published as whole percents, are met by one reading. At
+/// random 4 KiB 2 % was published, and a gain of 314 kB/s by double buffering that still unmaps.
+/// The first contains the second, so DMA would have read 12,560 kB/s or more there, and thus a KiB
+/// in less than the bus takes with the access.
 #[test]
 fn gains_without_unmapping_lie_in_a_reading() {
     let gains = cells("gain %", "mmc-double-buffer-no-unmap");

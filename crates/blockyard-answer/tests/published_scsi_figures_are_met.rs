@@ -1,6 +1,6 @@
-//! The SCSI table of August 2017, cell by cell and in both readings of its workload: within 1 % in the cells
-//! to which the device profile was fitted, within 3 % elsewhere. The reason is the published one: the 2017
-//! mq-deadline loses its sequential rate because it merges almost nothing.
+//! The SCSI table of August 2017, cell by cell and in both readings of its workload: within 1 % in
+//! the cells to which the device profile was fitted, within 3 % elsewhere. The reason is the
+//! published one: the 2017 mq-deadline loses its sequential rate because it merges almost nothing.
 
 mod published;
 

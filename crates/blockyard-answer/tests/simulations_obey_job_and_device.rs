@@ -1,5 +1,5 @@
-//! The measurements must follow the options of the job and the figures of the profile. Each expectation is
-//! derived from the job and the profile by hand, not from an earlier run.
+//! The measurements must follow the options of the job and the figures of the profile. Each
+//! expectation is derived from the job and the profile by hand, not from an earlier run.
 
 use blockyard::trace::Action;
 use blockyard_answer::whatif;
@@ -72,8 +72,8 @@ fn driver_calls_are_checked_where_asked_and_in_builds_with_debug_assertions() {
     assert_eq!(is_checked(Conditions::new(1)), cfg!(debug_assertions));
 }
 
-/// fio's libaio engine has no asynchronous trim or sync: the job's thread sleeps in a call for each. What is in flight goes
-/// on meanwhile. `io_uring` has both.
+/// fio's libaio engine has no asynchronous trim or sync: the job's thread sleeps in a call for
+/// each. What is in flight goes on meanwhile. `io_uring` has both.
 #[test]
 fn trims_and_syncs_of_libaio_are_calls() {
     let timer = TIMER.replace("100us", "1ms") + "[limits]\nwrite-cache = true\n";
@@ -100,8 +100,8 @@ fn trims_and_syncs_of_libaio_are_calls() {
     assert!(us < 64 * 1000 / 2, "{us} us for flushes that share");
 }
 
-/// A sync that is to be submitted together with other I/Os waits until those are submitted and as many have completed as
-/// the job reaps at once.
+/// A sync that is to be submitted together with other I/Os waits until those are submitted and as
+/// many have completed as the job reaps at once.
 #[test]
 fn a_call_waits_for_the_batch_before_it() {
     let timer = TIMER.replace("100us", "1ms") + "[limits]\nwrite-cache = true\n";
@@ -113,7 +113,8 @@ fn a_call_waits_for_the_batch_before_it() {
     assert_near(report.span.as_ns() / 1000, (5 * 2 + 1) * 1000, 2);
 }
 
-/// A job that sleeps for each I/O is switched to after each, also if its processor has idled meanwhile.
+/// A job that sleeps for each I/O is switched to after each, also if its processor has idled
+/// meanwhile.
 #[test]
 fn each_sleep_of_a_job_is_a_context_switch() {
     let switches = |options: &str| {
@@ -189,9 +190,9 @@ fn rates_and_pauses_limit_a_job() {
     assert_near(iops(&thinks), 1000, 3);
 }
 
-/// A job that is ahead of its rate reaps all results, and then sleeps for as long as it was ahead. So it issues in bursts: fio
-/// 3.33, at its NBD engine with a served device of 10 ms, ended one I/O after 10 ms, and then five every 12.5 ms, each after
-/// 10.3 ms.
+/// A job that is ahead of its rate reaps all results, and then sleeps for as long as it was ahead.
+/// So it issues in bursts: fio 3.33, at its NBD engine with a served device of 10 ms, ended one I/O
+/// after 10 ms, and then five every 12.5 ms, each after 10.3 ms.
 #[test]
 fn a_job_that_is_ahead_of_its_rate_reaps_before_it_sleeps() {
     let slow = TIMER.replace("100us", "10ms");
@@ -238,13 +239,15 @@ fn commands_at_a_host_obey_littles_law() {
     let load = "--rw=randread --ioengine=libaio --iodepth=64 --numjobs=8 --runtime=1 \
                 --time_based --group_reporting";
     let report = run(load, profile);
-    // 62 slots, each busy for 400 us and the transfer of 4 KiB, and refilled within some microseconds.
+    // 62 slots, each busy for 400 us and the transfer of 4 KiB, and refilled within some
+    // microseconds.
     assert_near(iops(&report), 62 * 1_000_000 / 401, 4);
     let held = report.commands_held_ns / u128::from(report.span.as_ns());
     assert!((60..=62).contains(&held), "{held} of 62 slots in use");
 }
 
-/// Every read is 300 us in service. Then the port works 5 us for it, and carries 2 GB/s: 2 us for 4 KiB.
+/// Every read is 300 us in service. Then the port works 5 us for it, and carries 2 GB/s: 2 us for 4
+/// KiB.
 const PORT: &str = "base = \"srp\"\n[hba]\nspread = [[0, 100], [100, 100]]\ncommand-read = \"300us\"\n\
                     port-read = \"5us\"\nlink-read = \"2048MB/s\"\n";
 
@@ -254,8 +257,8 @@ fn latency_us(report: &Report) -> u64 {
     measured.lat_ns.mean() / 1000
 }
 
-/// The time of a lone command at `srp` is its time in service, whatever its size, and that of its bytes on the link. At
-/// 2.5 GB/s, 512 KiB pass in 208 us.
+/// The time of a lone command at `srp` is its time in service, whatever its size, and that of its
+/// bytes on the link. At 2.5 GB/s, 512 KiB pass in 208 us.
 #[test]
 fn the_latency_of_a_lone_command_is_its_service_and_its_bytes() {
     let srp = Device::lookup("srp").unwrap();
@@ -318,7 +321,8 @@ fn a_small_command_waits_for_bursts_and_not_for_large_commands() {
     assert!(small("1MiB") > 307 + 4 * 256, "{} us", small("1MiB"));
 }
 
-/// What a smaller limit of a command costs: the port's time for each, and no service where there are slots.
+/// What a smaller limit of a command costs: the port's time for each, and no service where there
+/// are slots.
 #[test]
 fn a_split_costs_turns_of_the_port_and_services_where_slots_are_few() {
     let load = |more: &str, options: &str| {
@@ -328,8 +332,8 @@ fn a_split_costs_turns_of_the_port_and_services_where_slots_are_few() {
     let split = "[limits]\nmax-sectors = 128\n";
     let one_slot = "cmd-per-lun = 1\n";
     let lone = latency_us(&load(split, ""));
-    // Eight commands of 64 KiB are in service together: seven turns of 5 us more than 561 us for one command,
-    // and the host's work for each.
+    // Eight commands of 64 KiB are in service together: seven turns of 5 us more than 561 us for
+    // one command, and the host's work for each.
     assert_near(lone, 300 + 8 * 5 + 256, 4);
     // One after the other in the only slot, each for 300 + 5 + 32 us.
     assert_near(latency_us(&load(&format!("{one_slot}{split}"), "")), 8 * 337, 5);
@@ -361,7 +365,8 @@ fn a_full_host_is_never_overfilled_and_both_disks_make_progress() {
 
 #[test]
 fn disks_on_one_tag_set_share_its_tags_fairly() {
-    // 16 tags for two disks: 8 each, although jobs keep 256 commands on one disk and 8 on the other.
+    // 16 tags for two disks: 8 each, although jobs keep 256 commands on one disk and 8 on the
+    // other.
     let profile = "base = \"srp\"\n[hba]\nhw-queues = 1\ncan-queue = 16\nluns = 2\n\
                    spread = [[0, 100], [100, 100]]\ncommand-read = \"400us\"\nport-read = \"0ns\"\n\
                    link-read = \"6.8GB/s\"\nburst = \"4KiB\"\n";
@@ -373,7 +378,8 @@ fn disks_on_one_tag_set_share_its_tags_fairly() {
         let report = try_run(&jobs, &device(profile), design).unwrap();
         let [many, few] = &report.jobs[..] else { panic!("two groups") };
         let of = |job: &JobReport| job.stats.measured().next().unwrap().ios;
-        // 8 slots, each busy for 400 us and the transfer of 4 KiB. The smaller job loses the time of its refills.
+        // 8 slots, each busy for 400 us and the transfer of 4 KiB. The smaller job loses the time
+        // of its refills.
         let share = 8 * 200_000 / 401;
         assert_near(of(many), share, 5);
         assert_near(of(few), share, 5);
@@ -430,7 +436,8 @@ fn a_job_that_does_not_fit_is_refused_before_the_run() {
     assert!(refused.map(|_| ()).unwrap_err().to_string().contains("do not fit the device"));
 }
 
-/// Found by an audit: a job fell to its low mark once and stayed there, instead of filling up again.
+/// Found by an audit: a job fell to its low mark once and stayed there, instead of filling up
+/// again.
 #[test]
 fn a_low_mark_lets_the_depth_fall_and_then_fills_it_up_again() {
     let depth = |low: &str| {
@@ -564,8 +571,8 @@ fn a_job_that_polls_for_completions_waits_for_each_io() {
     assert_ne!(level("--iodepth_batch_complete_min=0 --iodepth_batch_complete_max=8"), alone);
 }
 
-/// fio 3.33 and 3.42: 694 ms, 7 ms for each I/O, because the pause does not count towards the rate. A pause longer than the 5 ms
-/// between two I/Os counts less one of them.
+/// fio 3.33 and 3.42: 694 ms, 7 ms for each I/O, because the pause does not count towards the rate.
+/// A pause longer than the 5 ms between two I/Os counts less one of them.
 #[test]
 fn a_short_pause_does_not_count_towards_the_rate() {
     let ms = |thinktime: &str| {

@@ -1,8 +1,9 @@
-//! The stages of a request's life, and the holds of hardware queues, agree with the measurements of jobs.
+//! The stages of a request's life, and the holds of hardware queues, agree with the measurements of
+//! jobs.
 //!
-//! With hardly any merges or splits, each I/O is one request. The latency that a job measures, from the
-//! start of its call until it has the result, is then the sum of the stages, except for the processor time
-//! between a result and the job.
+//! With hardly any merges or splits, each I/O is one request. The latency that a job measures, from
+//! the start of its call until it has the result, is then the sum of the stages, except for the
+//! processor time between a result and the job.
 
 use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
@@ -39,8 +40,8 @@ fn the_stages_of_a_request_add_up_to_its_latency() {
     }
 }
 
-/// A durable write waits for flushes, each of which is its own command. A flush that a job requests is not
-/// part of a write's life.
+/// A durable write waits for flushes, each of which is its own command. A flush that a job requests
+/// is not part of a write's life.
 #[test]
 fn stages_with_flushes_add_up_too() {
     let cached = "base = \"null\"\n[limits]\nwrite-cache = true\n[cache]\nflush = \"2ms\"\n\
@@ -63,8 +64,8 @@ fn stages_with_flushes_add_up_too() {
     }
 }
 
-/// 16 jobs of 64 wait for the 128 tags of the old design. Today's elevators have more tags than one job of
-/// 64 needs.
+/// 16 jobs of 64 wait for the 128 tags of the old design. Today's elevators have more tags than one
+/// job of 64 needs.
 #[test]
 fn a_call_waits_for_its_tag_only_if_there_are_too_few() {
     let few = run("legacy-deadline", 16).totals;

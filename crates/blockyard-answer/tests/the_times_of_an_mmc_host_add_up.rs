@@ -1,6 +1,6 @@
-//! The figures of an MMC host agree with those of the device and the job. Each request is mapped once, at its
-//! cost. The parts of the time between two transfers add up. An idle bus waits for as many threads as a design
-//! puts between two transfers.
+//! The figures of an MMC host agree with those of the device and the job. Each request is mapped
+//! once, at its cost. The parts of the time between two transfers add up. An idle bus waits for as
+//! many threads as a design puts between two transfers.
 
 use blockyard::time::Duration;
 use blockyard::trace::Action;
@@ -9,7 +9,8 @@ use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Report, Simulation};
 
-/// Runs `job` on an eMMC device whose host takes 500 ns to map a KiB, and 300 ns to unmap one after a read.
+/// Runs `job` on an eMMC device whose host takes 500 ns to map a KiB, and 300 ns to unmap one after
+/// a read.
 fn run(job: &str, design: &str) -> (Report, HostFigures) {
     run_on(&device(""), job, design)
 }
@@ -51,9 +52,9 @@ const DESIGNS: [&str; 8] = [
     "hsq",
 ];
 
-/// Linux 6.12 on an emulated card sends 128 commands for 128 sequential writes of 4 KiB at depth 32: the submitter sleeps in
-/// the driver while the bus is taken, so nothing piles up that would merge. A thread of the driver lets it pile up. Threads
-/// that submit one I/O each lose nothing.
+/// Linux 6.12 on an emulated card sends 128 commands for 128 sequential writes of 4 KiB at depth
+/// 32: the submitter sleeps in the driver while the bus is taken, so nothing piles up that would
+/// merge. A thread of the driver lets it pile up. Threads that submit one I/O each lose nothing.
 #[test]
 fn a_submitter_that_sleeps_in_the_driver_piles_up_nothing() {
     let commands = |job: &str, design: &str| {
@@ -82,7 +83,8 @@ fn a_submitter_that_sleeps_in_the_driver_piles_up_nothing() {
         let report = simulate(&Device::lookup("sd-hs").unwrap(), buffered, "mmc-blkmq-6.6");
         assert!(report.mmc.unwrap().commands[18] > 0, "{buffered}");
     }
-    // A lone read finds the bus free: its thread sleeps once, for the data, as psync's does under Linux.
+    // A lone read finds the bus free: its thread sleeps once, for the data, as psync's does under
+    // Linux.
     let lone = "--rw=randread --bs=4k --io_size=1m";
     let report = simulate(&Device::lookup("sd-hs").unwrap(), lone, "mmc-blkmq-6.6");
     assert!(report.jobs[0].stats.context_switches.abs_diff(256) <= 1);
@@ -153,8 +155,9 @@ fn a_host_that_unmaps_nothing_maps_as_often_and_saves_that_time() {
     assert!(near(saved, 64 * 300), "{saved} ns");
 }
 
-/// Returns the time of 64 reads of 64 KiB at random, one at a time, and that of mapping with and without the bus in use, with these lines in `[host]` of a
-/// device whose card takes 100 us for an access and 5.5 us for a KiB.
+/// Returns the time of 64 reads of 64 KiB at random, one at a time, and that of mapping with and
+/// without the bus in use, with these lines in `[host]` of a device whose card takes 100 us for an
+/// access and 5.5 us for a KiB.
 fn lone_reads(map_per_kib: &str, map: &str) -> (Duration, [Duration; 2]) {
     let text = format!(
         "base = \"emmc-hs400-sprd\"\n[host]\nmap-per-kib = \"{map_per_kib}\"\n\
@@ -183,8 +186,8 @@ fn a_lone_read_is_mapped_beside_its_access_and_its_data_waits_for_memory() {
     };
     // Mapping is faster than the bus, and 4 KiB are mapped within the access: all of it is hidden.
     assert_eq!(compared("1us"), 64 * 1000);
-    // Mapping takes 640 us, the access 100 and the bus 352. The last half of the data waits for the last mapping, so
-    // of the access and the bus only that half shows.
+    // Mapping takes 640 us, the access 100 and the bus 352. The last half of the data waits for the
+    // last mapping, so of the access and the bus only that half shows.
     let saved = compared("10us");
     assert!(
         (100_000 + 352_000 / 2 - 9_000..=100_000 + 352_000 / 2 + 9_000).contains(&saved),
@@ -203,7 +206,8 @@ fn a_processor_that_copies_may_stall_for_longer_than_the_bus() {
     };
     let (with, without) = (took("pio-stall-per-kib = \"20us\"\n"), took(""));
     assert!(with.0 < without.0 + without.0 / 200, "the bus waits as long: {with:?} {without:?}");
-    // Of 2 MiB, 1668 KiB miss a cache of 380: 11.6 us more for each, on one of two processors, of 51 us for a KiB.
+    // Of 2 MiB, 1668 KiB miss a cache of 380: 11.6 us more for each, on one of two processors, of
+    // 51 us for a KiB.
     assert!((8.0..11.0).contains(&(with.1 - without.1)), "{with:?} {without:?}");
 }
 
@@ -240,8 +244,9 @@ fn a_bus_waits_while_the_processor_waits_for_memory() {
 
 #[test]
 fn an_idle_bus_waits_for_the_threads_of_its_design() {
-    // Issue on completion wakes a thread for the status, and another one for the start. The host software
-    // queue starts in the interrupt; its first version starts in a thread that the interrupt wakes.
+    // Issue on completion wakes a thread for the status, and another one for the start. The host
+    // software queue starts in the interrupt; its first version starts in a thread that the
+    // interrupt wakes.
     for (design, awaited) in [("mmc-blkmq", 2.0), ("hsq-v8", 1.0), ("hsq", 0.0)] {
         let (_, figures) = run(WRITES, design);
         let counted = figures.per_transfer.awaited_wakeups;
@@ -249,8 +254,8 @@ fn an_idle_bus_waits_for_the_threads_of_its_design() {
     }
 }
 
-/// Of random writes: blk-mq has an interrupt for the transfer and one for its CMD13, each of which wakes the
-/// thread; the host software queue leaves completion to a worker.
+/// Of random writes: blk-mq has an interrupt for the transfer and one for its CMD13, each of which
+/// wakes the thread; the host software queue leaves completion to a worker.
 #[test]
 fn interrupts_and_wake_ups_are_those_of_the_design() {
     for (design, interrupts, worker) in [("mmc-blkmq", 2.0, 0.0), ("hsq-v8", 1.0, 1.0)] {
@@ -292,7 +297,8 @@ fn a_card_that_programs_after_the_transfer_counts_as_busy() {
 
 #[test]
 fn the_thread_that_starts_the_next_transfer_wakes_no_other() {
-    // Each request wakes three threads: the job, the dispatching thread, and the thread that ends the request.
+    // Each request wakes three threads: the job, the dispatching thread, and the thread that ends
+    // the request.
     for design in ["hsq-v8", "hsq"] {
         let (report, _) = run("--rw=randread --bs=4k --numjobs=20 --runtime=100ms", design);
         let ios = report.stages.count(Action::Issue);

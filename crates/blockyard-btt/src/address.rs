@@ -1,5 +1,5 @@
-//! The two address spaces inside an arena. The third address space, external LBAs, belongs to the device: a
-//! plain `u64` that counts sectors through all arenas.
+//! The two address spaces inside an arena. The third address space, external LBAs, belongs to the
+//! device: a plain `u64` that counts sectors through all arenas.
 
 /// The number of a sector within its arena: an index into the map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

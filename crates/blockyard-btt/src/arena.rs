@@ -90,7 +90,8 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// The group has no newest entry, or the entry names a block or sector that the arena does not have.
+    /// The group has no newest entry, or the entry names a block or sector that the arena does not
+    /// have.
     pub fn newest(&self, group: &GroupBytes) -> Result<(usize, FlogEntry), FlogError> {
         let entries = self.slots.entries(group);
         let slot = newest(&entries)?;
@@ -107,7 +108,8 @@ impl Arena {
     }
 }
 
-/// Reads and parses the info block at `at`. The arena has `room` bytes from its first info block on.
+/// Reads and parses the info block at `at`. The arena has `room` bytes from its first info block
+/// on.
 ///
 /// # Errors
 ///

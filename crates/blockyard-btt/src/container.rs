@@ -1,4 +1,5 @@
-//! Containers of a BTT: the position of the first arena, and the expectations of each container's readers.
+//! Containers of a BTT: the position of the first arena, and the expectations of each container's
+//! readers.
 
 use super::address::{PostmapAba, PremapAba};
 use super::flog::FlogEntry;
@@ -6,7 +7,8 @@ use super::info_block::{Uuid, Version};
 use super::layout::SECTOR_BYTES_MAX;
 use super::map_entry::{MapEntry, SectorState};
 
-/// The container of a BTT. It determines the only place where Linux and libpmemblk look for the BTT.
+/// The container of a BTT. It determines the only place where Linux and libpmemblk look for the
+/// BTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// A namespace without a label: version 1.1, after 4096 bytes that may hold a partition table.
@@ -59,16 +61,17 @@ impl Container {
         }
     }
 
-    /// Whether a container with UUID `own` accepts a BTT with parent UUID `parent`. A namespace also accepts
-    /// the nil UUID; a pool accepts only its own.
+    /// Whether a container with UUID `own` accepts a BTT with parent UUID `parent`. A namespace
+    /// also accepts the nil UUID; a pool accepts only its own.
     #[must_use]
     pub(crate) fn accepts_parent(self, parent: Uuid, own: Uuid) -> bool {
         parent == own || parent == Uuid::NIL && self != Self::Pool
     }
 
-    /// Returns the bytes of the block for a sector of `external` bytes, rounded as the readers of this
-    /// container do: up to a multiple of 64 in a namespace, and of 256, but at least 512, in a pool. Returns
-    /// `None` for a sector size that the container does not support: Linux knows seven, from 512 to 4224.
+    /// Returns the bytes of the block for a sector of `external` bytes, rounded as the readers of
+    /// this container do: up to a multiple of 64 in a namespace, and of 256, but at least 512, in a
+    /// pool. Returns `None` for a sector size that the container does not support: Linux knows
+    /// seven, from 512 to 4224.
     #[must_use]
     pub fn internal_lbasize(self, external: u32) -> Option<u32> {
         match self {
@@ -94,7 +97,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the log's form of the old block in `entry`, the map entry of `lba`. Linux keeps the error bit.
+    /// Returns the log's form of the old block in `entry`, the map entry of `lba`. Linux keeps the
+    /// error bit.
     #[must_use]
     pub const fn logged_old(self, entry: MapEntry, lba: PremapAba) -> u32 {
         match self {
@@ -106,7 +110,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the first entry of `lane`, whose free block is `free`. libpmemblk sets only one state bit.
+    /// Returns the first entry of `lane`, whose free block is `free`. libpmemblk sets only one
+    /// state bit.
     #[must_use]
     pub const fn first_entry(self, lane: u32, free: PostmapAba) -> FlogEntry {
         match self {

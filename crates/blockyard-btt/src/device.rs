@@ -28,7 +28,8 @@ pub struct OpenOptions {
     pub container: Container,
     /// The UUID of the container, if known.
     pub own_uuid: Option<Uuid>,
-    /// Nothing is written. Writes that were cut are not finished on the medium, but read as finished.
+    /// Nothing is written. Writes that were cut are not finished on the medium, but read as
+    /// finished.
     pub read_only: bool,
     /// The design.
     pub policy: Policy,
@@ -47,14 +48,16 @@ impl OpenOptions {
 pub struct Health {
     /// The number of arenas.
     pub arenas: usize,
-    /// The number of arenas that refuse writes: all of them if the BTT was opened read-only, otherwise those that are
-    /// marked as broken.
+    /// The number of arenas that refuse writes: all of them if the BTT was opened read-only,
+    /// otherwise those that are marked as broken.
     pub read_only_arenas: usize,
     /// The number of blocks that hold no sector: as many as writes may be under way at once.
     pub free_blocks: u64,
-    /// A write failed after it could no longer be undone, so all writes are refused ([`IoError::Broken`]).
+    /// A write failed after it could no longer be undone, so all writes are refused
+    /// ([`IoError::Broken`]).
     pub is_broken: bool,
-    /// The number of cut writes that read as finished but are not, because the BTT was opened read-only.
+    /// The number of cut writes that read as finished but are not, because the BTT was opened
+    /// read-only.
     pub unfinished: usize,
 }
 
@@ -185,8 +188,8 @@ impl<M: Memory> Btt<M> {
         &self.memory
     }
 
-    /// Makes the writes of all threads durable, as far as the memory can. Writes are already durable if the
-    /// fences of the memory make them so.
+    /// Makes the writes of all threads durable, as far as the memory can. Writes are already
+    /// durable if the fences of the memory make them so.
     ///
     /// # Errors
     ///
@@ -195,8 +198,9 @@ impl<M: Memory> Btt<M> {
         Ok(self.memory.flush()?)
     }
 
-    /// Returns the last bytes of the last arena: the checksum in the copy of its info block. Nothing changes them while the
-    /// BTT is open. If they have changed, somebody has cut off the end of the memory, and perhaps more before it.
+    /// Returns the last bytes of the last arena: the checksum in the copy of its info block.
+    /// Nothing changes them while the BTT is open. If they have changed, somebody has cut off the
+    /// end of the memory, and perhaps more before it.
     ///
     /// # Errors
     ///
@@ -262,7 +266,8 @@ impl<M: Memory> Btt<M> {
         Ok(if self.unfinished.is_empty() { entry } else { self.finished(lba, entry) })
     }
 
-    /// Returns the entry of sector `lba` as if cut writes had been finished; `entry` is the stored one.
+    /// Returns the entry of sector `lba` as if cut writes had been finished; `entry` is the stored
+    /// one.
     #[cold]
     fn finished(&self, lba: u64, entry: MapEntry) -> MapEntry {
         let spot = self.spot(lba);
@@ -295,7 +300,8 @@ impl<M: Memory> Btt<M> {
     }
 }
 
-/// Finishes cut writes in writable arenas. Returns the map entries that they would give in the other arenas.
+/// Finishes cut writes in writable arenas. Returns the map entries that they would give in the
+/// other arenas.
 fn finish<M: Memory>(
     memory: &M,
     scanned: &[(OpenArena, Recovered)],

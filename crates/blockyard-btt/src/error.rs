@@ -16,8 +16,8 @@ pub enum IoError {
     Lost,
     /// The BTT was opened read-only, or the arena is marked as broken.
     ReadOnly,
-    /// An earlier write failed after part of its log entry was stored. Recovery decides the result when the
-    /// BTT is opened again; until then all writes are refused.
+    /// An earlier write failed after part of its log entry was stored. Recovery decides the result
+    /// when the BTT is opened again; until then all writes are refused.
     Broken,
     /// The map entry of the sector names a block that does not exist.
     Map,

@@ -2,10 +2,10 @@
 //!
 //! # Rules
 //!
-//! - An info block with a wrong signature or checksum is replaced by its copy, in
-//!   the last 4096 bytes of the arena as the size of the container defines it. An info block that is whole but
-//!   has an unknown version or impossible fields is refused, and its copy is not tried: the copy says the same,
-//!   or belongs to an older BTT or an unfinished one.
+//! - An info block with a wrong signature or checksum is replaced by its copy, in the last 4096
+//!   bytes of the arena as the size of the container defines it. An info block that is whole but
+//!   has an unknown version or impossible fields is refused, and its copy is not tried: the copy
+//!   says the same, or belongs to an older BTT or an unfinished one.
 //! - **[one-btt-per-chain]** All arenas of a chain have one UUID, one parent and one sector size.
 
 use super::arena::read_info;
@@ -133,7 +133,8 @@ pub fn find<M: Memory>(
         {
             return Err(FindError::Foreign { start });
         }
-        // An info block only names a next arena that starts behind its own ([info-fields-consistent]).
+        // An info block only names a next arena that starts behind its own
+        // ([info-fields-consistent]).
         debug_assert!(info.nextoff == 0 || info.nextoff > info.layout.infooff);
         next = (info.nextoff != 0).then(|| start + info.nextoff);
         first_lba += u64::from(info.layout.external_nlba);
@@ -174,8 +175,8 @@ fn find_arena<M: Memory>(memory: &M, start: u64, first_lba: u64) -> Result<Found
     }
 }
 
-/// Returns the offset of the copy of the info block in an arena that uses as much of `room` as it can. `room`
-/// must be at least an info block.
+/// Returns the offset of the copy of the info block in an arena that uses as much of `room` as it
+/// can. `room` must be at least an info block.
 pub(super) fn copy_offset_by_size(room: u64) -> u64 {
     debug_assert!(room >= INFO_BYTES, "room for an info block");
     room.min(ARENA_BYTES_MAX) / INFO_BYTES * INFO_BYTES - INFO_BYTES

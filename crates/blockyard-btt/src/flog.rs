@@ -1,19 +1,22 @@
-//! The log: each lane has the entries of its last two writes, and the newer one names its free block.
+//! The log: each lane has the entries of its last two writes, and the newer one names its free
+//! block.
 //!
 //! # Rules
 //!
-//! - **[sequence-orders-entries]** Sequence numbers run 1, 2, 3, 1; 0 means never written. The newer of two
-//!   entries is the one whose number follows the other's. If one number is 0, the other entry is newer. Equal
-//!   numbers, and numbers above 3, make the log invalid.
-//! - **[entry-in-two-words]** An entry overwrites the older one in two words of eight bytes: first sector and
-//!   old block, and once these are durable, new block and number. After a power cut in between, the slot still
-//!   counts as the older entry.
+//! - **[sequence-orders-entries]** Sequence numbers run 1, 2, 3, 1; 0 means never written. The
+//!   newer of two entries is the one whose number follows the other's. If one number is 0, the
+//!   other entry is newer. Equal numbers, and numbers above 3, make the log invalid.
+//! - **[entry-in-two-words]** An entry overwrites the older one in two words of eight bytes: first
+//!   sector and old block, and once these are durable, new block and number. After a power cut in
+//!   between, the slot still counts as the older entry.
 //!
-//! A lane whose newest entry has the same old and new block was never used: that block is free, and the entry's
-//! sector means nothing. Block numbers may carry state bits, and are compared without them.
+//! A lane whose newest entry has the same old and new block was never used: that block is free, and
+//! the entry's sector means nothing. Block numbers may carry state bits, and are compared without
+//! them.
 //!
-//! The second entry of a group directly follows the first. Linux before 4.15 left 16 bytes between them. All
-//! groups of an arena use the same layout, which shows in any group whose second entry was written.
+//! The second entry of a group directly follows the first. Linux before 4.15 left 16 bytes between
+//! them. All groups of an arena use the same layout, which shows in any group whose second entry
+//! was written.
 
 use super::address::{PostmapAba, PremapAba};
 use super::layout::FLOG_GROUP_BYTES;
@@ -73,8 +76,8 @@ impl core::fmt::Display for FlogError {
 impl core::error::Error for FlogError {}
 
 impl FlogEntry {
-    /// Returns the first entry of an unused lane. `stored` is the lane's free block, in the form of the
-    /// writer's dialect.
+    /// Returns the first entry of an unused lane. `stored` is the lane's free block, in the form of
+    /// the writer's dialect.
     #[must_use]
     pub const fn first(lane: u32, stored: u32) -> Self {
         Self { lba: lane, old_map: stored, new_map: stored, seq: 1 }

@@ -21,8 +21,8 @@ pub struct Format {
     pub uuid: Uuid,
     /// The UUID of the container, or nil if it has none.
     pub parent_uuid: Uuid,
-    /// The memory holds only zeroes, like a new file. Otherwise every sector is marked as zero, so that old
-    /// data cannot be read.
+    /// The memory holds only zeroes, like a new file. Otherwise every sector is marked as zero, so
+    /// that old data cannot be read.
     pub blank: bool,
 }
 
@@ -85,7 +85,8 @@ impl Format {
         plan.collect::<Result<_, _>>().map_err(FormatError::Layout)
     }
 
-    /// Writes the empty BTT. The first info block is written last, so an unfinished BTT is not found.
+    /// Writes the empty BTT. The first info block is written last, so an unfinished BTT is not
+    /// found.
     ///
     /// # Errors
     ///
@@ -93,7 +94,8 @@ impl Format {
     pub fn write<M: Memory>(&self, memory: &M) -> Result<(), FormatError> {
         let plan = self.plan(memory.len())?;
         if !self.blank {
-            // Clear both info blocks of an old BTT: with one of them left, its log and map would be used.
+            // Clear both info blocks of an old BTT: with one of them left, its log and map would be
+            // used.
             for (start, info) in &plan {
                 memory.zero(*start, INFO_BYTES)?;
                 memory.zero(start + info.layout.infooff, INFO_BYTES)?;

@@ -2,12 +2,12 @@
 //!
 //! # Rules
 //!
-//! - **[info-fields-consistent]** The fields fit into the arena and into each other, and a next arena starts
-//!   behind this one, so that a chain of arenas ends. Sizes and positions are read and never computed, because
-//!   implementations round blocks differently.
+//! - **[info-fields-consistent]** The fields fit into the arena and into each other, and a next
+//!   arena starts behind this one, so that a chain of arenas ends. Sizes and positions are read and
+//!   never computed, because implementations round blocks differently.
 //!
-//! The checksum is Fletcher-64 over all words of four bytes, with its own field counted as zero. Bytes outside
-//! all fields are written as zero and ignored when read.
+//! The checksum is Fletcher-64 over all words of four bytes, with its own field counted as zero.
+//! Bytes outside all fields are written as zero and ignored when read.
 
 use super::layout::{
     ARENA_BYTES_MAX, FLOG_GROUP_BYTES, INFO_BYTES, Layout, MAP_ENTRY_BYTES, NFREE_MAX,
@@ -295,7 +295,8 @@ mod tests {
 
     #[test]
     fn the_checksum_counts_its_own_field_as_zeroes() {
-        // By hand: a word of 1 at index `n` of 1024 adds 1 to the low sum, and 1024 - n to the high sum.
+        // By hand: a word of 1 at index `n` of 1024 adds 1 to the low sum, and 1024 - n to the high
+        // sum.
         let mut bytes = [0; INFO_BYTES as usize];
         (bytes[4088], bytes[4092]) = (98, 99);
         assert_eq!(checksum(&bytes), 0);
@@ -330,7 +331,8 @@ mod tests {
 
     type Change = fn(&mut InfoBlock);
 
-    /// The smallest possible arena: blocks for a sector and a lane, a map of one entry, and a log of one group.
+    /// The smallest possible arena: blocks for a sector and a lane, a map of one entry, and a log
+    /// of one group.
     const SMALL: Layout = Layout {
         external_lbasize: 512,
         external_nlba: 1,

@@ -2,13 +2,14 @@
 //!
 //! # Rules
 //!
-//! - **[lane-set-one-user]** A set of lanes has one user at a time: the thread that owns it, or the thread that
-//!   took it for a call. Only the user changes the state of its lanes.
-//! - **[freed-block-waits-for-fence]** The lanes of a set are used in turn, and a batch uses at most half of
-//!   them, so a freed block is not written before a fence has passed ([same-version-same-block]). If a free
-//!   block stays bad, the batch uses another lane after a fence, and no lane twice.
-//! - **[handed-over-set-durable]** A thread makes everything durable that it did with a set before another
-//!   thread gets the set, because a fence covers only its own thread.
+//! - **[lane-set-one-user]** A set of lanes has one user at a time: the thread that owns it, or the
+//!   thread that took it for a call. Only the user changes the state of its lanes.
+//! - **[freed-block-waits-for-fence]** The lanes of a set are used in turn, and a batch uses at
+//!   most half of them, so a freed block is not written before a fence has passed
+//!   ([same-version-same-block]). If a free block stays bad, the batch uses another lane after a
+//!   fence, and no lane twice.
+//! - **[handed-over-set-durable]** A thread makes everything durable that it did with a set before
+//!   another thread gets the set, because a fence covers only its own thread.
 
 use super::address::PostmapAba;
 use super::flog::successor;
@@ -53,8 +54,8 @@ const PER_LINE: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct LaneState {
     free: AtomicU32,
-    /// The newest entry: its number, and in bit 2 its slot. Bit 3: nobody reads the free block. Bit 4: the
-    /// free block may be bad.
+    /// The newest entry: its number, and in bit 2 its slot. Bit 3: nobody reads the free block. Bit
+    /// 4: the free block may be bad.
     log: AtomicU32,
 }
 

@@ -1,4 +1,5 @@
-//! The positions of the parts of an arena, computed from its size, and the division of a container into arenas.
+//! The positions of the parts of an arena, computed from its size, and the division of a container
+//! into arenas.
 
 use super::map_entry::BLOCKS_MAX;
 
@@ -133,8 +134,8 @@ const fn pages(bytes: u64) -> u64 {
     bytes.next_multiple_of(INFO_BYTES)
 }
 
-/// Returns the start and size of each arena of a container that has `bytes` from the first info block on.
-/// A remainder smaller than the smallest arena stays unused.
+/// Returns the start and size of each arena of a container that has `bytes` from the first info
+/// block on. A remainder smaller than the smallest arena stays unused.
 pub fn arenas(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     (0..bytes.div_ceil(ARENA_BYTES_MAX))
         .map(move |n| n * ARENA_BYTES_MAX)
@@ -147,8 +148,8 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Read from images that Linux 6.1, Linux 6.12 and libpmemblk 1.12 made: bytes, external and internal
-    /// sector size; then internal and external count, mapoff, flogoff, infooff.
+    /// Read from images that Linux 6.1, Linux 6.12 and libpmemblk 1.12 made: bytes, external and
+    /// internal sector size; then internal and external count, mapoff, flogoff, infooff.
     const IMAGES: [(u64, u32, u32, [u64; 5]); 7] = [
         (33_550_336, 512, 512, [64964, 64708, 33_267_712, 33_529_856, 33_546_240]),
         (33_554_432, 4096, 4096, [8177, 7921, 33_501_184, 33_533_952, 33_550_336]),
@@ -203,7 +204,8 @@ mod tests {
         assert_eq!((one.internal_nlba, one.external_nlba), (257, 1));
     }
 
-    /// A block takes its bytes and those of a map entry. Two pages are for info blocks, and one for rounding up the map.
+    /// A block takes its bytes and those of a map entry. Two pages are for info blocks, and one for
+    /// rounding up the map.
     #[test]
     fn an_arena_has_at_least_a_sector_and_at_most_2_to_the_30_blocks() {
         let most = arena_bytes(1 << 30, 64, 4096);
@@ -215,7 +217,8 @@ mod tests {
             let refused = layout_of(arena_bytes(blocks, 64, 4096), 64, 64);
             assert_eq!(refused, Err(LayoutError::TooManyBlocks), "{blocks} blocks");
         }
-        // 16 MiB without 7 pages are 256 times 65424 bytes: blocks for lanes alone. Then a log of 16 MiB.
+        // 16 MiB without 7 pages are 256 times 65424 bytes: blocks for lanes alone. Then a log of
+        // 16 MiB.
         assert_eq!(layout_of(ARENA_BYTES_MIN, 65_420, NFREE), Err(LayoutError::TooSmall));
         assert_eq!(layout_of(ARENA_BYTES_MIN, 512, 1 << 18), Err(LayoutError::TooSmall));
     }

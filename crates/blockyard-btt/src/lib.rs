@@ -1,8 +1,9 @@
-//! The block translation table (BTT): sectors that a power cut cannot tear, on byte-addressable memory.
+//! The block translation table (BTT): sectors that a power cut cannot tear, on byte-addressable
+//! memory.
 //!
-//! A write goes to a free block. A log entry records it, and the map entry of the sector is then switched to
-//! that block; the sector's old block becomes the next free one. The format on the medium is that of Linux and
-//! libpmemblk, byte for byte, in versions 1.1 and 2.0.
+//! A write goes to a free block. A log entry records it, and the map entry of the sector is then
+//! switched to that block; the sector's old block becomes the next free one. The format on the
+//! medium is that of Linux and libpmemblk, byte for byte, in versions 1.1 and 2.0.
 //!
 //! ```
 //! use blockyard_btt::{Btt, Container, Format, OpenOptions, Policy, Uuid};
@@ -40,15 +41,16 @@
 //!
 //! # Guarantees
 //!
-//! A sector reads as its last write. After a power cut, a sector whose write was not acknowledged reads as it
-//! was before or after that write, never as a mix. An acknowledged write is durable. Both hold as long as the
-//! [`Memory`] keeps its rules, above all [fence-makes-durable]. Nothing is promised about the order of two
-//! unacknowledged writes, or about a write of several sectors as a whole.
+//! A sector reads as its last write. After a power cut, a sector whose write was not acknowledged
+//! reads as it was before or after that write, never as a mix. An acknowledged write is durable.
+//! Both hold as long as the [`Memory`] keeps its rules, above all [fence-makes-durable]. Nothing is
+//! promised about the order of two unacknowledged writes, or about a write of several sectors as a
+//! whole.
 //!
 //! # Modules
 //!
-//! - [`Btt`] is an open BTT. Each thread uses it through a [`Worker`] ([`Seat`] lets one thread act for
-//!   many). [`Policy`] holds the choices in which designs differ.
+//! - [`Btt`] is an open BTT. Each thread uses it through a [`Worker`] ([`Seat`] lets one thread act
+//!   for many). [`Policy`] holds the choices in which designs differ.
 //! - [`memory`] is the seam to the bytes; [`ram`] is the smallest implementation.
 //! - [`layout`], [`info_block`], [`map_entry`] and [`flog`] are the format. [`container`] lists the
 //!   containers of a BTT, and what the readers of each container expect.

@@ -1,7 +1,7 @@
 //! A map entry: the block of a sector, and whether the sector is read from it.
 //!
-//! Bit 31 alone means zero and bit 30 alone means error, as in the UEFI specification, Linux's code and
-//! libpmemblk. The table in Linux's documentation has the two reversed.
+//! Bit 31 alone means zero and bit 30 alone means error, as in the UEFI specification, Linux's code
+//! and libpmemblk. The table in Linux's documentation has the two reversed.
 
 use super::address::{PostmapAba, PremapAba};
 
@@ -23,7 +23,8 @@ pub struct MapEntry(pub u32);
 /// The way in which a sector is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectorState {
-    /// Never written: reads as zeroes. Linux reads the block, which was zeroed when the BTT was formatted.
+    /// Never written: reads as zeroes. Linux reads the block, which was zeroed when the BTT was
+    /// formatted.
     Initial,
     /// Discarded or zeroed: reads as zeroes.
     Zero,
@@ -75,7 +76,8 @@ impl MapEntry {
         }
     }
 
-    /// Returns the block of sector `lba`, whose entry this is. Before the first write, its number is `lba`.
+    /// Returns the block of sector `lba`, whose entry this is. Before the first write, its number
+    /// is `lba`.
     #[inline]
     #[must_use]
     pub const fn block(self, lba: PremapAba) -> PostmapAba {

@@ -3,17 +3,18 @@
 //! # Rules
 //!
 //! - **[fence-makes-durable]** Bytes that a thread passed to [`write`](Memory::write) or
-//!   [`zero`](Memory::zero), or stored and then passed to [`write_back`](Memory::write_back), are durable once
-//!   a later [`fence`](Memory::fence) of the same thread has returned. Until then, each aligned word of eight
-//!   bytes may or may not be durable, in any order, whether it was written back or not.
-//! - **[words-are-atomic]** Loads and stores of words are atomic and aligned to their size. A load acquires and
-//!   a store releases.
-//! - **[fence-orders-threads]** Other threads see what a thread wrote or stored before a fence, including
-//!   non-temporal stores, before anything that it writes or stores after that fence. [same-version-same-block]
-//!   depends on it.
+//!   [`zero`](Memory::zero), or stored and then passed to [`write_back`](Memory::write_back), are
+//!   durable once a later [`fence`](Memory::fence) of the same thread has returned. Until then,
+//!   each aligned word of eight bytes may or may not be durable, in any order, whether it was
+//!   written back or not.
+//! - **[words-are-atomic]** Loads and stores of words are atomic and aligned to their size. A load
+//!   acquires and a store releases.
+//! - **[fence-orders-threads]** Other threads see what a thread wrote or stored before a fence,
+//!   including non-temporal stores, before anything that it writes or stores after that fence.
+//!   [same-version-same-block] depends on it.
 //!
-//! Copies may race with other copies to the same bytes. The result is then an unspecified mix, which a BTT
-//! discards. A call that fails may have done none or part of its work.
+//! Copies may race with other copies to the same bytes. The result is then an unspecified mix,
+//! which a BTT discards. A call that fails may have done none or part of its work.
 
 use super::touch::Touch;
 
@@ -21,7 +22,8 @@ use super::touch::Touch;
 ///
 /// # Panics
 ///
-/// Every call may panic if the range ends beyond [`len`](Memory::len). A BTT never passes such a range.
+/// Every call may panic if the range ends beyond [`len`](Memory::len). A BTT never passes such a
+/// range.
 pub trait Memory {
     /// The number of bytes. It never changes.
     fn len(&self) -> u64;
@@ -46,8 +48,8 @@ pub trait Memory {
     /// Returns the medium's error.
     fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError>;
 
-    /// Zeroes `len` bytes at `at`. Holes of a file may stay holes. This repairs [`Bad`](MediaError::Bad) bytes
-    /// if the medium can.
+    /// Zeroes `len` bytes at `at`. Holes of a file may stay holes. This repairs
+    /// [`Bad`](MediaError::Bad) bytes if the medium can.
     ///
     /// # Errors
     ///
@@ -78,15 +80,16 @@ pub trait Memory {
     /// Starts to make stored bytes durable ([fence-makes-durable]).
     fn write_back(&self, at: u64, len: u64);
 
-    /// Waits until everything that this thread wrote or wrote back is durable ([fence-makes-durable]).
+    /// Waits until everything that this thread wrote or wrote back is durable
+    /// ([fence-makes-durable]).
     ///
     /// # Errors
     ///
     /// Returns the medium's error. It is then unknown which bytes are durable.
     fn fence(&self) -> Result<(), MediaError>;
 
-    /// Makes the writes of all threads durable, as far as this memory can. This is stronger than a fence where
-    /// fences only order, for example on a file that is not synchronised at each fence.
+    /// Makes the writes of all threads durable, as far as this memory can. This is stronger than a
+    /// fence where fences only order, for example on a file that is not synchronised at each fence.
     ///
     /// # Errors
     ///
@@ -95,7 +98,8 @@ pub trait Memory {
         self.fence()
     }
 
-    /// The number of bytes at `at` that are known to be zero without reading them, as in a hole of a file.
+    /// The number of bytes at `at` that are known to be zero without reading them, as in a hole of
+    /// a file.
     fn hole(&self, at: u64) -> u64 {
         let _ = at;
         0
@@ -112,8 +116,8 @@ pub trait Memory {
         let _ = touch;
     }
 
-    /// Called between two looks at a word that another thread is about to change. `turn` counts the looks. The
-    /// thread may sleep or yield here.
+    /// Called between two looks at a word that another thread is about to change. `turn` counts the
+    /// looks. The thread may sleep or yield here.
     fn relax(&self, turn: u32) {
         let _ = turn;
         core::hint::spin_loop();
@@ -133,7 +137,8 @@ pub(crate) fn read_array<const N: usize>(
 /// An error of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaError {
-    /// These bytes are lost, but others are not: a bad block or a poisoned line. Zeroing may repair them.
+    /// These bytes are lost, but others are not: a bad block or a poisoned line. Zeroing may repair
+    /// them.
     Bad,
     /// The medium has no space for the bytes that were written.
     NoSpace,

@@ -6,13 +6,14 @@ use alloc::boxed::Box;
 
 /// The most sectors that go through a set of lanes at once, unless sets are large.
 pub(super) const BATCH_MAX: usize = 8;
-/// The same for large sets, which suit memory with expensive fences: half of all lanes in every known
-/// implementation ([freed-block-waits-for-fence]).
+/// The same for large sets, which suit memory with expensive fences: half of all lanes in every
+/// known implementation ([freed-block-waits-for-fence]).
 pub(super) const LARGE_BATCH_MAX: usize = 128;
 
 const _: () = assert!(LARGE_BATCH_MAX == NFREE as usize / 2 && BATCH_MAX < LARGE_BATCH_MAX);
 
-/// The words whose map entries this thread changed, and may not have made durable yet ([one-pending-entry]).
+/// The words whose map entries this thread changed, and may not have made durable yet
+/// ([one-pending-entry]).
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     few: [(WordIndex, Observed); BATCH_MAX],

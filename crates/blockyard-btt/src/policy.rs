@@ -5,14 +5,15 @@ use super::layout::NFREE;
 /// The way in which a writer knows that nobody reads the block it is about to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadTracking {
-    /// The writer does not need to know. After copying, a reader checks whether its sector was written
-    /// meanwhile, and reads again if so. A read stores nothing that another thread looks at.
+    /// The writer does not need to know. After copying, a reader checks whether its sector was
+    /// written meanwhile, and reads again if so. A read stores nothing that another thread looks
+    /// at.
     Versions,
-    /// Each reader publishes the block it reads in a word with its own cache line. A writer scans all these
-    /// words once for all free blocks of its lanes.
+    /// Each reader publishes the block it reads in a word with its own cache line. A writer scans
+    /// all these words once for all free blocks of its lanes.
     Indexed,
-    /// Each reader publishes the block it reads in a table with one word per lane. A writer scans the whole
-    /// table at every write. Linux does this.
+    /// Each reader publishes the block it reads in a table with one word per lane. A writer scans
+    /// the whole table at every write. Linux does this.
     Scan,
     /// Like `Scan`, with a cache line for each word.
     ScanPadded,
@@ -21,18 +22,19 @@ pub enum ReadTracking {
 /// Which lane a thread uses for a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneChoice {
-    /// The lanes are divided into sets. A thread has a set to itself while one is left, and uses the lanes of
-    /// the set in turn. Later threads share the last quarter of the sets. Sectors that are written together
-    /// share fences, up to half of a set, so few sets suit memory with expensive fences.
+    /// The lanes are divided into sets. A thread has a set to itself while one is left, and uses
+    /// the lanes of the set in turn. Later threads share the last quarter of the sets. Sectors that
+    /// are written together share fences, up to half of a set, so few sets suit memory with
+    /// expensive fences.
     Own {
         /// Number of sets, at most the number of lanes.
         sets: u32,
     },
-    /// A lane for each processor. Its only thread with a [`Worker`](super::worker::Worker) uses it without a
-    /// lock. With at least as many processors as lanes, a thread uses the lane of its number under its mutex.
-    /// Linux did this from 2015 to 2026. We do not ask for the processor's number, because the thread could
-    /// move to another processor between the question and the write, and two threads would use one lane. That
-    /// was the bug in Linux.
+    /// A lane for each processor. Its only thread with a [`Worker`](super::worker::Worker) uses it
+    /// without a lock. With at least as many processors as lanes, a thread uses the lane of its
+    /// number under its mutex. Linux did this from 2015 to 2026. We do not ask for the processor's
+    /// number, because the thread could move to another processor between the question and the
+    /// write, and two threads would use one lane. That was the bug in Linux.
     PerCpu {
         /// Number of processors: threads that have a worker at the same time.
         cpus: u32,
@@ -52,8 +54,9 @@ pub struct Policy {
     pub lanes: LaneChoice,
 }
 
-/// The fewest sets by default. Threads come and go, and there may be more of them than processors. Sixteen lanes
-/// per set are enough for a batch, and to keep a block that was just freed from being written next.
+/// The fewest sets by default. Threads come and go, and there may be more of them than processors.
+/// Sixteen lanes per set are enough for a batch, and to keep a block that was just freed from being
+/// written next.
 const SETS_MIN: u32 = 16;
 /// The most sets by default: a set with one lane would have no other lane to use next.
 const SETS_MAX: u32 = NFREE / 2;
@@ -61,8 +64,8 @@ const SETS_MAX: u32 = NFREE / 2;
 const _: () = assert!(SETS_MIN <= SETS_MAX && SETS_MAX.is_power_of_two());
 
 impl LaneChoice {
-    /// Returns evenly divided sets for `threads` that work at the same time, usually the number of processors.
-    /// Each thread, up to 96, gets a set to itself. For memory with cheap fences.
+    /// Returns evenly divided sets for `threads` that work at the same time, usually the number of
+    /// processors. Each thread, up to 96, gets a set to itself. For memory with cheap fences.
     #[must_use]
     pub const fn for_threads(threads: u32) -> Self {
         let sets = sets_for(threads).next_power_of_two();
@@ -75,15 +78,17 @@ impl LaneChoice {
         }
     }
 
-    /// Returns the fewest sets that give each of `threads`, up to 192, one to itself. For memory with
-    /// expensive fences: sectors that are written together share two fences, up to half of a set.
+    /// Returns the fewest sets that give each of `threads`, up to 192, one to itself. For memory
+    /// with expensive fences: sectors that are written together share two fences, up to half of a
+    /// set.
     #[must_use]
     pub const fn few_for_threads(threads: u32) -> Self {
         Self::Own { sets: sets_for(threads) }
     }
 }
 
-/// Returns how many of `sets` threads can have to themselves. The other sets, a quarter of them, are shared.
+/// Returns how many of `sets` threads can have to themselves. The other sets, a quarter of them,
+/// are shared.
 pub(super) const fn exclusive(sets: u32) -> u32 {
     debug_assert!(sets > 0, "a device has at least one set of lanes");
     sets - sets.div_ceil(4)

@@ -1,4 +1,5 @@
-//! The smallest [`Memory`], made of atomic words: for examples, tests, and systems without persistent memory.
+//! The smallest [`Memory`], made of atomic words: for examples, tests, and systems without
+//! persistent memory.
 
 use super::memory::{MediaError, Memory};
 use alloc::vec::Vec;
@@ -28,8 +29,8 @@ impl Ram {
         &self.words[(at / WORD) as usize]
     }
 
-    /// Calls `act` with each word that overlaps `at..at + len`, the first of its bytes in the range, their
-    /// number, and the number of bytes before them.
+    /// Calls `act` with each word that overlaps `at..at + len`, the first of its bytes in the
+    /// range, their number, and the number of bytes before them.
     #[inline]
     fn pieces(&self, at: u64, len: usize, mut act: impl FnMut(&AtomicU64, usize, usize, usize)) {
         let mut done = 0;
@@ -41,7 +42,8 @@ impl Ram {
         }
     }
 
-    /// Stores `count` bytes of `word` from byte `first` on, and leaves its other bytes to other threads.
+    /// Stores `count` bytes of `word` from byte `first` on, and leaves its other bytes to other
+    /// threads.
     fn merge(word: &AtomicU64, first: usize, count: usize, from: &[u8]) {
         debug_assert!(count == from.len() && first + count <= WORD as usize, "bytes of one word");
         let mut bytes = [0; WORD as usize];

@@ -17,8 +17,8 @@ const OVERTAKEN_MAX: u32 = 8;
 const PREFETCH_BYTES: u64 = 512;
 
 impl<M: Memory> Btt<M> {
-    /// Reads one sector ([same-version-same-block]). Every instruction here counts: with fewer of them the
-    /// processor reaches the next reads while the bytes of this one arrive.
+    /// Reads one sector ([same-version-same-block]). Every instruction here counts: with fewer of
+    /// them the processor reaches the next reads while the bytes of this one arrive.
     #[inline]
     pub(super) fn read_one(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
         debug_assert_eq!(to.len(), self.sector_bytes as usize, "one sector");
@@ -100,8 +100,8 @@ impl<M: Memory> Btt<M> {
         self.copy_overtaken(lba, to)
     }
 
-    /// Copies a sector that was written meanwhile. After a few more attempts, this locks the word, so that the
-    /// copy ends.
+    /// Copies a sector that was written meanwhile. After a few more attempts, this locks the word,
+    /// so that the copy ends.
     #[cold]
     fn copy_overtaken(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
         let place = self.place(lba);
@@ -122,8 +122,8 @@ impl<M: Memory> Btt<M> {
         unreachable!("an endless loop")
     }
 
-    /// Reads one sector as Linux does: publishes its block, and then checks that the sector still has the
-    /// block ([reader-or-writer-sees]).
+    /// Reads one sector as Linux does: publishes its block, and then checks that the sector still
+    /// has the block ([reader-or-writer-sees]).
     pub(super) fn read_published(
         &self,
         set: SetId,
@@ -152,7 +152,8 @@ impl<M: Memory> Btt<M> {
     #[inline]
     fn copy(&self, arena: &Arena, entry: MapEntry, to: &mut [u8]) -> Result<(), IoError> {
         debug_assert!(to.len() <= arena.layout.internal_lbasize as usize, "bytes of one block");
-        // One branch, not a jump table: the processor continues with the next sector while this entry loads.
+        // One branch, not a jump table: the processor continues with the next sector while this
+        // entry loads.
         match entry.normal_block() {
             Some(block) => Ok(self.memory.read(arena.block_at(block), to)?),
             None => unwritten(entry, to),
@@ -168,9 +169,9 @@ impl<M: Memory> Btt<M> {
         copied
     }
 
-    /// Reads a sector whose block the medium lost, while nobody can write it: the sector may have another block
-    /// by now, or new data. A sector that is really lost is marked, so that the loss stays known. If the mark
-    /// fails, the reader's result is the same.
+    /// Reads a sector whose block the medium lost, while nobody can write it: the sector may have
+    /// another block by now, or new data. A sector that is really lost is marked, so that the loss
+    /// stays known. If the mark fails, the reader's result is the same.
     #[cold]
     fn read_lost(&self, lba: u64, to: &mut [u8]) -> Result<(), IoError> {
         let bad = Err(IoError::Media(MediaError::Bad));

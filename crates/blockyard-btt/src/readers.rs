@@ -2,10 +2,10 @@
 //!
 //! # Rules (model-checked in `tests/readers_model.rs`)
 //!
-//! - **[reader-or-writer-sees]** A reader publishes its block and then loads the map entry again. A writer
-//!   changes the map entry and then scans the table before it writes the freed block. Each has a sequentially
-//!   consistent fence between the two steps, so that one sees the other, and no reader copies a block that is
-//!   being written. With a weaker fence, each may miss the other.
+//! - **[reader-or-writer-sees]** A reader publishes its block and then loads the map entry again. A
+//!   writer changes the map entry and then scans the table before it writes the freed block. Each
+//!   has a sequentially consistent fence between the two steps, so that one sees the other, and no
+//!   reader copies a block that is being written. With a weaker fence, each may miss the other.
 //!
 //! A freed block that a scan did not find stays unread until a sector gets it again.
 
@@ -81,8 +81,8 @@ impl Readers {
         self.place(place).store(0, Ordering::Release);
     }
 
-    /// Calls `read` with each block that is being read ([reader-or-writer-sees]). Nobody reads a block that
-    /// was freed before this call and is not among them.
+    /// Calls `read` with each block that is being read ([reader-or-writer-sees]). Nobody reads a
+    /// block that was freed before this call and is not among them.
     #[inline]
     pub fn each(&self, mut read: impl FnMut(BlockId)) {
         fence(Ordering::SeqCst);

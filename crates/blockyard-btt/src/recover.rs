@@ -1,12 +1,13 @@
-//! Recovery: finds the free block of each lane and the writes that were cut, and finishes those writes. A
-//! second recovery finds nothing to do.
+//! Recovery: finds the free block of each lane and the writes that were cut, and finishes those
+//! writes. A second recovery finds nothing to do.
 //!
 //! # Rules
 //!
-//! - If the sector of a lane's newest entry still has its old block, the write was cut
-//!   between log and map, and recovery gives the sector its new block. Otherwise nothing is to be done. The
+//! - If the sector of a lane's newest entry still has its old block, the write was cut between log
+//!   and map, and recovery gives the sector its new block. Otherwise nothing is to be done. The
 //!   entry's old block is the lane's free block.
-//! - **[refused-arena-untouched]** Everything is read before anything is written. A refused arena is unchanged.
+//! - **[refused-arena-untouched]** Everything is read before anything is written. A refused arena
+//!   is unchanged.
 //! - **[free-blocks-distinct]** No two lanes have the same free block.
 
 use super::address::{PostmapAba, PremapAba};

@@ -2,14 +2,17 @@
 //!
 //! # Rules
 //!
-//! - **[repair-steps-durable]** A step is durable before the next one starts. After a power cut anywhere, the
-//!   medium is no worse: unchanged, repaired, or still refused. Planning again plans the rest.
-//! - **[rewritten-log-unreadable]** No reader accepts the log of a lane while it is being rewritten: until the
-//!   end, its first entry has a number above 3, which no reader accepts, whatever the other entry is.
+//! - **[repair-steps-durable]** A step is durable before the next one starts. After a power cut
+//!   anywhere, the medium is no worse: unchanged, repaired, or still refused. Planning again plans
+//!   the rest.
+//! - **[rewritten-log-unreadable]** No reader accepts the log of a lane while it is being
+//!   rewritten: until the end, its first entry has a number above 3, which no reader accepts,
+//!   whatever the other entry is.
 //!
-//! A plan is made before anything is written, and can be inspected. It contains no guess ([owners-add-up]);
-//! the next check reports what is left. An arena's broken mark has no recorded
-//! reason. The mark is removed on request, if a check finds nothing else that the repair leaves damaged.
+//! A plan is made before anything is written, and can be inspected. It contains no guess
+//! ([owners-add-up]); the next check reports what is left. An arena's broken mark has no recorded
+//! reason. The mark is removed on request, if a check finds nothing else that the repair leaves
+//! damaged.
 
 use super::address::{PostmapAba, PremapAba};
 use super::flog::FlogEntry;
@@ -19,8 +22,8 @@ use super::map_entry::MapEntry;
 use super::memory::{MediaError, Memory, read_array};
 use alloc::vec::Vec;
 
-/// A number that no reader accepts ([rewritten-log-unreadable]). Linux notices that the sum of both numbers is
-/// above 5, and the sum does not overflow.
+/// A number that no reader accepts ([rewritten-log-unreadable]). Linux notices that the sum of both
+/// numbers is above 5, and the sum does not overflow.
 pub(super) const SEQ_UNREADABLE: u32 = 1 << 16;
 
 /// A step of a repair. Arenas are counted from 0; positions are bytes of the container.
@@ -46,8 +49,8 @@ pub enum Step {
         /// The new map entry.
         entry: MapEntry,
     },
-    /// Adds an older entry to a lane that has only one, so that no reader misreads the lane; or sets the number
-    /// of a formatted entry to 1 again.
+    /// Adds an older entry to a lane that has only one, so that no reader misreads the lane; or
+    /// sets the number of a formatted entry to 1 again.
     OlderEntry {
         /// The arena.
         arena: usize,
@@ -80,8 +83,8 @@ pub enum Step {
         /// The position of the copy.
         copy: u64,
     },
-    /// Gives a sector without a valid block an unowned one, and marks the sector as lost. The sector can then
-    /// be written again.
+    /// Gives a sector without a valid block an unowned one, and marks the sector as lost. The
+    /// sector can then be written again.
     MarkLost {
         /// The arena.
         arena: usize,
@@ -150,8 +153,8 @@ impl Plan {
         &self.steps
     }
 
-    /// Carries out the plan in the memory that was checked, which nobody has written since. Calls `progress`
-    /// after each step.
+    /// Carries out the plan in the memory that was checked, which nobody has written since. Calls
+    /// `progress` after each step.
     ///
     /// # Errors
     ///

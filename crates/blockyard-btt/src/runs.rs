@@ -22,8 +22,9 @@ pub struct Runs<'a, M> {
 }
 
 impl<M: Memory> Btt<M> {
-    /// Returns the runs of neighbouring sectors in `lbas` that have data, in order. All other sectors read as zeroes.
-    /// Holes of the map are skipped ([`Memory::hole`]). A sector that cannot be read, or perhaps cannot, counts as data.
+    /// Returns the runs of neighbouring sectors in `lbas` that have data, in order. All other
+    /// sectors read as zeroes. Holes of the map are skipped ([`Memory::hole`]). A sector that
+    /// cannot be read, or perhaps cannot, counts as data.
     ///
     /// Of sectors that are written meanwhile, nothing is promised.
     ///

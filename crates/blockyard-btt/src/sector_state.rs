@@ -1,9 +1,10 @@
-//! Marking sectors as zero or lost. Their map entries change but they keep their blocks, so nothing is logged.
+//! Marking sectors as zero or lost. Their map entries change but they keep their blocks, so nothing
+//! is logged.
 //!
 //! # Rules
 //!
-//! - **[zero-found-is-durable]** A call that finds all its sectors zeroed has nothing to do if those entries are
-//!   durable: if no call that zeroes has a fence ahead of it.
+//! - **[zero-found-is-durable]** A call that finds all its sectors zeroed has nothing to do if
+//!   those entries are durable: if no call that zeroes has a fence ahead of it.
 
 use super::device::{Btt, Spot};
 use super::error::IoError;
@@ -19,7 +20,8 @@ use super::versions::Versions;
 const ZERO_RUN: u64 = 256;
 
 impl<M: Memory> Btt<M> {
-    /// Zeroes `count` sectors from `lba` on without writing their data. The change is durable on return.
+    /// Zeroes `count` sectors from `lba` on without writing their data. The change is durable on
+    /// return.
     ///
     /// # Errors
     ///
@@ -79,16 +81,18 @@ impl<M: Memory> Btt<M> {
         Ok(self.memory.fence()?)
     }
 
-    /// Zeroes the block of a sector that is marked as lost. Without the mark, the information that the block
-    /// may be bad would be gone.
+    /// Zeroes the block of a sector that is marked as lost. Without the mark, the information that
+    /// the block may be bad would be gone.
     #[cold]
     fn clear_bad_sector(&self, entry: MapEntry, spot: Spot) -> Result<(), IoError> {
         let arena = self.arena(spot);
         let block = entry.block(spot.lba);
-        // The mark must be durable first: until then, a power cut may bring back the sector's old state.
+        // The mark must be durable first: until then, a power cut may bring back the sector's old
+        // state.
         self.memory.write_back(arena.map_at(spot.lba), MAP_ENTRY_BYTES);
         self.memory.fence()?;
-        // A reader that loaded the entry before the mark detects the change ([same-version-same-block]).
+        // A reader that loaded the entry before the mark detects the change
+        // ([same-version-same-block]).
         fence(Ordering::SeqCst);
         if self.readers_publish() {
             self.wait_until_unread(BlockId::new(spot.arena, block));

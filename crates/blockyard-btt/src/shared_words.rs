@@ -7,7 +7,8 @@ use super::readers::BlockId;
 use super::touch::{Touch, Word};
 use super::versions::{Observed, WordIndex};
 
-/// The calls of [`Versions`](super::versions::Versions) and [`Readers`](super::readers::Readers), reported.
+/// The calls of [`Versions`](super::versions::Versions) and [`Readers`](super::readers::Readers),
+/// reported.
 impl<M: Memory> Btt<M> {
     #[inline]
     pub(super) fn observe(&self, at: WordIndex) -> Observed {

@@ -1,5 +1,6 @@
-//! Accesses to the shared words of a BTT, as reported to [`Memory::touched`](super::memory::Memory::touched).
-//! A model of a machine charges for them; other memories ignore them.
+//! Accesses to the shared words of a BTT, as reported to
+//! [`Memory::touched`](super::memory::Memory::touched). A model of a machine charges for them;
+//! other memories ignore them.
 
 /// A word that threads share, outside the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

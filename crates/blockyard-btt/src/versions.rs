@@ -1,19 +1,21 @@
 //! The locks of map entries, which are also the versions that readers compare.
 //!
-//! Each sector belongs to one of a fixed number of words. A writer locks the word while it changes the sector's
-//! map entry, and unlocks it with a new version. A reader that finds an unchanged version was not overtaken by
-//! a write.
+//! Each sector belongs to one of a fixed number of words. A writer locks the word while it changes
+//! the sector's map entry, and unlocks it with a new version. A reader that finds an unchanged
+//! version was not overtaken by a write.
 //!
 //! # Rules (model-checked in `tests/versions_model.rs`)
 //!
-//! - **[entry-changed-under-lock]** While a word is locked, only the lock's holder changes map entries of its
-//!   sectors. Each change that takes a block from its sector comes with a new version, stored after the entry.
-//! - **[same-version-same-block]** A reader that loads the word, then the entry, copies the block, and then
-//!   finds the same version has read the sector as it was at one moment in between: the block was the sector's
-//!   throughout. For this, a writer must not write a freed block before its next fence after the new version.
-//! - **[one-pending-entry]** Of all sectors of a word, only the entry that was changed last may not be durable
-//!   yet. A word with the `pending` bit names the sector and the set of lanes that changed it. Another set
-//!   makes that entry durable before it changes any entry of the word.
+//! - **[entry-changed-under-lock]** While a word is locked, only the lock's holder changes map
+//!   entries of its sectors. Each change that takes a block from its sector comes with a new
+//!   version, stored after the entry.
+//! - **[same-version-same-block]** A reader that loads the word, then the entry, copies the block,
+//!   and then finds the same version has read the sector as it was at one moment in between: the
+//!   block was the sector's throughout. For this, a writer must not write a freed block before its
+//!   next fence after the new version.
+//! - **[one-pending-entry]** Of all sectors of a word, only the entry that was changed last may not
+//!   be durable yet. A word with the `pending` bit names the sector and the set of lanes that
+//!   changed it. Another set makes that entry durable before it changes any entry of the word.
 
 use super::layout::NFREE_MAX;
 use super::padded::Padded;
@@ -42,7 +44,8 @@ pub struct Versions {
 #[derive(Debug, Default)]
 struct Word {
     state: AtomicU64,
-    /// The sector whose entry was changed last ([one-pending-entry]). Only the lock's holder stores it.
+    /// The sector whose entry was changed last ([one-pending-entry]). Only the lock's holder stores
+    /// it.
     changed: AtomicU64,
 }
 
@@ -105,8 +108,8 @@ impl Versions {
         Observed(self.word(at).load(Ordering::Acquire))
     }
 
-    /// Whether no sector of this word lost its block since `seen` was loaded ([same-version-same-block]). Call
-    /// this after copying.
+    /// Whether no sector of this word lost its block since `seen` was loaded
+    /// ([same-version-same-block]). Call this after copying.
     #[inline]
     #[must_use]
     pub fn is_unchanged(&self, at: WordIndex, seen: Observed) -> bool {
@@ -141,24 +144,25 @@ impl Versions {
         self.word(at).store(seen.0, Ordering::Release);
     }
 
-    /// Unlocks a word with a new version and an unchanged pending bit: the sector's state changed, and the
-    /// sector keeps its block.
+    /// Unlocks a word with a new version and an unchanged pending bit: the sector's state changed,
+    /// and the sector keeps its block.
     #[inline]
     pub fn unlock_new_version(&self, at: WordIndex, seen: Observed) {
         self.assert_locked_from(at, seen);
         self.word(at).store(seen.0.wrapping_add(1 << VERSION_SHIFT), Ordering::Release);
     }
 
-    /// Returns the sector whose entry was changed by a set of lanes other than `set`, and may not be durable
-    /// ([one-pending-entry]). The result holds if the word can then be locked from `seen`.
+    /// Returns the sector whose entry was changed by a set of lanes other than `set`, and may not
+    /// be durable ([one-pending-entry]). The result holds if the word can then be locked from
+    /// `seen`.
     #[inline]
     #[must_use]
     pub fn pending_of_other_set(&self, at: WordIndex, seen: Observed, set: u32) -> Option<u64> {
         seen.is_pending_of_other_set(set).then(|| self.changed(at).load(Ordering::Relaxed))
     }
 
-    /// Unlocks a word with a new version, and records that lane set `set` must still make the entry of sector
-    /// `lba` durable.
+    /// Unlocks a word with a new version, and records that lane set `set` must still make the entry
+    /// of sector `lba` durable.
     #[inline]
     pub fn unlock_pending(&self, at: WordIndex, seen: Observed, lba: u64, set: u32) -> Observed {
         self.assert_locked_from(at, seen);

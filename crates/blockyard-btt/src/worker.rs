@@ -10,8 +10,9 @@ use super::touch::{Touch, Word};
 use core::marker::PhantomData;
 use core::ops::Deref;
 
-/// The access of one thread to a [`Btt`], which is borrowed or shared (`&Btt`, `Arc<Btt>`). A worker has a set of
-/// lanes to itself while one is left, and shares a set otherwise. It stays with its thread.
+/// The access of one thread to a [`Btt`], which is borrowed or shared (`&Btt`, `Arc<Btt>`). A
+/// worker has a set of lanes to itself while one is left, and shares a set otherwise. It stays with
+/// its thread.
 #[derive(Debug)]
 pub struct Worker<B, M>
 where
@@ -20,15 +21,17 @@ where
 {
     btt: B,
     seat: Seat,
-    /// Makes the type `!Send`: a thread's fences cover only what it wrote back ([handed-over-set-durable]).
+    /// Makes the type `!Send`: a thread's fences cover only what it wrote back
+    /// ([handed-over-set-durable]).
     memory: PhantomData<*const M>,
 }
 
-/// A [`Worker`] without its BTT: for a thread that acts for many, for example a simulation of many threads, and
-/// keeps the BTT elsewhere.
+/// A [`Worker`] without its BTT: for a thread that acts for many, for example a simulation of many
+/// threads, and keeps the BTT elsewhere.
 ///
-/// A seat belongs to the BTT that made it, and its lanes stay taken while the BTT is open. Before another thread
-/// uses the seat, the old thread must call [`settle`](Seat::settle) ([handed-over-set-durable]).
+/// A seat belongs to the BTT that made it, and its lanes stay taken while the BTT is open. Before
+/// another thread uses the seat, the old thread must call [`settle`](Seat::settle)
+/// ([handed-over-set-durable]).
 #[derive(Debug)]
 pub struct Seat {
     home: SetId,
@@ -47,7 +50,8 @@ impl<M: Memory> Btt<M> {
         Seat::new(self)
     }
 
-    /// Reads the sectors from `lba` on. A thread that reads often should use a [`worker`](Self::worker).
+    /// Reads the sectors from `lba` on. A thread that reads often should use a
+    /// [`worker`](Self::worker).
     ///
     /// # Errors
     ///
@@ -56,7 +60,8 @@ impl<M: Memory> Btt<M> {
         Worker::without_own_lanes(self).read(lba, to)
     }
 
-    /// Writes sectors from `lba` on. Each is written whole or not at all, and all are durable on return.
+    /// Writes sectors from `lba` on. Each is written whole or not at all, and all are durable on
+    /// return.
     ///
     /// # Errors
     ///
@@ -100,8 +105,8 @@ where
         self.seat.read(&self.btt, lba, to)
     }
 
-    /// Reads several sectors at any positions. This is faster than single reads, because the next sectors are
-    /// prefetched while one is copied.
+    /// Reads several sectors at any positions. This is faster than single reads, because the next
+    /// sectors are prefetched while one is copied.
     ///
     /// # Errors
     ///
@@ -118,7 +123,8 @@ where
         })
     }
 
-    /// Writes sectors from `lba` on. Each is written whole or not at all, and all are durable on return.
+    /// Writes sectors from `lba` on. Each is written whole or not at all, and all are durable on
+    /// return.
     ///
     /// # Errors
     ///
@@ -127,8 +133,9 @@ where
         self.seat.write(&self.btt, lba, from)
     }
 
-    /// Writes several sectors at any positions. Each is written whole or not at all, and all are durable on
-    /// return, with fewer fences than single writes. Of two writes to one sector, the later one wins.
+    /// Writes several sectors at any positions. Each is written whole or not at all, and all are
+    /// durable on return, with fewer fences than single writes. Of two writes to one sector, the
+    /// later one wins.
     ///
     /// # Errors
     ///
@@ -142,7 +149,8 @@ where
         })
     }
 
-    /// Zeroes `count` sectors from `lba` on without writing their data. The change is durable on return.
+    /// Zeroes `count` sectors from `lba` on without writing their data. The change is durable on
+    /// return.
     ///
     /// # Errors
     ///
@@ -166,7 +174,8 @@ where
 {
     fn drop(&mut self) {
         if self.seat.own {
-            // A failure marks the BTT as broken, so no later entry hides one that may not be durable.
+            // A failure marks the BTT as broken, so no later entry hides one that may not be
+            // durable.
             let _ = self.seat.settle(&self.btt);
             self.btt.lanes.give_back(self.seat.home);
         }

@@ -2,22 +2,24 @@
 //!
 //! # Rules
 //!
-//! - **[data-before-log]** The data, and the sector and old block in the first word of the log entry, are durable
-//!   before the second word of the entry is stored. The second word commits the write.
-//! - **[log-before-map]** The second word is durable before the map entry is stored and before the write is
-//!   acknowledged. The map entry need not be durable then, because recovery can store it.
-//! - **[map-before-next-log]** The map entry is durable before the lane's next log entry counts, because a lane
-//!   remembers only its newest entry. The first fence of the same thread's next write ensures this. Another
-//!   thread that is about to change this entry, or one of the same word, writes the entry back before its own
-//!   first fence: so before it logs the entry as its old one, or replaces the pending mark
-//!   ([one-pending-entry]).
-//! - **[old-entry-still-current]** Nobody changes a map entry between the load of the old entry and the store of
-//!   the new one: the sector's word is locked, and was unchanged since the load.
-//! - **[lock-holder-never-waits]** A thread that holds a word never waits for another word. A reader that
-//!   publishes a block waits for no word.
-//! - **[log-before-lock]** A batch writes its first log words back before it locks a word: those of all sectors whose
-//!   words are unlocked; of sectors that share a word, that of the first. A locked instruction waits for every
-//!   write-back and every store past the caches before it, so the batch waits once for all.
+//! - **[data-before-log]** The data, and the sector and old block in the first word of the log
+//!   entry, are durable before the second word of the entry is stored. The second word commits the
+//!   write.
+//! - **[log-before-map]** The second word is durable before the map entry is stored and before the
+//!   write is acknowledged. The map entry need not be durable then, because recovery can store it.
+//! - **[map-before-next-log]** The map entry is durable before the lane's next log entry counts,
+//!   because a lane remembers only its newest entry. The first fence of the same thread's next
+//!   write ensures this. Another thread that is about to change this entry, or one of the same
+//!   word, writes the entry back before its own first fence: so before it logs the entry as its old
+//!   one, or replaces the pending mark ([one-pending-entry]).
+//! - **[old-entry-still-current]** Nobody changes a map entry between the load of the old entry and
+//!   the store of the new one: the sector's word is locked, and was unchanged since the load.
+//! - **[lock-holder-never-waits]** A thread that holds a word never waits for another word. A
+//!   reader that publishes a block waits for no word.
+//! - **[log-before-lock]** A batch writes its first log words back before it locks a word: those of
+//!   all sectors whose words are unlocked; of sectors that share a word, that of the first. A
+//!   locked instruction waits for every write-back and every store past the caches before it, so
+//!   the batch waits once for all.
 
 use super::address::PostmapAba;
 use super::arena::Arena;
@@ -142,16 +144,18 @@ impl<M: Memory> Btt<M> {
         Ok(())
     }
 
-    /// Issues the fence of a batch that fails before its first one. The lanes it tried count as used, and
-    /// blocks that other lanes just freed are written next ([freed-block-waits-for-fence]).
+    /// Issues the fence of a batch that fails before its first one. The lanes it tried count as
+    /// used, and blocks that other lanes just freed are written next
+    /// ([freed-block-waits-for-fence]).
     #[cold]
     fn end_batch_early(&self, error: IoError) -> IoError {
         let _ = self.memory.fence();
         error
     }
 
-    /// Writes a sector's data to the free block of a lane that its batch has not used yet. This fills `staged` in place, but for
-    /// what [`Self::log_old`] finds: a copy of what was just stored can wait until the data have left the store buffer.
+    /// Writes a sector's data to the free block of a lane that its batch has not used yet. This
+    /// fills `staged` in place, but for what [`Self::log_old`] finds: a copy of what was just
+    /// stored can wait until the data have left the store buffer.
     #[inline]
     fn stage(
         &self,
@@ -173,7 +177,8 @@ impl<M: Memory> Btt<M> {
             self.wait_for_readers(set, spot.arena, lane);
             let state = self.lanes.state(spot.arena, lane);
             match self.write_free_block(arena, state, from) {
-                // The bad block stays with the lane. Another lane needs a fence first, as in `end_batch_early`.
+                // The bad block stays with the lane. Another lane needs a fence first, as in
+                // `end_batch_early`.
                 Err(MediaError::Bad) => self.memory.fence()?,
                 done => {
                     done?;
@@ -189,7 +194,8 @@ impl<M: Memory> Btt<M> {
         Err(IoError::Media(MediaError::Bad))
     }
 
-    /// Writes the free block of a lane. If the block is known or found to be bad, it is repaired first.
+    /// Writes the free block of a lane. If the block is known or found to be bad, it is repaired
+    /// first.
     #[inline]
     fn write_free_block(
         &self,
@@ -270,7 +276,8 @@ impl<M: Memory> Btt<M> {
         self.wait_until(|| !self.is_read(block));
     }
 
-    /// Loads the map entry of a sector and stores it in the log as the old one, unless the sector's word is locked.
+    /// Loads the map entry of a sector and stores it in the log as the old one, unless the sector's
+    /// word is locked.
     #[inline]
     fn log_old(&self, set: SetId, one: &mut Staged) -> Result<(), IoError> {
         one.seen = self.observe(one.at);
@@ -283,8 +290,8 @@ impl<M: Memory> Btt<M> {
             self.write_back_map(lba, lba + 1);
         }
         if matches!(one.entry.state(), SectorState::Zero | SectorState::Error) {
-            // The thread that changed the state may not have made it durable, and libpmemblk's recovery
-            // compares it.
+            // The thread that changed the state may not have made it durable, and libpmemblk's
+            // recovery compares it.
             self.memory.write_back(one.map_at, MAP_ENTRY_BYTES);
         }
         self.memory.store_long(one.log_at, self.logged(one).words()[0])?;
@@ -292,7 +299,8 @@ impl<M: Memory> Btt<M> {
         Ok(())
     }
 
-    /// Locks the word of a sector if the logged entry is still the old one ([old-entry-still-current]).
+    /// Locks the word of a sector if the logged entry is still the old one
+    /// ([old-entry-still-current]).
     #[inline]
     fn lock(&self, one: &Staged) -> Result<bool, IoError> {
         if !self.try_lock(one.at, one.seen) {
@@ -306,8 +314,8 @@ impl<M: Memory> Btt<M> {
         Ok(true)
     }
 
-    /// Logs the old entry of a sector and locks its word, and waits for that as long as it takes. The caller holds no
-    /// word ([lock-holder-never-waits]).
+    /// Logs the old entry of a sector and locks its word, and waits for that as long as it takes.
+    /// The caller holds no word ([lock-holder-never-waits]).
     #[inline]
     fn lock_one(&self, set: SetId, one: &mut Staged) -> Result<(), IoError> {
         for turn in 0.. {
@@ -322,8 +330,8 @@ impl<M: Memory> Btt<M> {
         Ok(())
     }
 
-    /// Logs the old entries of `staged` ([log-before-lock]). Of sectors that share a word, only the first can be written
-    /// next.
+    /// Logs the old entries of `staged` ([log-before-lock]). Of sectors that share a word, only the
+    /// first can be written next.
     #[inline]
     fn log_all_old(&self, set: SetId, staged: &mut [Staged]) -> Result<(), IoError> {
         for next in 0..staged.len() {
@@ -337,8 +345,9 @@ impl<M: Memory> Btt<M> {
         Ok(())
     }
 
-    /// Locks as many words of `staged` as it can without waiting ([lock-holder-never-waits]). These sectors are moved to
-    /// the front; returns their number. The others keep their order, so of two writes to one sector the later one wins.
+    /// Locks as many words of `staged` as it can without waiting ([lock-holder-never-waits]). These
+    /// sectors are moved to the front; returns their number. The others keep their order, so of two
+    /// writes to one sector the later one wins.
     #[inline]
     fn lock_words(&self, staged: &mut [Staged]) -> Result<usize, IoError> {
         let mut locked = 0;
@@ -370,8 +379,9 @@ impl<M: Memory> Btt<M> {
             locked.iter().enumerate().all(|(n, a)| locked[..n].iter().all(|b| a.at != b.at)),
             "each word is locked once"
         );
-        // [data-before-log] and [map-before-next-log]. Nothing of these writes has been committed yet. If the
-        // fence fails, it is unknown whether the map entries of earlier writes are durable.
+        // [data-before-log] and [map-before-next-log]. Nothing of these writes has been committed
+        // yet. If the fence fails, it is unknown whether the map entries of earlier writes are
+        // durable.
         if let Err(error) = self.memory.fence() {
             self.broken.store(true, Ordering::Release);
             unlock_all(self, locked);
@@ -386,7 +396,8 @@ impl<M: Memory> Btt<M> {
         }
         for one in locked {
             let freed = one.entry.block(one.spot.lba);
-            // Readers may still read the block, so it is repaired only when it is written (`stage`).
+            // Readers may still read the block, so it is repaired only when it is written
+            // (`stage`).
             let bad = one.entry.state() == SectorState::Error;
             self.lanes.state(one.spot.arena, one.lane).advance(freed, bad);
             let lba = self.arena(one.spot).first_lba + u64::from(one.spot.lba.0);
@@ -395,7 +406,8 @@ impl<M: Memory> Btt<M> {
         Ok(())
     }
 
-    /// Stores the second words of the log entries, and waits until they are durable ([log-before-map]).
+    /// Stores the second words of the log entries, and waits until they are durable
+    /// ([log-before-map]).
     #[inline]
     fn log(&self, locked: &[Staged]) -> Result<(), MediaError> {
         for one in locked {

@@ -1,16 +1,17 @@
-//! The number of calls that zero sectors: the entries that they store are not durable yet ([zero-found-is-durable], a rule of
-//! `sector_state`).
+//! The number of calls that zero sectors: the entries that they store are not durable yet
+//! ([zero-found-is-durable], a rule of `sector_state`).
 
 use super::padded::Padded;
 use super::sync::{AtomicU32, Ordering};
 
-/// The number of calls that zero, from before their first store to behind their fence. A call that fails stays
-/// counted, because nobody knows what it made durable.
+/// The number of calls that zero, from before their first store to behind their fence. A call that
+/// fails stays counted, because nobody knows what it made durable.
 #[derive(Debug, Default)]
 pub(super) struct Zeroings(Padded<AtomicU32>);
 
 impl Zeroings {
-    /// Counts a call that is about to store entries. Its stores release, so whoever loads one of them sees this.
+    /// Counts a call that is about to store entries. Its stores release, so whoever loads one of
+    /// them sees this.
     pub(super) fn begin(&self) {
         self.0.0.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,5 @@
-//! A medium loses a block, until it is zeroed. Writing it succeeds, but does not repair it. Or it fails a fence.
+//! A medium loses a block, until it is zeroed. Writing it succeeds, but does not repair it. Or it
+//! fails a fence.
 
 mod intercepted_memory;
 
@@ -166,8 +167,8 @@ fn take_changes(medium: &Medium) -> impl Iterator<Item = String> {
     })
 }
 
-/// The block of a lost sector becomes free when the sector is written again. It is zeroed before it has data
-/// again, also if the BTT was opened meanwhile.
+/// The block of a lost sector becomes free when the sector is written again. It is zeroed before it
+/// has data again, also if the BTT was opened meanwhile.
 #[test]
 fn a_lost_block_is_repaired_before_it_is_used_again() {
     for opened_again in [false, true] {
@@ -231,7 +232,8 @@ fn a_sector_can_be_read_after_a_fence_of_its_write_failed() {
     assert!(failures >= 2, "a write waits for its data and for its log: {failures}");
 }
 
-/// A write whose fence fails releases its sector: another writer of the sector does not wait for ever.
+/// A write whose fence fails releases its sector: another writer of the sector does not wait for
+/// ever.
 #[test]
 fn a_writer_learns_that_the_fence_of_another_failed() {
     for nth in 1..=2 {

@@ -1,5 +1,5 @@
-//! Random arenas, designs, threads, operations, orders and crashes, all drawn from a seed. The checks are in
-//! `crash_rig/judge.rs`.
+//! Random arenas, designs, threads, operations, orders and crashes, all drawn from a seed. The
+//! checks are in `crash_rig/judge.rs`.
 //!
 //! ```sh
 //! cargo test -p blockyard-btt --test a_random_crash_leaves_old_or_new -- --nocapture
@@ -19,7 +19,8 @@ const CRASHES: u64 = 100_000;
 /// Sectors this far apart share a word.
 const WORDS: u32 = 256;
 
-/// Returns one of a few sectors, so that threads collide, or one that shares a word with these, or any sector.
+/// Returns one of a few sectors, so that threads collide, or one that shares a word with these, or
+/// any sector.
 fn sector(prng: &mut Prng, shape: Shape) -> u64 {
     let hot = prng.below(4);
     match prng.below(8) {

@@ -1,5 +1,5 @@
-//! Compares a BTT with a plain array of sectors: random calls from one thread and from several, through every
-//! design, container and sector size. From time to time the BTT is opened again.
+//! Compares a BTT with a plain array of sectors: random calls from one thread and from several,
+//! through every design, container and sector size. From time to time the BTT is opened again.
 
 mod intercepted_memory;
 
@@ -111,7 +111,8 @@ fn one_thread_reads_its_own_writes() {
     }
 }
 
-/// Writes, zeroes, marks and reads 60 ranges, of few different sectors, so that blocks are freed and used again.
+/// Writes, zeroes, marks and reads 60 ranges, of few different sectors, so that blocks are freed
+/// and used again.
 fn operate(
     btt: &Btt<&Ram>,
     bytes: usize,
@@ -167,8 +168,8 @@ fn operate(
     }
 }
 
-/// Several threads write and read a few sectors. Each sector reads as one whole write to it ([same-version-same-block],
-/// [reader-or-writer-sees], [fence-orders-threads]).
+/// Several threads write and read a few sectors. Each sector reads as one whole write to it
+/// ([same-version-same-block], [reader-or-writer-sees], [fence-orders-threads]).
 #[test]
 fn threads_never_read_a_mix_of_two_writes() {
     const SECTORS: u64 = 5;
@@ -235,9 +236,9 @@ fn put(ram: &Ram, at: u64, bytes: &[u8]) {
     ram.write(at, bytes).expect("write to ram")
 }
 
-/// More threads than lanes, through every design. Each thread writes sectors of its own and one common sector, zeroes
-/// one of its own, and makes a new worker. Nothing is lost, no block has two owners, and all threads end
-/// ([lane-set-one-user]).
+/// More threads than lanes, through every design. Each thread writes sectors of its own and one
+/// common sector, zeroes one of its own, and makes a new worker. Nothing is lost, no block has two
+/// owners, and all threads end ([lane-set-one-user]).
 #[test]
 fn more_threads_than_lanes_write_correctly() {
     const TURNS: u64 = 30;
@@ -322,8 +323,8 @@ fn three_hundred_threads_write_correctly() {
     }
 }
 
-/// Of four lanes, three have free blocks that stay bad. A batch of two sectors does not use the lane of its first
-/// sector again ([freed-block-waits-for-fence]).
+/// Of four lanes, three have free blocks that stay bad. A batch of two sectors does not use the
+/// lane of its first sector again ([freed-block-waits-for-fence]).
 #[test]
 fn a_batch_that_meets_bad_blocks_uses_no_lane_twice() {
     // The first free block of a 16 MiB arena, that of lane 0, from the format's table of images.

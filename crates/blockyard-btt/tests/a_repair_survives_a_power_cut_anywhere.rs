@@ -1,6 +1,6 @@
-//! Repairs of small arenas with damaged logs and maps. At each step of a repair, every state that a power cut may
-//! leave is no worse than before, reads like the repaired one if it can be opened, and can be repaired to the same
-//! bytes ([repair-steps-durable], [rewritten-log-unreadable]).
+//! Repairs of small arenas with damaged logs and maps. At each step of a repair, every state that a
+//! power cut may leave is no worse than before, reads like the repaired one if it can be opened,
+//! and can be repaired to the same bytes ([repair-steps-durable], [rewritten-log-unreadable]).
 
 #![allow(clippy::cast_possible_truncation, reason = "words are taken apart")]
 
@@ -196,8 +196,8 @@ fn damages(lane: usize) -> Vec<Damage> {
     damages
 }
 
-/// Calls `visit` with damaged states of every shape until it returns false: each damage of two lanes, combined
-/// with damages of the map.
+/// Calls `visit` with damaged states of every shape until it returns false: each damage of two
+/// lanes, combined with damages of the map.
 fn each(mut visit: impl FnMut(Shape, &State, [Damage; 3]) -> bool) {
     let shapes = [
         SHAPE,
@@ -239,8 +239,8 @@ fn a_repair_survives_a_power_cut_anywhere() {
     assert!(repairs > 100);
 }
 
-/// All fences except the one after a map entry, on which no later step depends. That fence only makes the reported
-/// progress true.
+/// All fences except the one after a map entry, on which no later step depends. That fence only
+/// makes the reported progress true.
 #[test]
 fn each_fence_of_a_repair_is_needed() {
     for omission in [

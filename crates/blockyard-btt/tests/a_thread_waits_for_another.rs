@@ -1,4 +1,5 @@
-//! A thread that needs what another one has waits for it, counts its looks, and continues when the other one is done.
+//! A thread that needs what another one has waits for it, counts its looks, and continues when the
+//! other one is done.
 
 mod intercepted_memory;
 
@@ -36,9 +37,9 @@ impl<T> Shared<T> {
     }
 }
 
-/// Lets one thread carry out `holds` up to the call that `stops_at` chooses, then another one `waits`. The first
-/// goes on when the second has looked [`LOOKS`] times, or is done. Returns the numbers of the looks, as the memory was told them,
-/// and the disk.
+/// Lets one thread carry out `holds` up to the call that `stops_at` chooses, then another one
+/// `waits`. The first goes on when the second has looked [`LOOKS`] times, or is done. Returns the
+/// numbers of the looks, as the memory was told them, and the disk.
 fn looks(
     policy: Policy,
     prepare: impl Fn(&Disk),
@@ -188,7 +189,8 @@ fn a_writer_does_not_wait_for_the_reader_of_a_block_that_is_not_free() {
     }
 }
 
-/// A reader of a block that is marked as lost meanwhile: zeroing the sector would change the block under the reader.
+/// A reader of a block that is marked as lost meanwhile: zeroing the sector would change the block
+/// under the reader.
 #[test]
 fn a_lost_sector_is_zeroed_when_nobody_reads_its_block() {
     for tracking in [ReadTracking::Indexed, ReadTracking::Scan, ReadTracking::ScanPadded] {
@@ -211,7 +213,8 @@ fn a_lost_sector_is_zeroed_when_nobody_reads_its_block() {
     }
 }
 
-/// A reader that is overtaken at its first nine copies locks the word of its sector for the tenth, so it ends.
+/// A reader that is overtaken at its first nine copies locks the word of its sector for the tenth,
+/// so it ends.
 #[test]
 fn a_reader_that_is_overtaken_again_and_again_keeps_writers_out() {
     static DISK: OnceLock<Disk> = OnceLock::new();
@@ -271,8 +274,8 @@ fn a_reader_that_was_overtaken_once_copies_twice() {
     assert_eq!(looks, [], "the second copy is good");
 }
 
-/// The write that holds the word of a sector fails, and nobody knows what is durable. Each of two writers that wait for the
-/// word is told so.
+/// The write that holds the word of a sector fails, and nobody knows what is durable. Each of two
+/// writers that wait for the word is told so.
 #[test]
 fn all_writers_that_wait_for_one_that_fails_are_told() {
     let (looks, looked) = channel();

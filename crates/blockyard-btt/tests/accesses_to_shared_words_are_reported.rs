@@ -1,4 +1,5 @@
-//! Each access to a word that threads share is reported to the memory, so that a model of a machine can charge for it.
+//! Each access to a word that threads share is reported to the memory, so that a model of a machine
+//! can charge for it.
 
 mod intercepted_memory;
 
@@ -53,7 +54,8 @@ fn is_of_lanes(touch: &Touch) -> bool {
     )
 }
 
-/// Removes the reports of lanes, which are those that the design's documentation says: first and last.
+/// Removes the reports of lanes, which are those that the design's documentation says: first and
+/// last.
 fn without_lanes(of: &[Touch], lanes: LaneChoice) -> &[Touch] {
     let inside = match (lanes, of) {
         (LaneChoice::Own { .. } | LaneChoice::PerCpu { .. }, of) => of,
@@ -100,7 +102,8 @@ fn a_read_reports_versions_or_its_published_block() {
     }
 }
 
-/// Returns the sets of lanes that `calls` writes take as locks, each by a thread without its own set.
+/// Returns the sets of lanes that `calls` writes take as locks, each by a thread without its own
+/// set.
 fn locked(lanes: LaneChoice, calls: u64) -> Vec<u32> {
     let reports = RefCell::new(Vec::new());
     let policy = Policy { tracking: ReadTracking::Versions, lanes };
@@ -203,8 +206,8 @@ fn the_counter_gives_each_call_the_next_lane() {
     assert_eq!(locked(LaneChoice::Counter, 600), expected);
 }
 
-/// Threads without their own lanes share what is left: the last quarter of the sets, the lanes beyond those of the
-/// processors, or all of them if there are not more lanes than processors.
+/// Threads without their own lanes share what is left: the last quarter of the sets, the lanes
+/// beyond those of the processors, or all of them if there are not more lanes than processors.
 #[test]
 fn threads_without_lanes_of_their_own_use_all_others_in_turn() {
     assert_eq!(locked(LaneChoice::Own { sets: 16 }, 6), [12, 13, 14, 15, 12, 13]);
@@ -217,8 +220,8 @@ fn threads_without_lanes_of_their_own_use_all_others_in_turn() {
     }
 }
 
-/// A writer locks its entry, leaves it pending until the entry is durable, and looks through the words of all readers if they
-/// publish.
+/// A writer locks its entry, leaves it pending until the entry is durable, and looks through the
+/// words of all readers if they publish.
 #[test]
 fn a_write_reports_its_lock_and_its_scan_of_readers() {
     for lanes in LANES {

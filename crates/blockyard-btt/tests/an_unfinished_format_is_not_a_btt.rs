@@ -1,9 +1,9 @@
-//! A crash while a BTT is formatted, on empty memory and on memory with an older BTT: afterwards the memory has
-//! the older BTT, whole, or none, or the new one, empty.
+//! A crash while a BTT is formatted, on empty memory and on memory with an older BTT: afterwards
+//! the memory has the older BTT, whole, or none, or the new one, empty.
 //!
-//! Before each fence the memory has the most possible states since the last fence, and they include all states of
-//! the moments in between. So these moments are visited, with each part of the arena old or new, and with random
-//! words.
+//! Before each fence the memory has the most possible states since the last fence, and they include
+//! all states of the moments in between. So these moments are visited, with each part of the arena
+//! old or new, and with random words.
 
 mod crash_rig;
 

@@ -1,4 +1,5 @@
-//! The arenas of a BTT are one device, if they belong together: a device of two arenas, with a map like a hole.
+//! The arenas of a BTT are one device, if they belong together: a device of two arenas, with a map
+//! like a hole.
 
 mod images;
 mod intercepted_memory;

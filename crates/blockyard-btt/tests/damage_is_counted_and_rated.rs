@@ -1,5 +1,5 @@
-//! A check counts all damage however little it keeps, says which of it puts data at risk, and reads each part of a map
-//! at most once.
+//! A check counts all damage however little it keeps, says which of it puts data at risk, and reads
+//! each part of a map at most once.
 
 mod images;
 mod intercepted_memory;
@@ -112,8 +112,8 @@ fn up_to_4096_sectors_of_an_arena_get_new_blocks() {
     }
 }
 
-/// What is only found behind the last arena, or says that this is another container's BTT, loses no data. What the first
-/// info block hides is lost to other readers.
+/// What is only found behind the last arena, or says that this is another container's BTT, loses no
+/// data. What the first info block hides is lost to other readers.
 #[test]
 fn a_report_says_what_puts_data_at_risk() {
     let own = Uuid([5; 16]);
@@ -160,7 +160,8 @@ fn changed(change: fn(&mut InfoBlock)) -> Sparse {
     image
 }
 
-/// libpmemblk takes a cut write with plain block numbers for finished. Linux and ndctl refuse the other form.
+/// libpmemblk takes a cut write with plain block numbers for finished. Linux and ndctl refuse the
+/// other form.
 #[test]
 fn a_cut_write_in_the_form_of_linux_is_at_risk_in_a_pool() {
     for (container, state, wanted) in
@@ -257,7 +258,8 @@ fn a_cut_write_into_an_unwritten_map_is_seen() {
     }
 }
 
-/// The lane that may keep the block is the one whose write was not cut: the other one will free the block.
+/// The lane that may keep the block is the one whose write was not cut: the other one will free the
+/// block.
 #[test]
 fn a_cut_write_whose_old_block_an_earlier_lane_has_is_left_alone() {
     let image = empty(NAMESPACE, SECTOR, BYTES);
@@ -270,8 +272,8 @@ fn a_cut_write_whose_old_block_an_earlier_lane_has_is_left_alone() {
     assert_eq!((report.worst(), plan.steps()), (Some(Severity::Broken), &[][..]));
 }
 
-/// The only entry of a lane is that of a write, with a number that other readers misread. No group shows where second
-/// entries are.
+/// The only entry of a lane is that of a write, with a number that other readers misread. No group
+/// shows where second entries are.
 #[test]
 fn an_older_entry_is_added_at_the_usual_place() {
     let image = empty(NAMESPACE, SECTOR, BYTES);
@@ -329,8 +331,8 @@ fn a_lost_info_block_is_zeroed_before_it_is_written() {
     assert!(image.same(&whole));
 }
 
-/// Some groups have their second entry where old Linux put it. The most groups decide for a check; no BTT like this can be
-/// opened.
+/// Some groups have their second entry where old Linux put it. The most groups decide for a check;
+/// no BTT like this can be opened.
 #[test]
 fn a_log_has_one_layout() {
     for (old_lanes, wrong) in [(vec![2], vec![2]), ((1..6).collect(), vec![0, 6])] {
@@ -415,8 +417,8 @@ fn two_words(at: u64) -> [Option<Range<u64>>; 2] {
     [at, at + 8].map(|at| Some(at..at + 8))
 }
 
-/// Each 16384 map entries are read together, unless they are in a hole. Single ones are loaded only for the newest writes of
-/// lanes.
+/// Each 16384 map entries are read together, unless they are in a hole. Single ones are loaded only
+/// for the newest writes of lanes.
 #[test]
 fn a_check_reads_a_map_once_and_no_holes() {
     let mut image = empty(NAMESPACE, 512, BYTES);

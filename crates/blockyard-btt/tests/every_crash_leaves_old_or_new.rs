@@ -1,13 +1,15 @@
-//! Small arenas with up to four threads: every order of their steps within bounds, and at each step every state
-//! that a crash may leave. The checks are in `crash_rig/judge.rs`, and the bounds in `crash_rig/run.rs`.
+//! Small arenas with up to four threads: every order of their steps within bounds, and at each step
+//! every state that a crash may leave. The checks are in `crash_rig/judge.rs`, and the bounds in
+//! `crash_rig/run.rs`.
 //!
 //! ```sh
 //! cargo test -p blockyard-btt --test every_crash_leaves_old_or_new -- --nocapture
 //! BLOCKYARD_BTT_PREEMPTIONS=4 cargo test --release -p blockyard-btt --test every_crash_leaves_old_or_new
 //! ```
 //!
-//! The first command prints the numbers of visited states. The second allows more preemptions in each run than the
-//! tests do. Threads that take turns are several times faster on one processor (`taskset -c 0`).
+//! The first command prints the numbers of visited states. The second allows more preemptions in
+//! each run than the tests do. Threads that take turns are several times faster on one processor
+//! (`taskset -c 0`).
 
 mod crash_rig;
 
@@ -28,7 +30,8 @@ const INDEXED: Policy =
     Policy { tracking: ReadTracking::Indexed, lanes: LaneChoice::Own { sets: 2 } };
 const COUNTER: Policy = Policy { tracking: ReadTracking::ScanPadded, lanes: LaneChoice::Counter };
 
-/// Explores mixes of one shape, prints the numbers of visited states, and expects that no check fails.
+/// Explores mixes of one shape, prints the numbers of visited states, and expects that no check
+/// fails.
 fn all(shape: Shape, preemptions: u32, mixes: &[(&str, Policy, &[&[Op]])]) {
     let preemptions = match std::env::var("BLOCKYARD_BTT_PREEMPTIONS") {
         Ok(given) => preemptions.max(given.parse().expect("BLOCKYARD_BTT_PREEMPTIONS is a number")),
@@ -146,8 +149,8 @@ fn four_writers_that_are_preempted_twice_leave_old_or_new() {
     );
 }
 
-/// A sector that is read while it and others are written reads as it was at one moment ([same-version-same-block],
-/// [reader-or-writer-sees]).
+/// A sector that is read while it and others are written reads as it was at one moment
+/// ([same-version-same-block], [reader-or-writer-sees]).
 #[test]
 fn readers_see_old_or_new() {
     let scripts: [&[&[Op]]; 4] = [
@@ -253,9 +256,10 @@ fn writers_that_meet_bad_blocks_leave_old_or_new() {
     all(shape, 1, &[("in batches", own(1), &[&[WriteRun(0, 4)], &[WriteTwo(0, 1)]])]);
 }
 
-/// The pending mark of a word covers many sectors. There was a bug: once another thread changed another sector of the
-/// word, the first sector's pending entry was forgotten. The entry was then logged as an old one while the medium
-/// could still have the one before it, which a crash brought back ([one-pending-entry]).
+/// The pending mark of a word covers many sectors. There was a bug: once another thread changed
+/// another sector of the word, the first sector's pending entry was forgotten. The entry was then
+/// logged as an old one while the medium could still have the one before it, which a crash brought
+/// back ([one-pending-entry]).
 #[test]
 fn writers_of_sectors_that_share_a_word_leave_old_or_new() {
     let shape = Shape::new(258, 4);

@@ -1,5 +1,5 @@
-//! Each write-back and each fence is omitted in turn, and the exploration of crashes detects it. A call whose
-//! omission could not be detected would be unnecessary.
+//! Each write-back and each fence is omitted in turn, and the exploration of crashes detects it. A
+//! call whose omission could not be detected would be unnecessary.
 
 mod crash_rig;
 
@@ -49,8 +49,9 @@ fn data_become_durable_before_the_log_names_them() {
     is_found(running(Omission::Data), &[&[Write(0)]]);
 }
 
-/// [data-before-log], for the first word, and [entry-in-two-words]: otherwise the second word goes with the first
-/// word of another write. (Not for sector 0, whose first word is zero the first time.)
+/// [data-before-log], for the first word, and [entry-in-two-words]: otherwise the second word goes
+/// with the first word of another write. (Not for sector 0, whose first word is zero the first
+/// time.)
 #[test]
 fn the_first_word_is_written_back() {
     is_found(running(Omission::FirstWords), &[&[Write(1)]]);
@@ -149,8 +150,9 @@ fn other_shapes_need_the_same_rules() {
     }
 }
 
-/// A bad block is repaired before a sector gets it: one that is found while writing; one that is known from a read,
-/// even if its sector was zeroed meanwhile; and one that is known from the log after a crash.
+/// A bad block is repaired before a sector gets it: one that is found while writing; one that is
+/// known from a read, even if its sector was zeroed meanwhile; and one that is known from the log
+/// after a crash.
 #[test]
 fn bad_blocks_are_repaired() {
     let mending = running(Omission::Mending);

@@ -1,7 +1,8 @@
-//! Formatting memory that has old bytes, byte by byte: the parts that belong to an empty BTT have its contents, and no other
-//! byte changes, neither in the memory nor beyond its end.
+//! Formatting memory that has old bytes, byte by byte: the parts that belong to an empty BTT have
+//! its contents, and no other byte changes, neither in the memory nor beyond its end.
 //!
-//! The length of the log was wrong in a planted fault, and no test noticed: formatting zeroed bytes behind the arena.
+//! The length of the log was wrong in a planted fault, and no test noticed: formatting zeroed bytes
+//! behind the arena.
 
 use blockyard_btt::layout::{ARENA_BYTES_MIN, Layout};
 use blockyard_btt::ram::Ram;
@@ -39,7 +40,8 @@ fn old_bytes_are_replaced_within_the_parts_and_kept_between_them() {
         (Container::Pool, 512),
     ] {
         let before = container.first_arena();
-        // No whole number of pages: the last bytes belong to no arena. Behind the container, there is other memory.
+        // No whole number of pages: the last bytes belong to no arena. Behind the container, there
+        // is other memory.
         let len = before + ARENA_BYTES_MIN + 2 * PAGE + 1000;
         let ram = Ram::new(len);
         ram.write(0, &vec![OLD; usize::try_from(len).expect("a small memory")]).expect("a write");

@@ -1,5 +1,6 @@
-//! Random damage to images of a BTT: nothing panics, a refused image is not written, an image without findings
-//! can be opened, and a repair ends. The fuzz target `btt_image` does the same with any bytes.
+//! Random damage to images of a BTT: nothing panics, a refused image is not written, an image
+//! without findings can be opened, and a repair ends. The fuzz target `btt_image` does the same
+//! with any bytes.
 
 mod images;
 

@@ -1,5 +1,6 @@
-//! Readers that publish blocks and writers that scan the table, in every order that the memory model allows. Run with
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p blockyard-btt --test readers_model`.
+//! Readers that publish blocks and writers that scan the table, in every order that the memory
+//! model allows. Run with `RUSTFLAGS="--cfg loom" cargo test --release -p blockyard-btt --test
+//! readers_model`.
 #![cfg(loom)]
 
 use blockyard_btt::PostmapAba;
@@ -59,8 +60,8 @@ fn copy(busy: &AtomicBool) {
     busy.store(false, Ordering::Release);
 }
 
-/// Sector 0 has block 0. A writer gives it block 1, and writes block 0 if nobody reads it, while a reader reads the
-/// sector.
+/// Sector 0 has block 0. A writer gives it block 1, and writes block 0 if nobody reads it, while a
+/// reader reads the sector.
 fn model(table: impl Table) {
     let table = Arc::new(table);
     let map = Arc::new(AtomicU32::new(0));

@@ -1,4 +1,5 @@
-//! [`Btt::runs`] leaves out only sectors that read as zeroes, with and without holes, and after cut writes.
+//! [`Btt::runs`] leaves out only sectors that read as zeroes, with and without holes, and after cut
+//! writes.
 
 use blockyard::prng::Prng;
 use blockyard_btt::find::find;
@@ -7,7 +8,8 @@ use blockyard_btt::{Btt, Container, Format, MediaError, Memory, OpenOptions, Pol
 
 const BYTES: usize = 4096;
 
-/// Memory that finds its holes in pages, as a file does. With a lost map, reading a map entry fails.
+/// Memory that finds its holes in pages, as a file does. With a lost map, reading a map entry
+/// fails.
 struct Pages<'a>(&'a Ram);
 
 impl Memory for Pages<'_> {

@@ -14,7 +14,8 @@ const COUNT: usize = 150;
 
 #[test]
 fn the_sectors_before_are_read_and_those_after_are_left_alone() {
-    // A reader that publishes its block loads the entry again, to see whether it is still the sector's.
+    // A reader that publishes its block loads the entry again, to see whether it is still the
+    // sector's.
     for (tracking, loads) in [(ReadTracking::Versions, 1), (ReadTracking::Scan, 2)] {
         for bad in [0, 1, 2, 63, 64, 65, 149] {
             // The load of this many map entries is still to succeed.
@@ -51,8 +52,8 @@ fn the_sectors_before_are_read_and_those_after_are_left_alone() {
     }
 }
 
-/// A write fetches its map entry, while it copies the data. Sectors that are read together fetch all their map entries and
-/// the first 512 bytes of all their blocks, while others are read.
+/// A write fetches its map entry, while it copies the data. Sectors that are read together fetch
+/// all their map entries and the first 512 bytes of all their blocks, while others are read.
 #[test]
 fn map_entries_and_blocks_are_prefetched() {
     const SECTOR: usize = 4096;

@@ -1,5 +1,5 @@
-//! The number of fences of a write: two for a batch, however many sectors it has, unless two of them need the same
-//! word.
+//! The number of fences of a write: two for a batch, however many sectors it has, unless two of
+//! them need the same word.
 
 mod intercepted_memory;
 
@@ -21,7 +21,8 @@ fn create<M: Memory>(memory: M, sets: u32) -> Btt<M> {
     intercepted_memory::create(memory, policy)
 }
 
-/// Counts the fences for sectors that are written together by a thread with one of `sets` sets to itself.
+/// Counts the fences for sectors that are written together by a thread with one of `sets` sets to
+/// itself.
 fn fences(sets: u32, lbas: impl IntoIterator<Item = u64>) -> u32 {
     let fences = AtomicU32::new(0);
     let btt = create(
@@ -63,9 +64,10 @@ fn a_batch_is_half_of_a_set() {
 const MAP: u64 = 16_625_664;
 const LOG: u64 = 16_756_736;
 
-/// The words of a log entry and the map entry are written back, and nothing else ([data-before-log], [log-before-map]).
-/// Before them comes a map entry that another thread changed, of this sector or of one with the same word
-/// ([map-before-next-log]). The positions are from the format's table of images.
+/// The words of a log entry and the map entry are written back, and nothing else
+/// ([data-before-log], [log-before-map]). Before them comes a map entry that another thread
+/// changed, of this sector or of one with the same word ([map-before-next-log]). The positions are
+/// from the format's table of images.
 #[test]
 fn a_write_writes_back_the_words_that_it_stores() {
     let calls = Mutex::new(Vec::new());
@@ -306,8 +308,9 @@ fn each_sector_has_the_length_of_a_sector() {
     }
 }
 
-/// A sector is written twice in a batch. Another thread holds its word when the first write is to be logged, and
-/// no longer when the second one is: the second write must not come first ([lock-holder-never-waits]).
+/// A sector is written twice in a batch. Another thread holds its word when the first write is to
+/// be logged, and no longer when the second one is: the second write must not come first
+/// ([lock-holder-never-waits]).
 #[test]
 fn the_later_of_two_writes_wins_despite_a_locked_word() {
     let (in_fence, is_in_fence) = mpsc::channel();

@@ -1,6 +1,6 @@
-//! Images of every sector size, version and number of arenas, byte by byte. Each number here comes from the format's
-//! description, which has it from images of Linux and libpmemblk, or from the calculation beside it. Fields and
-//! positions are written independently of the code.
+//! Images of every sector size, version and number of arenas, byte by byte. Each number here comes
+//! from the format's description, which has it from images of Linux and libpmemblk, or from the
+//! calculation beside it. Fields and positions are written independently of the code.
 
 #![allow(clippy::cast_possible_truncation, reason = "sectors are small")]
 
@@ -68,8 +68,8 @@ fn number(image: &Sparse, at: u64, bytes: usize) -> u64 {
     u64::from_le_bytes(number)
 }
 
-/// Fletcher-64 modulo 2^32 over words of four bytes, the last two of them as zeroes, written as two sums: word
-/// number n of 1024 counts 1024 - n times in the high one.
+/// Fletcher-64 modulo 2^32 over words of four bytes, the last two of them as zeroes, written as two
+/// sums: word number n of 1024 counts 1024 - n times in the high one.
 fn checksum(block: &[u8; 4096]) -> u64 {
     let words =
         block[..4088].chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four bytes")));
@@ -128,7 +128,8 @@ fn assert_written(
     assert_eq!(words, [lba, dialect | lba, dialect | block, 2]);
 }
 
-/// Writes the sectors in turn, each through the next lane. Returns the number of sectors of the BTT.
+/// Writes the sectors in turn, each through the next lane. Returns the number of sectors of the
+/// BTT.
 fn write(image: &Sparse, container: Container, sectors: &[(u64, u64)], bytes: u32) -> u64 {
     let btt = Btt::open(image, &OpenOptions::new(container)).expect("BTT that was just made");
     let mut worker = btt.worker();
@@ -144,10 +145,12 @@ fn write(image: &Sparse, container: Container, sectors: &[(u64, u64)], bytes: u3
     btt.sectors()
 }
 
-/// One arena of each sector size of Linux, with metadata and without, and of some sizes of libpmemblk.
+/// One arena of each sector size of Linux, with metadata and without, and of some sizes of
+/// libpmemblk.
 #[test]
 fn every_sector_size_has_its_published_layout() {
-    // Linux's version 1.1 in 32 MiB. Blocks of 576 bytes hold 520 and 528, and blocks of 4160 hold 4104 and 4160.
+    // Linux's version 1.1 in 32 MiB. Blocks of 576 bytes hold 520 and 528, and blocks of 4160 hold
+    // 4104 and 4160.
     let without_label = [
         sizes([512, 512, 64964, 64708, 33_267_712, 33_529_856, 33_546_240]),
         sizes([520, 576, 57795, 57539, 33_296_384, 33_529_856, 33_546_240]),
@@ -155,7 +158,8 @@ fn every_sector_size_has_its_published_layout() {
         sizes([4104, 4160, 8050, 7794, 33_497_088, 33_529_856, 33_546_240]),
         sizes([4160, 4160, 8050, 7794, 33_497_088, 33_529_856, 33_546_240]),
         sizes([4224, 4224, 7928, 7672, 33_497_088, 33_529_856, 33_546_240]),
-        // 33550336 - 8192 - 16384 - 4096 = 33521664; by 4100 it is 8176; the map of 7920 has 8 pages.
+        // 33550336 - 8192 - 16384 - 4096 = 33521664; by 4100 it is 8176; the map of 7920 has 8
+        // pages.
         sizes([4096, 4096, 8176, 7920, 33_497_088, 33_529_856, 33_546_240]),
     ];
     // Version 2.0, of 32 MiB: 33554432 - 28672 = 33525760, by 516, 580, 4100, 4164 and 4228.
@@ -230,7 +234,8 @@ fn several_arenas_form_a_chain() {
         549_755_793_408,
         549_755_809_792,
     ]);
-    // 512 GiB - 4096: one page less is one block less, as 549755785216 - 4096 over 4100 is 134086775.03.
+    // 512 GiB - 4096: one page less is one block less, as 549755785216 - 4096 over 4100 is
+    // 134086775.03.
     let a_page_less = sizes([
         4096,
         4096,
@@ -240,7 +245,8 @@ fn several_arenas_form_a_chain() {
         549_755_789_312,
         549_755_805_696,
     ]);
-    // 64 MiB - 4096: 67104768 - 28672 = 67076096; by 4100 it is 16360; the map of 16104 has 16 pages.
+    // 64 MiB - 4096: 67104768 - 28672 = 67076096; by 4100 it is 16360; the map of 16104 has 16
+    // pages.
     let rest = sizes([4096, 4096, 16360, 16104, 67_018_752, 67_084_288, 67_100_672]);
     // A pool's 24 MiB - 8192: 25157632 - 28672 = 25128960; it is 6129; that of 5873 has 6.
     let pools = sizes([4096, 4096, 6129, 5873, 25_112_576, 25_137_152, 25_153_536]);
@@ -259,7 +265,8 @@ fn several_arenas_form_a_chain() {
             let next = if n + 1 == arenas.len() { 0 } else { ARENA };
             assert_formatted(&image, container, starts[n], sizes, next);
         }
-        // The number of each sector in the device and in its arena; each goes through the next lane.
+        // The number of each sector in the device and in its arena; each goes through the next
+        // lane.
         let mut sectors = Vec::new();
         let mut before = 0;
         for sizes in arenas {
@@ -269,7 +276,8 @@ fn several_arenas_form_a_chain() {
         assert_eq!(write(&image, container, &sectors, 4096), before);
         let written = (0_u64..).step_by(2).zip(starts.iter().zip(arenas));
         for (lane, (&start, &sizes)) in written {
-            // The default design has 16 lanes for a thread, so a ninth arena would use the first lane again.
+            // The default design has 16 lanes for a thread, so a ninth arena would use the first
+            // lane again.
             let last = sizes.external_count - 1;
             assert_written(&image, container, start, sizes, (0, lane));
             assert_written(&image, container, start, sizes, (last, lane + 1));
@@ -277,11 +285,12 @@ fn several_arenas_form_a_chain() {
     }
 }
 
-/// Sectors of 512 bytes in a whole arena: more than 2^29 of them, with a map of more than 2^32 bytes.
+/// Sectors of 512 bytes in a whole arena: more than 2^29 of them, with a map of more than 2^32
+/// bytes.
 #[test]
 fn a_map_may_exceed_4_gib() {
-    // 549755813888 - 28672 = 549755785216; by 516 it is 1065418188.4; the map of 1065417932 entries has
-    // 4261671728 bytes, which are 1040448 pages: 549755793408 - 4261675008.
+    // 549755813888 - 28672 = 549755785216; by 516 it is 1065418188.4; the map of 1065417932 entries
+    // has 4261671728 bytes, which are 1040448 pages: 549755793408 - 4261675008.
     let sizes = sizes([
         512,
         512,

@@ -1,5 +1,5 @@
-//! With the default design for a machine, as many threads as it has processors get lanes to themselves. Further
-//! threads share lanes, and can write too.
+//! With the default design for a machine, as many threads as it has processors get lanes to
+//! themselves. Further threads share lanes, and can write too.
 #![allow(clippy::cast_possible_truncation, reason = "bytes that distinguish sectors")]
 
 mod intercepted_memory;
@@ -95,7 +95,8 @@ fn sets_are_a_power_of_two_and_have_lanes_to_use_in_turn() {
         assert!(sets.is_power_of_two() && LANES / sets >= 2, "{cpus} processors: {sets} sets");
         assert!(sets >= 16, "{cpus} processors: {sets} sets");
         assert!(sets >= before, "more processors, fewer sets: {cpus}");
-        // Half as many sets would be too few: threads share only if they must, and sets are as large as possible.
+        // Half as many sets would be too few: threads share only if they must, and sets are as
+        // large as possible.
         assert!(sets == 16 || sets / 2 * 3 / 4 < cpus, "{cpus} processors: {sets} sets");
         before = sets;
     }
@@ -118,7 +119,8 @@ fn few_sets_are_just_enough() {
     assert_eq!(sets(LaneChoice::few_for_threads(u32::MAX)), LANES);
 }
 
-/// Several times as many threads as processors write at once, each its own sectors and one common sector.
+/// Several times as many threads as processors write at once, each its own sectors and one common
+/// sector.
 #[test]
 fn more_threads_than_processors_write_correctly() {
     const ROUNDS: u64 = 50;

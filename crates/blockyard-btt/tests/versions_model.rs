@@ -38,8 +38,8 @@ fn new_block(value: u32) -> [AtomicU32; 2] {
     [AtomicU32::new(value), AtomicU32::new(value)]
 }
 
-/// Locks the word at `at`, as often as another thread comes first. Returns what the word was, and what `look`
-/// found between the load of the word and the lock.
+/// Locks the word at `at`, as often as another thread comes first. Returns what the word was, and
+/// what `look` found between the load of the word and the lock.
 fn lock_after<T>(versions: &Versions, at: WordIndex, look: impl Fn() -> T) -> (Observed, T) {
     loop {
         let seen = versions.observe(at);
@@ -55,8 +55,8 @@ fn lock(versions: &Versions, at: WordIndex) -> Observed {
     lock_after(versions, at, || ()).0
 }
 
-/// The sector gets another block, and the freed block is written next, with or without a fence of the writer in
-/// between. A reader that was not overtaken has a whole block of the sector.
+/// The sector gets another block, and the freed block is written next, with or without a fence of
+/// the writer in between. A reader that was not overtaken has a whole block of the sector.
 fn lose_and_write(fenced: bool) {
     let medium = Arc::new(Medium::new());
     let at = Versions::at(0);
@@ -96,8 +96,8 @@ fn without_a_fence_a_freed_block_is_read() {
     loom::model(|| lose_and_write(false));
 }
 
-/// Two writers change the sector's entry, and each frees the block that the other one stored or that was there first
-/// ([entry-changed-under-lock]).
+/// Two writers change the sector's entry, and each frees the block that the other one stored or
+/// that was there first ([entry-changed-under-lock]).
 #[test]
 fn the_holder_of_a_word_knows_the_entry() {
     loom::model(|| {
@@ -125,8 +125,8 @@ fn write_block(at: WordIndex, medium: &Medium, block: u32, set: u32) -> u32 {
 
 const SECTORS: [u64; 2] = [0, 256];
 
-/// Two writers change entries of two sectors of one word. The next holder knows which entry may not be durable
-/// ([one-pending-entry]).
+/// Two writers change entries of two sectors of one word. The next holder knows which entry may not
+/// be durable ([one-pending-entry]).
 #[test]
 fn the_holder_of_a_word_knows_the_pending_entry() {
     loom::model(|| {
@@ -161,8 +161,9 @@ fn set_pending(at: WordIndex, versions: &Versions, n: u32) -> Observed {
 /// The bit of an entry whose sector reads as zeroes.
 const ZEROES: u32 = 0x100;
 
-/// A thread zeroes a sector while another one writes it. The second one finds what the first one left, even if it
-/// looked before. In either order, the writer's entry stays marked as pending ([one-pending-entry]).
+/// A thread zeroes a sector while another one writes it. The second one finds what the first one
+/// left, even if it looked before. In either order, the writer's entry stays marked as pending
+/// ([one-pending-entry]).
 fn zero_and_write(unlock: fn(&Versions, WordIndex, Observed)) {
     let medium = Arc::new(Medium::new());
     let at = Versions::at(0);
@@ -201,8 +202,8 @@ fn zeroes_without_a_new_version_go_unnoticed() {
     loom::model(|| zero_and_write(Versions::unlock));
 }
 
-/// A thread zeroes a sector while another one writes another sector of the word. The writer's entry stays marked as
-/// pending until it is durable ([one-pending-entry]).
+/// A thread zeroes a sector while another one writes another sector of the word. The writer's entry
+/// stays marked as pending until it is durable ([one-pending-entry]).
 #[test]
 fn zeroes_beside_a_write_of_another_sector() {
     loom::model(|| {
@@ -230,8 +231,8 @@ fn zeroes_beside_a_write_of_another_sector() {
     });
 }
 
-/// A sector was marked as lost, and its block is zeroed, with or without a fence before, while a reader that started
-/// earlier copies the block.
+/// A sector was marked as lost, and its block is zeroed, with or without a fence before, while a
+/// reader that started earlier copies the block.
 fn repair_and_read(fenced: bool) {
     let medium = Arc::new(Medium::new());
     let at = Versions::at(0);

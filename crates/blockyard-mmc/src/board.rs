@@ -1,8 +1,9 @@
 //! A controller and its board, for a program that polls: identification, and the main loop.
 //!
-//! [`identify`](super::identify) says what to do, and a [`Board`] does it: [`bring_up`] is the loop between them.
-//! [`Mmc::turn`] is the part of a main loop that belongs to the card. A host with threads needs neither: it performs
-//! the steps itself, and lets each [`Context`] run where it belongs.
+//! [`identify`](super::identify) says what to do, and a [`Board`] does it: [`bring_up`] is the loop
+//! between them. [`Mmc::turn`] is the part of a main loop that belongs to the card. A host with
+//! threads needs neither: it performs the steps itself, and lets each [`Context`] run where it
+//! belongs.
 
 use super::block::{Context, Mmc};
 use super::card::Card;
@@ -22,18 +23,19 @@ pub trait Board: HostController {
     /// Returns the time.
     fn now(&self) -> Instant;
 
-    /// Returns the next event of the controller, which its interrupt handler may have noted; `None` if there is none
-    /// yet.
+    /// Returns the next event of the controller, which its interrupt handler may have noted; `None`
+    /// if there is none yet.
     fn next_event(&mut self) -> Option<HostEvent>;
 
-    /// Sleeps until the controller interrupts, or until `limit`. It may return before, or a tick of the board later.
+    /// Sleeps until the controller interrupts, or until `limit`. It may return before, or a tick of
+    /// the board later.
     fn sleep(&mut self, limit: Instant);
 
     /// Drives the bus in `mode` from now on.
     fn drive(&mut self, mode: Mode);
 
-    /// Switches the power of the card. A board that cannot do so does nothing; its capabilities have no
-    /// [`power_cycle`](super::host::HostCapabilities::power_cycle).
+    /// Switches the power of the card. A board that cannot do so does nothing; its capabilities
+    /// have no [`power_cycle`](super::host::HostCapabilities::power_cycle).
     fn power(&mut self, is_on: bool) {
         let _ = is_on;
     }
@@ -176,12 +178,12 @@ const fn bus_error(part: Part, error: HostError) -> BusError {
 }
 
 impl<B: Board> Mmc<B> {
-    /// Does the work of the card that is due at `now`: takes the controller's events, then performs all acts of the
-    /// interrupt, and one of the other contexts, after which there may be events again. Returns whether it performed
-    /// one of these.
+    /// Does the work of the card that is due at `now`: takes the controller's events, then performs
+    /// all acts of the interrupt, and one of the other contexts, after which there may be events
+    /// again. Returns whether it performed one of these.
     ///
-    /// If it did not, the caller lets its queue [take its turn](blockyard::request_queue::RequestQueue::turn), and may
-    /// then [sleep](Board::sleep).
+    /// If it did not, the caller lets its queue [take its
+    /// turn](blockyard::request_queue::RequestQueue::turn), and may then [sleep](Board::sleep).
     pub fn turn(&mut self, now: Instant) -> bool {
         while let Some(event) = self.controller.next_event() {
             self.interrupt(event, now);

@@ -31,7 +31,8 @@ pub enum BusUseKind {
         /// The slot whose memory the request uses; the first slot of a packed command.
         slot: Option<SlotId>,
     },
-    /// The card held DAT0 low. If the controller waits for the end of busy, the request includes the time too.
+    /// The card held DAT0 low. If the controller waits for the end of busy, the request includes
+    /// the time too.
     CardBusy,
 }
 

@@ -1,30 +1,33 @@
 //! The interface to a controller: the calls that it carries out, and the events that it reports.
 //!
-//! A [`HostController`] drives one bus to one card. It performs one [`MmcRequest`] at a time, commands and
-//! transfer as one unit, and its interrupt handler reports progress as [`HostEvent`]s. It decides nothing:
-//! neither what comes next, nor whether to try again.
+//! A [`HostController`] drives one bus to one card. It performs one [`MmcRequest`] at a time,
+//! commands and transfer as one unit, and its interrupt handler reports progress as [`HostEvent`]s.
+//! It decides nothing: neither what comes next, nor whether to try again.
 //!
-//! The parts of an MMC request are done in the order of [`Part`], each once. After an error no further part
-//! is done; CMD13 and CMD12 that the card then needs are MMC requests of their own. Busy is a part if
-//! [`MmcRequest::ends_busy`] and the controller finds its end in hardware. It is reported after all other
-//! parts, even if no CMD12 ended the data. If the card keeps the host waiting for longer than
-//! [`MmcRequest::limit`], the part that the host waits for times out: the data, or busy if the controller
-//! finds its end.
+//! The parts of an MMC request are done in the order of [`Part`], each once. After an error no
+//! further part is done; CMD13 and CMD12 that the card then needs are MMC requests of their own.
+//! Busy is a part if [`MmcRequest::ends_busy`] and the controller finds its end in hardware. It is
+//! reported after all other parts, even if no CMD12 ended the data. If the card keeps the host
+//! waiting for longer than [`MmcRequest::limit`], the part that the host waits for times out: the
+//! data, or busy if the controller finds its end.
 //!
 //! # Rules
 //!
-//! - **[one-request-on-bus]** One MMC request at a time is on the bus, and none while a command queue engine
-//!   has the bus ([engine-owns-bus]). A request is on the bus from [`start`](HostController::start) until all
-//!   its parts are reported, or the first [`HostEvent::Error`] or [`HostEvent::CardGone`], or
-//!   [`abort`](HostController::abort). After any of these nothing more of it is reported, and the controller
-//!   leaves its memory alone.
+//! - **[one-request-on-bus]** One MMC request at a time is on the bus, and none while a command
+//!   queue engine has the bus ([engine-owns-bus]). A request is on the bus from
+//!   [`start`](HostController::start) until all its parts are reported, or the first
+//!   [`HostEvent::Error`] or [`HostEvent::CardGone`], or [`abort`](HostController::abort). After
+//!   any of these nothing more of it is reported, and the controller leaves its memory alone.
 //! - **[prepared-while-in-use]** A slot's memory is prepared once, before its first MMC request or
-//!   [beside](HostController::prepare_beside) it, and posted once, after its last. A task of a command queue engine counts as an MMC request.
-//! - **[data-waits-for-memory]** A controller [that can](HostCapabilities::holds_data) starts a read before its
-//!   memory is prepared. No block of it reaches memory that is not prepared: the controller holds the data back.
-//! - **[bounced-once]** With bounce buffers, transfers use the host's own buffer. The data of a write is
-//!   copied there once, before the first transfer; the data of a read is copied from there once, after the
-//!   last. A host that copies while the bus runs needs a buffer for each slot, any other host one in all.
+//!   [beside](HostController::prepare_beside) it, and posted once, after its last. A task of a
+//!   command queue engine counts as an MMC request.
+//! - **[data-waits-for-memory]** A controller [that can](HostCapabilities::holds_data) starts a
+//!   read before its memory is prepared. No block of it reaches memory that is not prepared: the
+//!   controller holds the data back.
+//! - **[bounced-once]** With bounce buffers, transfers use the host's own buffer. The data of a
+//!   write is copied there once, before the first transfer; the data of a read is copied from there
+//!   once, after the last. A host that copies while the bus runs needs a buffer for each slot, any
+//!   other host one in all.
 
 use super::command::Response;
 use super::engine::{EngineEvent, QueueEngine};
@@ -57,10 +60,11 @@ pub enum HostEvent {
         /// The number of whole blocks that were transferred well.
         blocks: u16,
     },
-    /// The card was removed. The MMC request on the bus, if there was one, is over ([one-request-on-bus]).
+    /// The card was removed. The MMC request on the bus, if there was one, is over
+    /// ([one-request-on-bus]).
     CardGone,
-    /// The sampling point of the bus has drifted, or its time is up: tune the bus before the next transfer.
-    /// The MMC request continues.
+    /// The sampling point of the bus has drifted, or its time is up: tune the bus before the next
+    /// transfer. The MMC request continues.
     RetuneNeeded,
     /// An event of the command queue engine.
     Engine(EngineEvent),
@@ -85,14 +89,14 @@ pub trait HostController {
     /// Takes note of the memory of the request of `issue`, which has `slot` from now on.
     fn accept(&mut self, slot: SlotId, issue: &Issue<'_>);
 
-    /// Prepares the memory of `slot` for transfers: cache maintenance, descriptors. Not called if the
-    /// processor moves the data.
+    /// Prepares the memory of `slot` for transfers: cache maintenance, descriptors. Not called if
+    /// the processor moves the data.
     fn prepare(&mut self, slot: SlotId);
 
-    /// Prepares the memory of the next `blocks` blocks of `slot`, whose read is on the bus and waits for it
-    /// ([data-waits-for-memory]): first some blocks, then more. If the read has failed meanwhile, its memory
-    /// is prepared all the same. Called instead of [`Self::prepare`], and only if the controller [holds data
-    /// back](HostCapabilities::holds_data).
+    /// Prepares the memory of the next `blocks` blocks of `slot`, whose read is on the bus and
+    /// waits for it ([data-waits-for-memory]): first some blocks, then more. If the read has failed
+    /// meanwhile, its memory is prepared all the same. Called instead of [`Self::prepare`], and
+    /// only if the controller [holds data back](HostCapabilities::holds_data).
     fn prepare_beside(&mut self, slot: SlotId, blocks: u32, now: Instant) {
         unreachable!("{blocks} blocks of {slot:?} at {now}: this controller holds no data back");
     }
@@ -104,25 +108,26 @@ pub trait HostController {
     ///
     /// # Errors
     ///
-    /// Fails if the bus cannot be used now. Nothing was started: [`Self::start`] the request in another
-    /// context.
+    /// Fails if the bus cannot be used now. Nothing was started: [`Self::start`] the request in
+    /// another context.
     fn start_atomic(&mut self, transaction: &MmcRequest, now: Instant) -> Result<(), NotNow>;
 
-    /// Returns a block of 512 bytes of the controller's own that transfers can use, for registers and for
-    /// headers of packed commands. Called only while no MMC request is on the bus.
+    /// Returns a block of 512 bytes of the controller's own that transfers can use, for registers
+    /// and for headers of packed commands. Called only while no MMC request is on the bus.
     fn block(&mut self) -> &mut [u8; 512];
 
     /// Posts the memory of `slot`, which undoes [`Self::prepare`], or as much as was
     /// [prepared](Self::prepare_beside): the processor can use the data.
     fn post(&mut self, slot: SlotId);
 
-    /// Copies the data of the write in `slot` into the bounce buffer ([bounced-once]). Called only if the
-    /// policy has bounce buffers, like [`Self::copy_out`].
+    /// Copies the data of the write in `slot` into the bounce buffer ([bounced-once]). Called only
+    /// if the policy has bounce buffers, like [`Self::copy_out`].
     fn copy_in(&mut self, slot: SlotId) {
         let _ = slot;
     }
 
-    /// Copies the data that `slot` has read from the bounce buffer to the request's memory ([bounced-once]).
+    /// Copies the data that `slot` has read from the bounce buffer to the request's memory
+    /// ([bounced-once]).
     fn copy_out(&mut self, slot: SlotId) {
         let _ = slot;
     }
@@ -136,8 +141,8 @@ pub trait HostController {
     /// tell](HostCapabilities::busy_detect).
     fn card_busy(&mut self, now: Instant) -> bool;
 
-    /// Takes off the bus whatever is on it: an MMC request that took too long ([one-request-on-bus]), or the
-    /// command of an engine that does not halt ([halt-frees-bus]).
+    /// Takes off the bus whatever is on it: an MMC request that took too long
+    /// ([one-request-on-bus]), or the command of an engine that does not halt ([halt-frees-bus]).
     fn abort(&mut self, now: Instant);
 
     /// Returns whether the bus is in a mode that is tuned.
@@ -145,9 +150,9 @@ pub trait HostController {
         false
     }
 
-    /// Tunes the bus again, in a context that may wait, while the card is ready and nothing is on the bus.
-    /// Called only if the bus [is tuned](Self::is_tuned). [`Retune`](super::identify::Retune) lists the
-    /// steps.
+    /// Tunes the bus again, in a context that may wait, while the card is ready and nothing is on
+    /// the bus. Called only if the bus [is tuned](Self::is_tuned).
+    /// [`Retune`](super::identify::Retune) lists the steps.
     ///
     /// # Errors
     ///
@@ -157,10 +162,10 @@ pub trait HostController {
         Ok(())
     }
 
-    /// Resets controller and card and [identifies](super::identify) the card again, in a context that may
-    /// wait, so that the card is in its mode and everything that was on is on again. Returns the card that
-    /// came back. Its address may be new, as an SD card publishes another one each time, and it may be
-    /// another card.
+    /// Resets controller and card and [identifies](super::identify) the card again, in a context
+    /// that may wait, so that the card is in its mode and everything that was on is on again.
+    /// Returns the card that came back. Its address may be new, as an SD card publishes another one
+    /// each time, and it may be another card.
     ///
     /// # Errors
     ///

@@ -1,26 +1,30 @@
 //! The interface to a command queue engine: tasks go in, and their ends come out in any order.
 //!
-//! A controller that has an engine (as CQHCI describes one) offers it as a [`QueueEngine`]. The engine takes
-//! tasks by number, describes each to the card (CMD44, CMD45), asks which are ready (CMD13), and transfers
-//! their data (CMD46, CMD47), all on its own. It reports progress as [`EngineEvent`]s.
+//! A controller that has an engine (as CQHCI describes one) offers it as a [`QueueEngine`]. The
+//! engine takes tasks by number, describes each to the card (CMD44, CMD45), asks which are ready
+//! (CMD13), and transfers their data (CMD46, CMD47), all on its own. It reports progress as
+//! [`EngineEvent`]s.
 //!
-//! A task that failed is still the engine's. After a failure the engine may continue with other tasks or not,
-//! and it takes no new tasks before it has been cleared. It is cleared when it has halted, or ought to have.
-//! It then continues, with the bus and without a task. If two things happen, the first is reported first. A
-//! [reset](super::controller::HostController::reset) leaves the engine disabled and the card's queue off.
+//! A task that failed is still the engine's. After a failure the engine may continue with other
+//! tasks or not, and it takes no new tasks before it has been cleared. It is cleared when it has
+//! halted, or ought to have. It then continues, with the bus and without a task. If two things
+//! happen, the first is reported first. A [reset](super::controller::HostController::reset) leaves
+//! the engine disabled and the card's queue off.
 //!
 //! # Rules
 //!
-//! - **[engine-owns-bus]** An engine is enabled while the card's queue is on and nothing is on the bus. From
-//!   then on the bus is the engine's, and no MMC request is started, until the engine is halted or disabled.
+//! - **[engine-owns-bus]** An engine is enabled while the card's queue is on and nothing is on the
+//!   bus. From then on the bus is the engine's, and no MMC request is started, until the engine is
+//!   halted or disabled.
 //! - **[task-number-is-slot]** A task's number is that of its slot, whose memory is prepared
-//!   ([prepared-while-in-use]). The task is the engine's until it is reported done; until the engine is
-//!   cleared, disabled or reset; or until the card is gone. Until then no other task has the number; after
-//!   that nothing is reported of the task and its memory is left alone. A direct command has number 31.
-//! - **[halt-frees-bus]** [`halt`](QueueEngine::halt) lets the running transfer finish, and nothing is sent
-//!   after it. The engine then reports that it has halted, even if it had halted before. If this report is
-//!   late, [`abort`](super::controller::HostController::abort) takes the bus from the engine. Either way, the
-//!   bus is free for MMC requests.
+//!   ([prepared-while-in-use]). The task is the engine's until it is reported done; until the
+//!   engine is cleared, disabled or reset; or until the card is gone. Until then no other task has
+//!   the number; after that nothing is reported of the task and its memory is left alone. A direct
+//!   command has number 31.
+//! - **[halt-frees-bus]** [`halt`](QueueEngine::halt) lets the running transfer finish, and nothing
+//!   is sent after it. The engine then reports that it has halted, even if it had halted before. If
+//!   this report is late, [`abort`](super::controller::HostController::abort) takes the bus from
+//!   the engine. Either way, the bus is free for MMC requests.
 
 pub use super::command::queue::DIRECT;
 use super::command::queue::{TaskId, TaskParameters};
@@ -110,9 +114,10 @@ pub trait QueueEngine {
     /// Takes `task` ([task-number-is-slot]).
     fn queue(&mut self, task: &Task, now: Instant);
 
-    /// Takes `command`, which has no data. The engine sends it when the tasks that it took before have ended,
-    /// and tasks that it takes later wait: cards take hardly any command while they have tasks. Called only
-    /// if the engine [can](super::host::HostCapabilities::queue_engine_direct), for one command at a time.
+    /// Takes `command`, which has no data. The engine sends it when the tasks that it took before
+    /// have ended, and tasks that it takes later wait: cards take hardly any command while they
+    /// have tasks. Called only if the engine
+    /// [can](super::host::HostCapabilities::queue_engine_direct), for one command at a time.
     fn direct(&mut self, command: &Command, now: Instant) {
         let _ = (command, now);
     }

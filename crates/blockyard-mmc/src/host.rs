@@ -34,8 +34,9 @@ pub struct HostCapabilities {
     pub busy_detect: BusyDetect,
     /// How data moves.
     pub transfer: Transfer,
-    /// Whether the controller [holds back](super::controller::HostController::prepare_beside) the data of a
-    /// read until its memory is prepared, as one with a FIFO and a separate DMA engine can.
+    /// Whether the controller [holds back](super::controller::HostController::prepare_beside) the
+    /// data of a read until its memory is prepared, as one with a FIFO and a separate DMA engine
+    /// can.
     pub holds_data: bool,
     /// The number of tasks that the command queue engine holds, 1 to 32; 0 if there is no engine.
     pub queue_engine_depth: u8,
@@ -64,8 +65,8 @@ pub enum Transfer {
 }
 
 impl HostCapabilities {
-    /// A plain controller: 3.3 V, 4 bits, 50 MHz, high speed, DMA with one segment, CMD23, no busy detection,
-    /// a slot whose power can be switched.
+    /// A plain controller: 3.3 V, 4 bits, 50 MHz, high speed, DMA with one segment, CMD23, no busy
+    /// detection, a slot whose power can be switched.
     #[must_use]
     pub const fn plain() -> Self {
         Self {
@@ -89,8 +90,8 @@ impl HostCapabilities {
         }
     }
 
-    /// A controller with everything: all timings at 208 MHz, 8 bits, 1.8 and 1.2 V, 128 segments, busy
-    /// detection in hardware, data held back for memory, a command queue engine of 32 tasks.
+    /// A controller with everything: all timings at 208 MHz, 8 bits, 1.8 and 1.2 V, 128 segments,
+    /// busy detection in hardware, data held back for memory, a command queue engine of 32 tasks.
     #[must_use]
     pub const fn full() -> Self {
         Self {
@@ -108,8 +109,8 @@ impl HostCapabilities {
         }
     }
 
-    /// Returns the number of requests that the command queue engine holds at once: at most 31 if direct
-    /// commands take the last number.
+    /// Returns the number of requests that the command queue engine holds at once: at most 31 if
+    /// direct commands take the last number.
     #[must_use]
     pub const fn queue_engine_tasks(&self) -> u8 {
         let most = if self.queue_engine_direct { DIRECT.number() } else { 32 };

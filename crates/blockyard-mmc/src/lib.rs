@@ -2,20 +2,23 @@
 //!
 //! - [`register`] reads the registers that describe a card.
 //! - [`command`] makes commands and reads responses. Its tables say which command is legal when.
-//! - [`timing`] has the timings of a bus; [`mode`] says what a mode costs on the wire, and which mode is best
-//!   for a card on a [`host`].
-//! - [`identify`] brings a card from power-up to its best mode. The result is a [`card`], with time limits and
-//!   block limits; [`target`] is the part of it that the request path needs.
-//! - [`request`] is an MMC request: command, data and stop as one unit. [`controller`] is the interface to a
-//!   controller, [`engine`] that to its command queue engine; [`exchange`] follows one MMC request on the bus.
-//! - [`block`] is the request path over that interface, a [`Driver`](blockyard::driver::Driver). [`policy`]
-//!   says how it works: which context does what, and when the next request starts.
-//! - [`board`] has the loop of identification, and a turn of the main loop, for a firmware that polls.
+//! - [`timing`] has the timings of a bus; [`mode`] says what a mode costs on the wire, and which
+//!   mode is best for a card on a [`host`].
+//! - [`identify`] brings a card from power-up to its best mode. The result is a [`card`], with time
+//!   limits and block limits; [`target`] is the part of it that the request path needs.
+//! - [`request`] is an MMC request: command, data and stop as one unit. [`controller`] is the
+//!   interface to a controller, [`engine`] that to its command queue engine; [`exchange`] follows
+//!   one MMC request on the bus.
+//! - [`block`] is the request path over that interface, a [`Driver`](blockyard::driver::Driver).
+//!   [`policy`] says how it works: which context does what, and when the next request starts.
+//! - [`board`] has the loop of identification, and a turn of the main loop, for a firmware that
+//!   polls.
 //!
-//! `examples/firmware` has the code to write around this crate for a controller of your own: its driver, and the
-//! main loop.
+//! `examples/firmware` has the code to write around this crate for a controller of your own: its
+//! driver, and the main loop.
 //!
-//! Nothing here does I/O or reads a clock: the controller carries out the driver's calls and reports events.
+//! Nothing here does I/O or reads a clock: the controller carries out the driver's calls and
+//! reports events.
 #![no_std]
 #![forbid(unsafe_code)]
 

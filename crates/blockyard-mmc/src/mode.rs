@@ -6,8 +6,8 @@
 //! # Time on the wire
 //!
 //! The unit is the **clock**: every span of a mode is a whole number of clocks, and none is lost.
-//! [`Mode::time`] turns clocks into nanoseconds, rounded up. Add clocks and convert the sum: each separate
-//! conversion may add up to a nanosecond.
+//! [`Mode::time`] turns clocks into nanoseconds, rounded up. Add clocks and convert the sum: each
+//! separate conversion may add up to a nanosecond.
 //!
 //! ```text
 //! command   48 ── NCR 2..64 ── response 48 or 136 ── NRC 8 ── next command
@@ -47,7 +47,8 @@ pub const NCR_MAX: u32 = 64;
 pub const NRC: u32 = 8;
 /// The minimum number of clocks between two blocks that are read.
 pub const READ_GAP: u32 = 2;
-/// NWR, the gap before a CRC status, and the CRC status itself: the clocks beside a block that is written.
+/// NWR, the gap before a CRC status, and the CRC status itself: the clocks beside a block that is
+/// written.
 pub(crate) const WRITE_GAPS: u32 = 2 + 2 + 5;
 /// The clock of identification in Hz: all cards support it.
 pub(crate) const IDENTIFICATION_HZ: u32 = 400_000;
@@ -76,8 +77,8 @@ impl Mode {
         Self { timing, width, voltage, clock_hz: timing.max_clock_hz() }
     }
 
-    /// Returns `timing` as `host` can drive it, on a bus of at most `width`; `None` if it cannot. 1.8 V is
-    /// preferred to 1.2 V.
+    /// Returns `timing` as `host` can drive it, on a bus of at most `width`; `None` if it cannot.
+    /// 1.8 V is preferred to 1.2 V.
     #[must_use]
     pub(crate) fn on_host(timing: Timing, width: Width, host: &HostCapabilities) -> Option<Self> {
         let width = width.min(host.width);
@@ -92,9 +93,10 @@ impl Mode {
         allowed.then_some(Self { timing, width, voltage, clock_hz })
     }
 
-    /// Returns the fastest mode that a card with `timings`, a bus of at most `width`, and `host` have in
-    /// common: the one with the highest data rate in whole blocks, and of equals the first in [`Timing`]. If
-    /// it fails, call again without its timing: every mode gets its turn, the fastest first.
+    /// Returns the fastest mode that a card with `timings`, a bus of at most `width`, and `host`
+    /// have in common: the one with the highest data rate in whole blocks, and of equals the first
+    /// in [`Timing`]. If it fails, call again without its timing: every mode gets its turn, the
+    /// fastest first.
     #[must_use]
     pub fn best(timings: TimingSet, width: Width, host: &HostCapabilities) -> Option<Self> {
         let modes = timings.iter().filter_map(|timing| Self::on_host(timing, width, host));
@@ -109,23 +111,23 @@ impl Mode {
         (bytes as u64 * 8).div_ceil(bits_per_clock as u64) + 18
     }
 
-    /// Returns the clocks of `blocks` blocks of `bytes` that are read: from the start of the first, after the
-    /// card's access time, to the end of the last.
+    /// Returns the clocks of `blocks` blocks of `bytes` that are read: from the start of the first,
+    /// after the card's access time, to the end of the last.
     #[must_use]
     pub const fn read_clocks(&self, bytes: u32, blocks: u32) -> u64 {
         let gaps = READ_GAP as u64 * (blocks as u64).saturating_sub(1);
         self.block_clocks(bytes) * blocks as u64 + gaps
     }
 
-    /// Returns the clocks of `blocks` blocks of `bytes` that are written, each with its CRC status, without
-    /// the busy time that may follow.
+    /// Returns the clocks of `blocks` blocks of `bytes` that are written, each with its CRC status,
+    /// without the busy time that may follow.
     #[must_use]
     pub const fn write_clocks(&self, bytes: u32, blocks: u32) -> u64 {
         (self.block_clocks(bytes) + WRITE_GAPS as u64) * blocks as u64
     }
 
-    /// Returns the clocks of a command and its response, with a gap of `ncr` clocks between them, to the end
-    /// of the response. The next command may follow [`NRC`] clocks later.
+    /// Returns the clocks of a command and its response, with a gap of `ncr` clocks between them,
+    /// to the end of the response. The next command may follow [`NRC`] clocks later.
     #[must_use]
     pub const fn command_clocks(&self, response: ResponseKind, ncr: u32) -> u64 {
         debug_assert!(ncr <= NCR_MAX, "a gap longer than the standards allow");

@@ -1,5 +1,5 @@
-//! The policy of a host path: every choice in which one design differs from another, and a table of the
-//! pipelines.
+//! The policy of a host path: every choice in which one design differs from another, and a table of
+//! the pipelines.
 //!
 //! # The pipelines
 //!
@@ -16,29 +16,34 @@
 //! | hsq | limit | start, prepare | settle, start, cleanup, complete | start | at once |
 //! | cqe | depth | start, prepare | settle, cleanup, complete | | beside `A` |
 //!
-//! *Settle* is what the card needs before the bus is free: checks whether it is still busy, and recovery
-//! after an error. A bus that is to be tuned is tuned right before the next start. Tuning takes long, so that
-//! start is deferred work's, if deferred work can start requests at all. With blkmq-wait, the
-//! dispatching thread ends `A` if a `B` waits, as that thread sleeps for the bus, and otherwise deferred work.
-//! With issue-on-completion, deferred work takes up `A` and wakes the thread, which starts `B`: two wake-ups in a row.
-//! With hsq, the thread starts a request when it finds the bus free, as at the beginning of a burst.
+//! *Settle* is what the card needs before the bus is free: checks whether it is still busy, and
+//! recovery after an error. A bus that is to be tuned is tuned right before the next start. Tuning
+//! takes long, so that start is deferred work's, if deferred work can start requests at all. With
+//! blkmq-wait, the dispatching thread ends `A` if a `B` waits, as that thread sleeps for the bus,
+//! and otherwise deferred work. With issue-on-completion, deferred work takes up `A` and wakes the
+//! thread, which starts `B`: two wake-ups in a row. With hsq, the thread starts a request when it
+//! finds the bus free, as at the beginning of a burst.
 //!
-//! With cqe the controller's engine has the bus, and to start a request is to give it to the engine. The
-//! engine holds as many requests as card and host have places for, and ends them in any order. To settle is
-//! then to turn the engine on and off, to recover from an error, and to tune the bus, for which the engine
-//! must be off.
+//! With cqe the controller's engine has the bus, and to start a request is to give it to the
+//! engine. The engine holds as many requests as card and host have places for, and ends them in any
+//! order. To settle is then to turn the engine on and off, to recover from an error, and to tune
+//! the bus, for which the engine must be off.
 //!
-//! With [`LoneRead::BesideAccess`], a read that finds the bus free starts first and is prepared then.
+//! With [`LoneRead::BesideAccess`], a read that finds the bus free starts first and is prepared
+//! then.
 //!
-//! Only with [`BusyDetect::Status`] does CMD13 follow each write. Otherwise a page that could not be
-//! programmed shows in the next response, when the write may have been reported as done. This late write
-//! error is the price of these policies, as in Linux, and is [counted](super::block::Counts::lost_writes).
+//! Only with [`BusyDetect::Status`] does CMD13 follow each write. Otherwise a page that could not
+//! be programmed shows in the next response, when the write may have been reported as done. This
+//! late write error is the price of these policies, as in Linux, and is
+//! [counted](super::block::Counts::lost_writes).
 //!
-//! If requests are [packed](Packed), the pipelines of two requests hold as many as two packed commands do, at
-//! most 64: one pack is on the bus while another gathers. A command queue is not packed.
+//! If requests are [packed](Packed), the pipelines of two requests hold as many as two packed
+//! commands do, at most 64: one pack is on the bus while another gathers. A command queue is not
+//! packed.
 //!
-//! With hsq the interrupt handler starts `B`, or deferred work does ([`HsqDefer`]). The interrupt handler
-//! cannot ask a card whether it is busy, so hsq needs a controller that finds the end of busy in hardware.
+//! With hsq the interrupt handler starts `B`, or deferred work does ([`HsqDefer`]). The interrupt
+//! handler cannot ask a card whether it is busy, so hsq needs a controller that finds the end of
+//! busy in hardware.
 
 use super::host::{BusyDetect, Transfer};
 
@@ -47,25 +52,26 @@ use super::host::{BusyDetect, Transfer};
 pub enum Pipeline {
     /// One request after the other, as before 2010.
     Serial,
-    /// The next request is prepared while the bus runs. It starts when the one before is complete. The first
-    /// form of double buffering (2010).
+    /// The next request is prepared while the bus runs. It starts when the one before is complete.
+    /// The first form of double buffering (2010).
     TwoSlotMapOverlap,
-    /// As [`Self::TwoSlotMapOverlap`], but the next request starts before the one before is posted. As in
-    /// Linux 3.1 to 4.15.
+    /// As [`Self::TwoSlotMapOverlap`], but the next request starts before the one before is posted.
+    /// As in Linux 3.1 to 4.15.
     TwoSlotFull,
-    /// As [`Self::TwoSlotFull`], but a request is posted before the next one starts: the fourth step of the
-    /// multiqueue series of 2017.
+    /// As [`Self::TwoSlotFull`], but a request is posted before the next one starts: the fourth
+    /// step of the multiqueue series of 2017.
     PostBeforeStart,
-    /// At the end of a request, deferred work wakes the thread, which starts the next one while deferred work
-    /// cleans up and completes the first: the fifteenth step of that series.
+    /// At the end of a request, deferred work wakes the thread, which starts the next one while
+    /// deferred work cleans up and completes the first: the fifteenth step of that series.
     IssueOnCompletion,
-    /// The dispatching thread prepares its request, sleeps until the bus is free, starts the request, and
-    /// ends the one before: blk-mq since Linux 4.16.
+    /// The dispatching thread prepares its request, sleeps until the bus is free, starts the
+    /// request, and ends the one before: blk-mq since Linux 4.16.
     BlkMqWait,
-    /// A software queue of prepared requests. The interrupt handler starts the next one: since Linux 5.7.
+    /// A software queue of prepared requests. The interrupt handler starts the next one: since
+    /// Linux 5.7.
     Hsq(HsqPolicy),
-    /// The command queue engine of the controller. Each request is a task with the number of its driver tag,
-    /// so there are no more tags than places.
+    /// The command queue engine of the controller. Each request is a task with the number of its
+    /// driver tag, so there are no more tags than places.
     Cqe,
 }
 
@@ -76,10 +82,11 @@ pub struct HsqPolicy {
     pub order: HsqOrder,
     /// How many requests the queue holds between acceptance and end.
     pub limit: HsqLimit,
-    /// Whether the limit is tested before the new request is counted, which admits one more, as in Linux.
+    /// Whether the limit is tested before the new request is counted, which admits one more, as in
+    /// Linux.
     ///
-    /// [`HsqLimit::Dynamic`] depends on it: two writes that wait, together with one that is being completed, are
-    /// three requests, so with a strict limit of 2 the limit would never grow.
+    /// [`HsqLimit::Dynamic`] depends on it: two writes that wait, together with one that is being
+    /// completed, are three requests, so with a strict limit of 2 the limit would never grow.
     pub limit_off_by_one: bool,
     /// The context that starts the next request.
     pub defer: HsqDefer,
@@ -88,8 +95,8 @@ pub struct HsqPolicy {
 /// Which request of a host software queue is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HsqOrder {
-    /// The slot with the next number, if it is in use; otherwise the first slot in use from 0. A request can
-    /// wait for ever. As posted in 2020 and until Linux 6.0.
+    /// The slot with the next number, if it is in use; otherwise the first slot in use from 0. A
+    /// request can wait for ever. As posted in 2020 and until Linux 6.0.
     TagWalk,
     /// First come, first served.
     Fifo,
@@ -100,8 +107,8 @@ pub enum HsqOrder {
 pub enum HsqLimit {
     /// This many, at least 1.
     Fixed(u8),
-    /// 5 if at least two writes of 4096 bytes wait or go when a request is sent, otherwise 2. Since Linux
-    /// 6.7.
+    /// 5 if at least two writes of 4096 bytes wait or go when a request is sent, otherwise 2. Since
+    /// Linux 6.7.
     Dynamic,
 }
 
@@ -147,9 +154,10 @@ impl HsqPolicy {
 pub enum LoneRead {
     /// Before its command: the bus waits.
     BeforeCommand,
-    /// While the card accesses the data: first the memory of a page, then as much again as is prepared, while
-    /// the blocks before pass. Only with DMA, without bounce buffers and packing, on a controller [that holds data
-    /// back](super::host::HostCapabilities::holds_data), in pipelines whose thread ends requests.
+    /// While the card accesses the data: first the memory of a page, then as much again as is
+    /// prepared, while the blocks before pass. Only with DMA, without bounce buffers and packing,
+    /// on a controller [that holds data back](super::host::HostCapabilities::holds_data), in
+    /// pipelines whose thread ends requests.
     BesideAccess,
 }
 
@@ -158,11 +166,11 @@ pub enum LoneRead {
 pub enum Bounce {
     /// No.
     None,
-    /// Yes; the processor copies while the request has the bus, right before and after its transfer. Only in
-    /// pipelines whose thread settles requests.
+    /// Yes; the processor copies while the request has the bus, right before and after its
+    /// transfer. Only in pipelines whose thread settles requests.
     Sync,
-    /// Yes; the processor copies before it prepares and after it has posted, while another request may have
-    /// the bus.
+    /// Yes; the processor copies before it prepares and after it has posted, while another request
+    /// may have the bus.
     Async,
 }
 
@@ -186,11 +194,12 @@ pub struct HostPolicy {
     pub pipeline: Pipeline,
     /// When the memory of a read is prepared that finds the bus free.
     pub lone_read: LoneRead,
-    /// How the end of busy is found. A host may be told to use a worse way than its best: a controller that reports the
-    /// end of busy reports it all the same, and the card is checked afterwards.
+    /// How the end of busy is found. A host may be told to use a worse way than its best: a
+    /// controller that reports the end of busy reports it all the same, and the card is checked
+    /// afterwards.
     pub busy: BusyDetect,
-    /// Whether transfers of several blocks are announced (CMD23) if the card supports it; otherwise they are
-    /// always stopped (CMD12).
+    /// Whether transfers of several blocks are announced (CMD23) if the card supports it; otherwise
+    /// they are always stopped (CMD12).
     pub close_ended: bool,
     /// Whether, and how, data goes through bounce buffers.
     pub bounce: Bounce,
@@ -199,8 +208,8 @@ pub struct HostPolicy {
 }
 
 impl HostPolicy {
-    /// `pipeline` with DMA, memory prepared before commands, announced transfers, no bounce buffers and no
-    /// packing; `busy` is how the end of busy is found.
+    /// `pipeline` with DMA, memory prepared before commands, announced transfers, no bounce buffers
+    /// and no packing; `busy` is how the end of busy is found.
     #[must_use]
     pub const fn new(pipeline: Pipeline, busy: BusyDetect) -> Self {
         Self {
@@ -294,9 +303,10 @@ pub(super) struct Plan {
 pub const HSQ_SLOTS: u8 = 64;
 
 impl Plan {
-    /// Returns the plan for up to `most` requests in one packed command: pipelines of two requests then hold
-    /// two packs, the one on the bus and the one that gathers. Linux's thread fetched as many requests as its
-    /// queue had. A host software queue has its own limit, and one request at a time is no pack.
+    /// Returns the plan for up to `most` requests in one packed command: pipelines of two requests
+    /// then hold two packs, the one on the bus and the one that gathers. Linux's thread fetched as
+    /// many requests as its queue had. A host software queue has its own limit, and one request at
+    /// a time is no pack.
     pub(super) const fn packing(self, most: u8) -> Self {
         debug_assert!(most <= HSQ_SLOTS, "a pack of more requests than a header lists");
         let slots = match self.slots {

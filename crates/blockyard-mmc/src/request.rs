@@ -5,8 +5,8 @@ use super::command::{Command, Data, Direction};
 use blockyard::time::Duration;
 use core::fmt;
 
-/// A place for one request, from its acceptance to its end. Its number is below the number of slots that the
-/// controller was made for.
+/// A place for one request, from its acceptance to its end. Its number is below the number of slots
+/// that the controller was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub u8);
 
@@ -32,7 +32,8 @@ pub enum Payload {
     },
     /// The controller's [own block](crate::controller::HostController::block).
     Block,
-    /// The memory of several requests, whole and in order; for writes, behind the controller's own block.
+    /// The memory of several requests, whole and in order; for writes, behind the controller's own
+    /// block.
     Packed(Pack),
 }
 
@@ -86,17 +87,18 @@ pub struct MmcRequest {
     pub stop: Option<Command>,
     /// The memory of the transfer.
     pub payload: Payload,
-    /// The longest time for which the card may keep the host waiting: before a block that is read, before the
-    /// card takes a block that is written, and with busy; counted anew for each. The time comes from the
-    /// card's registers. A controller with a coarser counter rounds up. A controller whose counter does not
-    /// reach that far turns it off: the request path has a limit of its own. Zero if the card neither moves
-    /// data nor is busy. A response has its own limit, 64 clocks.
+    /// The longest time for which the card may keep the host waiting: before a block that is read,
+    /// before the card takes a block that is written, and with busy; counted anew for each. The
+    /// time comes from the card's registers. A controller with a coarser counter rounds up. A
+    /// controller whose counter does not reach that far turns it off: the request path has a limit
+    /// of its own. Zero if the card neither moves data nor is busy. A response has its own limit,
+    /// 64 clocks.
     pub limit: Duration,
 }
 
 impl MmcRequest {
-    /// A command by itself, which may keep the host waiting for up to `limit` if it moves data or the card
-    /// may be busy after it.
+    /// A command by itself, which may keep the host waiting for up to `limit` if it moves data or
+    /// the card may be busy after it.
     #[must_use]
     pub const fn plain(command: Command, limit: Duration) -> Self {
         let waits = command.data.is_some() || command.response.has_busy();
@@ -104,8 +106,8 @@ impl MmcRequest {
         Self { announce: None, command, stop: None, payload: Payload::None, limit }
     }
 
-    /// Returns the parts of the request, in order. The controller reports the end of each, one by one or at
-    /// once.
+    /// Returns the parts of the request, in order. The controller reports the end of each, one by
+    /// one or at once.
     pub fn parts(&self) -> impl Iterator<Item = Part> + use<> {
         let parts = [
             (Part::Announce, self.announce.is_some()),
@@ -123,8 +125,8 @@ impl MmcRequest {
         self.command.data
     }
 
-    /// Returns whether the card may be busy when everything else is done: after a write, and after a command
-    /// whose response says so.
+    /// Returns whether the card may be busy when everything else is done: after a write, and after
+    /// a command whose response says so.
     #[must_use]
     pub fn ends_busy(&self) -> bool {
         let writes = self.data().is_some_and(|data| data.direction == Direction::Write);

@@ -24,8 +24,8 @@ pub struct Target {
     pub set_block_count: bool,
     /// Whether the card's volatile cache is on.
     pub cache_on: bool,
-    /// The number of requests that the card's command queue and the controller's engine both hold; 0 if there
-    /// is no queue.
+    /// The number of requests that the card's command queue and the controller's engine both hold;
+    /// 0 if there is no queue.
     pub queue_depth: u8,
     /// What a reliable write can cover. A write past the cache is one reliable write, or several.
     pub reliable_write: ReliableWrite,
@@ -33,7 +33,8 @@ pub struct Target {
     pub discard: Option<EraseWay>,
     /// How ranges are made to read as zeroes, if the card can.
     pub write_zeroes: Option<EraseWay>,
-    /// How ranges are erased with every copy of them, if the card can: the first way, then the second.
+    /// How ranges are erased with every copy of them, if the card can: the first way, then the
+    /// second.
     pub secure_erase: Option<[EraseWay; 2]>,
     /// Whether everything that was discarded can be erased with every copy of it.
     pub sanitize: bool,
@@ -119,8 +120,8 @@ impl Target {
         }
     }
 
-    /// Returns whether requests that were accepted for this card can continue with `back`, which came back from
-    /// a reset: `back` is the same card, and what the requests were promised holds.
+    /// Returns whether requests that were accepted for this card can continue with `back`, which
+    /// came back from a reset: `back` is the same card, and what the requests were promised holds.
     pub(crate) fn is_still(&self, back: &Self) -> bool {
         debug_assert!(matches!(self.unit_sectors, 1 | 8), "sectors of the card's own");
         let promises = |of: &Self| {

@@ -2,8 +2,8 @@
 
 /// How data is clocked.
 ///
-/// The timings of SD come first, then those of eMMC, and within each group the simpler ones come first: of
-/// two timings that are equally fast, the earlier is chosen.
+/// The timings of SD come first, then those of eMMC, and within each group the simpler ones come
+/// first: of two timings that are equally fast, the earlier is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timing {
     /// SD default speed: 25 MHz at 3.3 V.
@@ -78,8 +78,8 @@ impl Timing {
         matches!(self, Self::Hs400 | Self::Hs400Es)
     }
 
-    /// Returns whether the host must find its sampling point by tuning. HS400 is tuned while still in HS200;
-    /// SDR50 is tuned if the [host](crate::host::HostCapabilities::tunes_sdr50) needs it.
+    /// Returns whether the host must find its sampling point by tuning. HS400 is tuned while still
+    /// in HS200; SDR50 is tuned if the [host](crate::host::HostCapabilities::tunes_sdr50) needs it.
     #[must_use]
     pub const fn needs_tuning(self) -> bool {
         matches!(self, Self::Sdr104 | Self::Hs200 | Self::Hs400)
@@ -119,8 +119,8 @@ impl TimingSet {
     pub const NONE: Self = Self(0);
     /// Every timing.
     pub const ALL: Self = Self::of(&Timing::ALL);
-    /// The timings that every host has, and every card of its kind and voltage: [`Timing::SdDefault`],
-    /// [`Timing::Sdr12`] and [`Timing::MmcLegacy`].
+    /// The timings that every host has, and every card of its kind and voltage:
+    /// [`Timing::SdDefault`], [`Timing::Sdr12`] and [`Timing::MmcLegacy`].
     pub const BASIC: Self = Self::of(&[Timing::SdDefault, Timing::Sdr12, Timing::MmcLegacy]);
     /// The basic ones and, at 3.3 V on one edge, high speed.
     pub(crate) const HIGH_SPEED: Self = Self::of(&[

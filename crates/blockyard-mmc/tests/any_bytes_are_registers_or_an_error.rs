@@ -1,13 +1,13 @@
-//! A host parses any bytes that a card sends, or returns an error. `registers/` interprets the bytes; the fuzz target
-//! `mmc_registers` uses it too.
+//! A host parses any bytes that a card sends, or returns an error. `registers/` interprets the
+//! bytes; the fuzz target `mmc_registers` uses it too.
 
 mod registers;
 
 use blockyard_mmc::mode::{Timing, Width};
 use proptest::prelude::*;
 
-/// The fuzzer's seeds are published registers of real cards, or registers written from the standards. Each seed is a
-/// whole card, so the fuzzer starts after identification.
+/// The fuzzer's seeds are published registers of real cards, or registers written from the
+/// standards. Each seed is a whole card, so the fuzzer starts after identification.
 #[test]
 fn the_seeds_are_whole_cards() {
     for (bytes, sectors, timing, width) in [
@@ -27,7 +27,8 @@ fn the_seeds_are_whole_cards() {
     }
 }
 
-/// Returns a seed with a few bytes changed, which gets further through identification than random bytes.
+/// Returns a seed with a few bytes changed, which gets further through identification than random
+/// bytes.
 fn nearly_a_card() -> impl Strategy<Value = Vec<u8>> {
     let seeds = [
         &include_bytes!("registers/seeds/emmc_4_41")[..],

@@ -1,5 +1,5 @@
-//! No pipeline of a host allocates after construction, even through failures, background operations and packed
-//! commands.
+//! No pipeline of a host allocates after construction, even through failures, background operations
+//! and packed commands.
 
 #[path = "../../blockyard/tests/allocations/mod.rs"]
 mod allocations;
@@ -31,8 +31,8 @@ use std::collections::VecDeque;
 
 const CAPACITY_SECTORS: u64 = 4096;
 
-/// A controller that completes everything at once, except that every seventh transfer fails. The card's background
-/// operations become urgent after every fifth transfer.
+/// A controller that completes everything at once, except that every seventh transfer fails. The
+/// card's background operations become urgent after every fifth transfer.
 struct AtOnce {
     capabilities: HostCapabilities,
     events: VecDeque<HostEvent>,

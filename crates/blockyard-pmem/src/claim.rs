@@ -1,9 +1,9 @@
 //! Claims on a file that QEMU honours: record locks on single bytes, which belong to the open file.
 //!
-//! A program that uses a permission holds a read lock on byte 100 plus the number of the permission. A program that grants
-//! others no such permission holds a read lock on byte 200 plus its number. So a conflict is a lock of somebody else at
-//! the other byte. The numbers are those of QEMU's file driver: 0 is consistent reads, 1 is writes, 3 is changes of the
-//! size.
+//! A program that uses a permission holds a read lock on byte 100 plus the number of the
+//! permission. A program that grants others no such permission holds a read lock on byte 200 plus
+//! its number. So a conflict is a lock of somebody else at the other byte. The numbers are those of
+//! QEMU's file driver: 0 is consistent reads, 1 is writes, 3 is changes of the size.
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};

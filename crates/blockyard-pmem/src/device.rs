@@ -1,5 +1,5 @@
-//! Device DAX: persistent memory as a character device, which can be mapped, but neither read, written nor synchronised
-//! by calls. The kernel describes it in sysfs.
+//! Device DAX: persistent memory as a character device, which can be mapped, but neither read,
+//! written nor synchronised by calls. The kernel describes it in sysfs.
 
 use std::fs::{File, canonicalize, read_to_string};
 use std::io;
@@ -22,7 +22,8 @@ pub(crate) fn bytes(file: &File) -> io::Result<Option<u64>> {
     described(&Path::new("/sys/dev/char").join(format!("{major}:{minor}"))).map(Some)
 }
 
-/// Returns the bytes of the device that a folder of sysfs describes. A mapping has a multiple of its alignment.
+/// Returns the bytes of the device that a folder of sysfs describes. A mapping has a multiple of
+/// its alignment.
 fn described(device: &Path) -> io::Result<u64> {
     let is_dax = canonicalize(device.join("subsystem")).is_ok_and(|kind| kind.ends_with("dax"));
     if !is_dax {

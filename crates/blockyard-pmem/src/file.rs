@@ -1,4 +1,5 @@
-//! Operations on files that mappings and system calls share: locks, lengths, space, and the meaning of errors.
+//! Operations on files that mappings and system calls share: locks, lengths, space, and the meaning
+//! of errors.
 
 use crate::claim::{busy, claim, is_written, release};
 use blockyard_btt::MediaError;
@@ -50,7 +51,8 @@ pub(crate) fn len(file: &File) -> io::Result<u64> {
     Ok(seek(file, SeekFrom::End(0))?)
 }
 
-/// Whether a file still has its first `len` bytes. Only regular files can be cut short. Does not ask a file server.
+/// Whether a file still has its first `len` bytes. Only regular files can be cut short. Does not
+/// ask a file server.
 pub(crate) fn is_whole(file: &File, len: u64) -> bool {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     statx(file, "", flags, StatxFlags::TYPE | StatxFlags::SIZE).is_ok_and(|now| {
@@ -58,27 +60,30 @@ pub(crate) fn is_whole(file: &File, len: u64) -> bool {
     })
 }
 
-/// Returns the number of bytes at `at` that are a hole of a file of `len` bytes. Without reading, nothing is known of
-/// other bytes, of a file system without holes, and of a block device.
+/// Returns the number of bytes at `at` that are a hole of a file of `len` bytes. Without reading,
+/// nothing is known of other bytes, of a file system without holes, and of a block device.
 #[must_use]
 pub fn hole(file: &File, at: u64, len: u64) -> u64 {
     debug_assert!(at <= len, "a position within the file");
     match seek(file, SeekFrom::Data(at)) {
         Ok(data) => data.clamp(at, len) - at,
-        // No data follow: in a file that is still whole, because what another process cut off is no hole.
+        // No data follow: in a file that is still whole, because what another process cut off is no
+        // hole.
         Err(Errno::NXIO) if file.metadata().is_ok_and(|now| now.len() >= len) => len - at,
         Err(_) => 0,
     }
 }
 
-/// Allocates the space for `len` bytes at `at`, so that no store meets a hole that cannot be filled.
+/// Allocates the space for `len` bytes at `at`, so that no store meets a hole that cannot be
+/// filled.
 ///
 /// # Errors
 ///
 /// The space is not available.
 pub(crate) fn take_room(file: &File, at: u64, len: u64) -> io::Result<()> {
-    // Otherwise some file systems would give all their space to the file before they find that it is too little.
-    // What is no file has no space to take, and a file system without blocks does not count them.
+    // Otherwise some file systems would give all their space to the file before they find that it
+    // is too little. What is no file has no space to take, and a file system without blocks does
+    // not count them.
     let space = fstatvfs(file)?;
     let file_now = fstat(file)?;
     let has = file_now.st_blocks.cast_unsigned() * STAT_BLOCK_BYTES;
@@ -103,8 +108,8 @@ pub(crate) fn media(error: &io::Error) -> MediaError {
     }
 }
 
-/// Translates an error of a read to an error of the medium. EIO concerns only these bytes. Missing bytes,
-/// because another process truncated the file, are a failure of the whole file.
+/// Translates an error of a read to an error of the medium. EIO concerns only these bytes. Missing
+/// bytes, because another process truncated the file, are a failure of the whole file.
 pub(crate) fn media_read(error: &io::Error) -> MediaError {
     match Errno::from_io_error(error) {
         Some(Errno::IO | Errno::NODATA) => MediaError::Bad,
@@ -128,7 +133,8 @@ mod tests {
 
     #[test]
     fn lost_bytes_are_distinguished_from_other_errors() {
-        // A process has no memory at address 0, and this file reports that with EIO, as a disk would.
+        // A process has no memory at address 0, and this file reports that with EIO, as a disk
+        // would.
         let memory = File::open("/proc/self/mem").expect("memory of this process");
         let error = memory.read_exact_at(&mut [0], 0).expect_err("unmapped memory");
         assert_eq!((media_read(&error), media(&error)), (MediaError::Bad, MediaError::Failed));

@@ -3,8 +3,9 @@
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Joins the fences of all threads. A thread that finds a synchronisation running waits for the next one, together
-/// with all others that do. An error is permanent, because it is unknown from then on what is durable.
+/// Joins the fences of all threads. A thread that finds a synchronisation running waits for the
+/// next one, together with all others that do. An error is permanent, because it is unknown from
+/// then on what is durable.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     state: Mutex<State>,
@@ -20,8 +21,8 @@ struct State {
 }
 
 impl Group {
-    /// Returns when a synchronisation that started after this call has ended. This thread, which then calls
-    /// `sync`, or another one carries it out.
+    /// Returns when a synchronisation that started after this call has ended. This thread, which
+    /// then calls `sync`, or another one carries it out.
     ///
     /// # Errors
     ///

@@ -23,15 +23,17 @@ use std::path::Path;
 pub struct ImageOptions {
     /// Nothing is written. Cut writes are not finished either.
     pub read_only: bool,
-    /// The file is opened for reading, by system calls, even while another process writes it. What is read may then be
-    /// of different times: a BTT that is looked at may seem damaged, and is not to be opened.
+    /// The file is opened for reading, by system calls, even while another process writes it. What
+    /// is read may then be of different times: a BTT that is looked at may seem damaged, and is not
+    /// to be opened.
     pub unlocked: bool,
     /// How the file is accessed, and what the BTT survives.
     pub durability: Durability,
-    /// A new image gets the space of all its bytes, so that no later write fails for the lack of it.
+    /// A new image gets the space of all its bytes, so that no later write fails for the lack of
+    /// it.
     pub allocated: bool,
-    /// The permission bits of new files, whatever the umask of the process; `None` for those that the process gives to
-    /// new files.
+    /// The permission bits of new files, whatever the umask of the process; `None` for those that
+    /// the process gives to new files.
     pub mode: Option<u32>,
     /// How bytes of a mapping are copied.
     pub copying: Copying,
@@ -42,8 +44,8 @@ pub struct ImageOptions {
 }
 
 impl Default for ImageOptions {
-    /// Reading and writing by a mapping, any container, and lanes for as many threads as the system reports
-    /// processors for this process.
+    /// Reading and writing by a mapping, any container, and lanes for as many threads as the system
+    /// reports processors for this process.
     fn default() -> Self {
         let policy = match std::thread::available_parallelism() {
             Ok(cpus) => Policy::for_threads(u32::try_from(cpus.get()).unwrap_or(u32::MAX)),
@@ -83,20 +85,22 @@ pub struct Image {
     pub container: Container,
     /// The UUID of the container, if it has one.
     pub own_uuid: Option<Uuid>,
-    /// The format of the missing BTT: libpmemblk created the pool, and nobody has written to it yet.
+    /// The format of the missing BTT: libpmemblk created the pool, and nobody has written to it
+    /// yet.
     pub unwritten: Option<Format>,
 }
 
 impl Image {
-    /// Opens a file, or the parts of a pool set, and finds out its kind. The BTT in it is not opened.
+    /// Opens a file, or the parts of a pool set, and finds out its kind. The BTT in it is not
+    /// opened.
     ///
     /// # Errors
     ///
     /// The file cannot be opened or mapped, or has no BTT.
     pub fn identify(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
         let writable = !options.read_only && !options.unlocked;
-        // This opens the path to look for a set. A file that takes its place meanwhile is an image or nothing: all that is
-        // used of it is read from the descriptor that gets the lock.
+        // This opens the path to look for a set. A file that takes its place meanwhile is an image
+        // or nothing: all that is used of it is read from the descriptor that gets the lock.
         let set = PoolSet::read(path)?.transpose()?;
         let parts = match &set {
             None => Parts::whole(open_file(writable, path)?)?,
@@ -125,8 +129,8 @@ impl Image {
         Ok(image)
     }
 
-    /// Checks the image, and refuses it if it is broken. Damage that can be repaired with certainty is accepted, and so
-    /// is a pool without a BTT. Calls `progress` from time to time.
+    /// Checks the image, and refuses it if it is broken. Damage that can be repaired with certainty
+    /// is accepted, and so is a pool without a BTT. Calls `progress` from time to time.
     ///
     /// # Errors
     ///
@@ -145,8 +149,8 @@ impl Image {
         }
     }
 
-    /// Opens the BTT with the design in `options`. A pool without a BTT is formatted first if it is opened for
-    /// writing. Opened read-only, it is unchanged and reads as zeroes.
+    /// Opens the BTT with the design in `options`. A pool without a BTT is formatted first if it is
+    /// opened for writing. Opened read-only, it is unchanged and reads as zeroes.
     ///
     /// # Errors
     ///
@@ -178,8 +182,8 @@ impl Image {
         Ok(Btt::open(self.memory, &options)?)
     }
 
-    /// Creates a file with an empty BTT, and allocates its space ([`ImageMemory::take_room`]). If this fails, no
-    /// file is left.
+    /// Creates a file with an empty BTT, and allocates its space ([`ImageMemory::take_room`]). If
+    /// this fails, no file is left.
     ///
     /// # Errors
     ///
@@ -198,11 +202,12 @@ impl Image {
         Ok(btt)
     }
 
-    /// Writes an empty BTT into an existing file, of any size, and allocates its space. The first page of the file must
-    /// be zero. If this fails, that page is still zero, so it can be tried again.
+    /// Writes an empty BTT into an existing file, of any size, and allocates its space. The first
+    /// page of the file must be zero. If this fails, that page is still zero, so it can be tried
+    /// again.
     ///
-    /// If the file is a pool set, this is done to its parts, each of which must have a first page of zeroes. Missing
-    /// parts are made, and if this fails, removed again.
+    /// If the file is a pool set, this is done to its parts, each of which must have a first page
+    /// of zeroes. Missing parts are made, and if this fails, removed again.
     ///
     /// # Errors
     ///
@@ -232,8 +237,8 @@ impl Image {
         Ok(btt)
     }
 
-    /// Writes an empty BTT with the format that `format` chooses, and then the headers of the pool, that of the first part
-    /// last, so that there is no pool before it is complete.
+    /// Writes an empty BTT with the format that `format` chooses, and then the headers of the pool,
+    /// that of the first part last, so that there is no pool before it is complete.
     fn fill(
         parts: Parts,
         options: &ImageOptions,
@@ -367,11 +372,11 @@ fn pool(memory: &ImageMemory, headers: &Headers) -> Result<Option<Pool>, ImageEr
     Ok(pool)
 }
 
-/// Returns the kind of namespace, by the position of its BTT. Without any BTT, returns the error of the namespace
-/// without a label.
+/// Returns the kind of namespace, by the position of its BTT. Without any BTT, returns the error of
+/// the namespace without a label.
 ///
-/// The namespace with a label is tried first. Its byte 4096 belongs to a sector, whose user could write bytes there that
-/// look like an info block.
+/// The namespace with a label is tried first. Its byte 4096 belongs to a sector, whose user could
+/// write bytes there that look like an info block.
 fn namespace(memory: &ImageMemory) -> Result<Container, ImageError> {
     match find_as(memory, Container::LabelledNamespace) {
         Ok(container) => Ok(container),

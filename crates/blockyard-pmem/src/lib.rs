@@ -1,8 +1,9 @@
 //! Block translation tables ([`blockyard_btt`]) in files. Linux only.
 //!
-//! A file is the memory of a BTT, [`Mapped`] or [`Unmapped`]. [`Durability`] chooses what a fence makes durable:
-//! nothing, if the BTT need only survive its process; cache lines, on persistent memory; or the file, on a disk. An
-//! [`Image`] is a file whose kind is known: a namespace of Linux, or a pool of libpmemblk.
+//! A file is the memory of a BTT, [`Mapped`] or [`Unmapped`]. [`Durability`] chooses what a fence
+//! makes durable: nothing, if the BTT need only survive its process; cache lines, on persistent
+//! memory; or the file, on a disk. An [`Image`] is a file whose kind is known: a namespace of
+//! Linux, or a pool of libpmemblk.
 //!
 //! ```no_run
 //! use blockyard_pmem::{Image, ImageOptions, NewImage};
@@ -19,10 +20,11 @@
 //! - [`image`] recognises, opens and creates files. [`pool`] is the header of a pool, and
 //!   [`pool_set`] the list of its parts. `unwritten` handles pools to
 //!   which nobody has written yet.
-//! - [`memory`] is the memory of an image, [`mapped`] or [`unmapped`]. A mapping of the caller is the memory of a BTT by
-//!   [`Mapped::over`]. `parts` are the files of an image, one after another. `device` reads the size of a device DAX,
-//!   which can only be mapped. `group` joins the fences of many threads.
-//!   `lines` copies bytes and writes cache lines back. All `unsafe` code is in `mapped`, with its bus errors, and `lines`.
+//! - [`memory`] is the memory of an image, [`mapped`] or [`unmapped`]. A mapping of the caller is
+//!   the memory of a BTT by [`Mapped::over`]. `parts` are the files of an image, one after another.
+//!   `device` reads the size of a device DAX, which can only be mapped. `group` joins the fences of
+//!   many threads. `lines` copies bytes and writes cache lines back. All `unsafe` code is in
+//!   `mapped`, with its bus errors, and `lines`.
 
 mod claim;
 mod device;

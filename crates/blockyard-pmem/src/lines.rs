@@ -2,8 +2,8 @@
 //!
 //! # Safety
 //!
-//! The functions take raw memory, which their callers promise to be readable or writable. No reference into it is
-//! made. Racing copies may mix bytes, and nothing here relies on them.
+//! The functions take raw memory, which their callers promise to be readable or writable. No
+//! reference into it is made. Racing copies may mix bytes, and nothing here relies on them.
 #![allow(unsafe_code, reason = "instructions for cache lines have no safe form")]
 
 use core::ptr;
@@ -16,7 +16,8 @@ const _: () = assert!(LINE_BYTES.is_power_of_two(), "parts of lines are found by
 /// The way in which bytes are copied, which is a choice of the design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copying {
-    /// With the processor's string instruction, followed by a write-back of each line. Linux did this in 2015.
+    /// With the processor's string instruction, followed by a write-back of each line. Linux did
+    /// this in 2015.
     Bytewise,
     /// With the widest loads, and stores past the caches.
     NonTemporal,
@@ -103,7 +104,8 @@ impl Lines {
         let mut line = start.wrapping_sub(before);
         let end = start.wrapping_add(len);
         while line < end {
-            // SAFETY: the line overlaps the caller's bytes, so it is mapped. The instruction changes nothing.
+            // SAFETY: the line overlaps the caller's bytes, so it is mapped. The instruction
+            // changes nothing.
             unsafe {
                 match self.write_back {
                     #[cfg(target_arch = "x86_64")]

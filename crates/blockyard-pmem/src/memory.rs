@@ -43,7 +43,8 @@ impl ImageMemory {
         Self::of_parts(Parts::whole(file)?, writable, durability, copying)
     }
 
-    /// Opens the bytes of parts. A device DAX is always persistent memory, unless its changes are to be discarded.
+    /// Opens the bytes of parts. A device DAX is always persistent memory, unless its changes are
+    /// to be discarded.
     pub(crate) fn of_parts(
         parts: Parts,
         writable: bool,
@@ -68,9 +69,9 @@ impl ImageMemory {
         })
     }
 
-    /// Allocates the space that arenas need, given the start of each. A mapped file needs all of it, because a hole
-    /// that cannot be filled would end the process. Another file needs the maps and logs, because a write that was
-    /// logged cannot be undone for lack of space.
+    /// Allocates the space that arenas need, given the start of each. A mapped file needs all of
+    /// it, because a hole that cannot be filled would end the process. Another file needs the maps
+    /// and logs, because a write that was logged cannot be undone for lack of space.
     ///
     /// # Errors
     ///
@@ -98,8 +99,8 @@ impl ImageMemory {
         }
     }
 
-    /// Sets up the page tables of a whole mapping now, so that no later access has to. This pays off before many
-    /// random accesses.
+    /// Sets up the page tables of a whole mapping now, so that no later access has to. This pays
+    /// off before many random accesses.
     ///
     /// # Errors
     ///
@@ -111,7 +112,8 @@ impl ImageMemory {
         }
     }
 
-    /// Looks whether another process has cut a file short: see [`Mapped::look_for_cut`] and [`Unmapped::look_for_cut`].
+    /// Looks whether another process has cut a file short: see [`Mapped::look_for_cut`] and
+    /// [`Unmapped::look_for_cut`].
     ///
     /// # Errors
     ///

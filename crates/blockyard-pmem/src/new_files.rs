@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// The permissions of a file until it has those that were asked for.
 const OWNER_ONLY: u32 = 0o600;
 
-/// The new files of an image that is not complete yet. They are removed unless they are [kept](Self::keep).
+/// The new files of an image that is not complete yet. They are removed unless they are
+/// [kept](Self::keep).
 #[derive(Debug)]
 pub(crate) struct NewFiles {
     paths: Vec<PathBuf>,

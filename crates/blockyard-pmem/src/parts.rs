@@ -152,7 +152,8 @@ impl Parts {
         }
     }
 
-    /// Each part with bytes of `len` bytes at `at`, their position in its file, and which of the bytes they are.
+    /// Each part with bytes of `len` bytes at `at`, their position in its file, and which of the
+    /// bytes they are.
     fn pieces(&self, at: u64, len: u64) -> impl Iterator<Item = (&Part, u64, Range<usize>)> {
         debug_assert!(at <= self.len() && len <= self.len() - at, "bytes of the parts");
         self.parts.iter().filter_map(move |part| {
@@ -178,7 +179,8 @@ impl Parts {
             .try_for_each(|(part, position, bytes)| part.file.write_all_at(&from[bytes], position))
     }
 
-    /// Allocates the space for `len` bytes at `at`, so that no store meets a hole that cannot be filled.
+    /// Allocates the space for `len` bytes at `at`, so that no store meets a hole that cannot be
+    /// filled.
     ///
     /// # Errors
     ///
@@ -209,8 +211,9 @@ impl Parts {
 }
 
 impl Drop for Part {
-    /// Gives the lock back before the file is closed. A process that another thread has just forked has a copy of the
-    /// descriptor until it runs its own program, and would keep the lock meanwhile.
+    /// Gives the lock back before the file is closed. A process that another thread has just forked
+    /// has a copy of the descriptor until it runs its own program, and would keep the lock
+    /// meanwhile.
     fn drop(&mut self) {
         unlock(&self.file);
     }

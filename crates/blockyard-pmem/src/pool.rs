@@ -1,9 +1,11 @@
 //! The header of a pool of libpmemblk: 8192 bytes before its BTT.
 //!
-//! The facts come from pools that libpmemblk 1.12 made. A header has the signature, version 1 of the format, the
-//! features that libpmemblk sets, the UUIDs of the pool, of this part, of the parts before and after it, and of the
-//! first part, the time and the machine of its creation, and a checksum like that of an info block over its first half.
-//! The sector size follows the header of the first part, and after it the offset of the data. The parts form a ring; a pool in one file is a ring of one part.
+//! The facts come from pools that libpmemblk 1.12 made. A header has the signature, version 1 of
+//! the format, the features that libpmemblk sets, the UUIDs of the pool, of this part, of the parts
+//! before and after it, and of the first part, the time and the machine of its creation, and a
+//! checksum like that of an info block over its first half. The sector size follows the header of
+//! the first part, and after it the offset of the data. The parts form a ring; a pool in one file
+//! is a ring of one part.
 
 use blockyard_btt::Uuid;
 use blockyard_btt::info_block::{InfoBytes, checksum};
@@ -13,8 +15,9 @@ use blockyard_btt::layout::INFO_BYTES;
 pub const POOL_BYTES: usize = 8192;
 
 const SIGNATURE: &[u8; 8] = b"PMEMBLK\0";
-/// The words after the signature: major version 1, and the features of libpmemblk 1.12: it checks for bad blocks,
-/// the checksum covers the first half, and there is room for a count of unsafe shutdowns.
+/// The words after the signature: major version 1, and the features of libpmemblk 1.12: it checks
+/// for bad blocks, the checksum covers the first half, and there is room for a count of unsafe
+/// shutdowns.
 const VERSION_AND_FEATURES: [u32; 4] = [1, 1, 6, 0];
 /// The feature of a pool of which only the first part has a header, in the second word of features.
 const SINGLE_HEADER: u32 = 1;
@@ -41,7 +44,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Returns the header of a pool in one file, with part UUID `part`, created at `seconds` since 1970.
+    /// Returns the header of a pool in one file, with part UUID `part`, created at `seconds` since
+    /// 1970.
     #[must_use]
     pub fn to_bytes(&self, part: Uuid, seconds: u64) -> Vec<u8> {
         self.of_part(&[part], 0, false, seconds)
@@ -70,8 +74,8 @@ impl Pool {
         put(&mut bytes, 128, &MACHINE);
         put(&mut bytes, HEADER_BYTES, &self.sector_bytes.to_le_bytes());
         put(&mut bytes, HEADER_BYTES + 4, &u32::from(self.blank).to_le_bytes());
-        // libpmemblk keeps addresses of its mapping here. `pmempool info` takes the distance between the one at 8, which
-        // stays 0, and the one at 32 for the offset of the data.
+        // libpmemblk keeps addresses of its mapping here. `pmempool info` takes the distance
+        // between the one at 8, which stays 0, and the one at 32 for the offset of the data.
         put(&mut bytes, HEADER_BYTES + DATA_ADDRESS_AT, &(POOL_BYTES as u64).to_le_bytes());
         let sum = header_checksum(&bytes);
         bytes[HEADER_BYTES - 8..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
@@ -95,7 +99,8 @@ impl Pool {
         if word(bytes, 8) != version {
             return Some(Err("the pool has another version of the format"));
         }
-        // Other bits of the second word of features forbid any use, and those of the third one writing.
+        // Other bits of the second word of features forbid any use, and those of the third one
+        // writing.
         if word(bytes, 16) & !(incompatible | SINGLE_HEADER) != 0 || word(bytes, 20) != read_only {
             return Some(Err("the pool has features that are not supported"));
         }
@@ -113,8 +118,8 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// Returns the UUIDs in the header of a part: its own, of the parts before and after it, and twice of the first one, in
-/// the place of copies of the pool.
+/// Returns the UUIDs in the header of a part: its own, of the parts before and after it, and twice
+/// of the first one, in the place of copies of the pool.
 fn links(parts: &[Uuid], nth: usize) -> [Uuid; 5] {
     debug_assert!(nth < parts.len(), "a part with a header");
     let count = parts.len();
@@ -167,7 +172,8 @@ fn header_checksum(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first 144 bytes and the checksum of a pool that libpmemblk 1.12 made. All bytes between them are zero.
+    /// The first 144 bytes and the checksum of a pool that libpmemblk 1.12 made. All bytes between
+    /// them are zero.
     const MADE_BY_LIBPMEMBLK: &[u8; 144] = b"PMEMBLK\0\x01\0\0\0\x01\0\0\0\x06\0\0\0\0\0\0\0\
         \xc3\xd9\xd5\xfa\x01\xcd\xc8\x40\xa5\xe9\x96\x72\x79\xff\x52\x24\
         \x62\x0a\xc1\x9d\x6c\x67\x53\x43\xb5\x7e\xc9\x02\xf8\xec\x8d\x27\
@@ -186,7 +192,8 @@ mod tests {
         assert!(bytes[144..4088].iter().all(|&byte| byte == 0));
         assert_eq!(bytes[4088..4096], ITS_CHECKSUM.to_le_bytes());
         assert_eq!(bytes[4096..4104], [0, 2, 0, 0, 1, 0, 0, 0]);
-        // In a pool of libpmemblk, the address of the data is greater by 8192 than the address of the pool.
+        // In a pool of libpmemblk, the address of the data is greater by 8192 than the address of
+        // the pool.
         assert_eq!(
             (&bytes[4104..4112], &bytes[4128..4136]),
             (&[0; 8][..], &[0, 32, 0, 0, 0, 0, 0, 0][..])

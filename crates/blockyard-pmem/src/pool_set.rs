@@ -1,11 +1,12 @@
 //! Pool sets: text files that name the parts of a pool, in PMDK's format.
 //!
-//! The first line is `PMEMPOOLSET`. Each other line has the size and the absolute path of a part, `OPTION` with names of
-//! options, or `REPLICA`. A comment starts with `#`. The part lines after `REPLICA` are those of a copy of the pool, which
-//! pools of libpmemblk cannot have.
+//! The first line is `PMEMPOOLSET`. Each other line has the size and the absolute path of a part,
+//! `OPTION` with names of options, or `REPLICA`. A comment starts with `#`. The part lines after
+//! `REPLICA` are those of a copy of the pool, which pools of libpmemblk cannot have.
 //!
-//! Every part starts with a header of its own, unless the set has the option `SINGLEHDR`. The bytes of the pool are those
-//! of the first part, and then those of each other part after its header, all in complete pages.
+//! Every part starts with a header of its own, unless the set has the option `SINGLEHDR`. The bytes
+//! of the pool are those of the first part, and then those of each other part after its header, all
+//! in complete pages.
 
 use std::ffi::OsStr;
 use std::fs::{File, FileType};
@@ -66,8 +67,8 @@ impl PoolSet {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, is a pipe or socket, or starts like a pool set and has 1 MiB or more; within, as
-    /// [`Self::parse`].
+    /// The file cannot be read, is a pipe or socket, or starts like a pool set and has 1 MiB or
+    /// more; within, as [`Self::parse`].
     pub fn read(path: &Path) -> io::Result<Option<Result<Self, PoolSetError>>> {
         if !kind_of(path)?.is_file() {
             return Ok(None);

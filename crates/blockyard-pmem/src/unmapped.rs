@@ -1,26 +1,28 @@
-//! A file as the memory of a BTT, accessed by system calls: a failure of the medium is an error, holes stay holes,
-//! and a file that another process truncated cannot be read any more.
+//! A file as the memory of a BTT, accessed by system calls: a failure of the medium is an error,
+//! holes stay holes, and a file that another process truncated cannot be read any more.
 //!
 //! This is how the file keeps the rules of [`Memory`] on Linux:
 //!
-//! - [fence-makes-durable]: every call writes to the page cache, and a fence is a synchronisation of the file that
-//!   starts later. Before it, pages may reach the disk in any order. A word of eight bytes is durable as it was
-//!   before or after a store if the disk does not tear 512 bytes, and if whoever copies a page to the disk does not
-//!   see half of a word. So a word is always written by one call with eight aligned bytes, which Linux copies with
-//!   one instruction, and no call stores a word while a synchronisation copies pages. Only the pages that the
-//!   kernel itself writes meanwhile depend on that instruction alone, and nobody promises that a disk sees all or
+//! - [fence-makes-durable]: every call writes to the page cache, and a fence is a synchronisation
+//!   of the file that starts later. Before it, pages may reach the disk in any order. A word of
+//!   eight bytes is durable as it was before or after a store if the disk does not tear 512 bytes,
+//!   and if whoever copies a page to the disk does not see half of a word. So a word is always
+//!   written by one call with eight aligned bytes, which Linux copies with one instruction, and no
+//!   call stores a word while a synchronisation copies pages. Only the pages that the kernel itself
+//!   writes meanwhile depend on that instruction alone, and nobody promises that a disk sees all or
 //!   nothing of its effect.
-//! - [words-are-atomic]: kernels do not promise that a read sees a whole word while it is being written. Loads and
-//!   stores of one word exclude each other by one of a few locks, and a load sees everything before the store.
-//!   Copies of data exclude nothing.
-//! - [fence-orders-threads]: the calls of one thread reach the page cache in order, and other threads see it like
-//!   any memory. A fence orders like any other fence.
+//! - [words-are-atomic]: kernels do not promise that a read sees a whole word while it is being
+//!   written. Loads and stores of one word exclude each other by one of a few locks, and a load
+//!   sees everything before the store. Copies of data exclude nothing.
+//! - [fence-orders-threads]: the calls of one thread reach the page cache in order, and other
+//!   threads see it like any memory. A fence orders like any other fence.
 //!
 //! # Rules
 //!
-//! - **[cut-file-stays-broken]** After a call has found that another process cut a file short, every later call fails, also
-//!   if the file is long again. Each write looks at the length first: beyond the end, it would make the file long again, and
-//!   what was cut off would read as zeroes. Each read that meets the end finds the cut, and so does a synchronisation.
+//! - **[cut-file-stays-broken]** After a call has found that another process cut a file short,
+//!   every later call fails, also if the file is long again. Each write looks at the length first:
+//!   beyond the end, it would make the file long again, and what was cut off would read as zeroes.
+//!   Each read that meets the end finds the cut, and so does a synchronisation.
 
 use crate::file::{media, media_read, relax};
 use crate::group::Group;
@@ -39,8 +41,8 @@ const WORD_BYTES: usize = 8;
 static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
 /// The number of looks before a thread sleeps: the thread it waits for may be waiting for a disk.
 const LOOKS: u32 = 1 << 7;
-/// The first sleep. Each later one is twice as long, up to [`SLEEP_MAX`]: many threads that look often would leave no
-/// processor to the thread that they wait for.
+/// The first sleep. Each later one is twice as long, up to [`SLEEP_MAX`]: many threads that look
+/// often would leave no processor to the thread that they wait for.
 const SLEEP: Duration = Duration::from_micros(50);
 const SLEEP_MAX: Duration = Duration::from_millis(2);
 
@@ -61,13 +63,14 @@ pub struct Unmapped {
 #[derive(Debug, Default)]
 struct Sync {
     group: Group,
-    /// Locked for reading by threads that store a word, and for writing by the one that synchronises.
+    /// Locked for reading by threads that store a word, and for writing by the one that
+    /// synchronises.
     words: RwLock<()>,
 }
 
 impl Unmapped {
-    /// Opens a whole file or block device for reading and, if it was opened so, for writing. A `synchronised`
-    /// file is synchronised at each fence; otherwise a fence only orders.
+    /// Opens a whole file or block device for reading and, if it was opened so, for writing. A
+    /// `synchronised` file is synchronised at each fence; otherwise a fence only orders.
     ///
     /// # Errors
     ///

@@ -1,14 +1,15 @@
-//! Pools that libpmemblk created and nobody has written to: libpmemblk formats the BTT at the first write, and reads
-//! zeroes before.
+//! Pools that libpmemblk created and nobody has written to: libpmemblk formats the BTT at the first
+//! write, and reads zeroes before.
 //!
 //! # Rules
 //!
-//! - **[unwritten-pool-was-never-written]** A pool counts as unwritten only if no sector of it can have been written:
-//!   its header says that it was created from zeroes, it has no BTT, its first info block is zero, no map has an
-//!   entry, and the logs have only what formatting writes.
+//! - **[unwritten-pool-was-never-written]** A pool counts as unwritten only if no sector of it can
+//!   have been written: its header says that it was created from zeroes, it has no BTT, its first
+//!   info block is zero, no map has an entry, and the logs have only what formatting writes.
 //!
-//! An unwritten pool is formatted when it is opened for writing. To be read, it is formatted in memory. After a power
-//! cut during formatting, the pool is still unwritten or formatted, because the first info block is written last.
+//! An unwritten pool is formatted when it is opened for writing. To be read, it is formatted in
+//! memory. After a power cut during formatting, the pool is still unwritten or formatted, because
+//! the first info block is written last.
 
 use crate::error::ImageError;
 use crate::memory::ImageMemory;
@@ -22,8 +23,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io;
 
-/// Returns the format of the BTT that the pool in `memory` lacks, with `uuid`, if the pool is unwritten
-/// ([unwritten-pool-was-never-written]).
+/// Returns the format of the BTT that the pool in `memory` lacks, with `uuid`, if the pool is
+/// unwritten ([unwritten-pool-was-never-written]).
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Somebody cuts a file short that is accessed by system calls. A write used to make the file long again, and what was cut
-//! off read as zeroes.
+//! Somebody cuts a file short that is accessed by system calls. A write used to make the file long
+//! again, and what was cut off read as zeroes.
 
 use blockyard_btt::{Btt, Container, IoError, MediaError, Memory};
 use blockyard_pmem::{Durability, Image, ImageMemory, ImageOptions, NewImage, Unmapped};
@@ -17,7 +17,8 @@ fn open(path: &Path) -> File {
     File::options().read(true).write(true).open(path).expect("the file should open")
 }
 
-/// Every access finds the cut by itself: also a read, load or store before the new end if the length tells it.
+/// Every access finds the cut by itself: also a read, load or store before the new end if the
+/// length tells it.
 ///
 /// Checks [cut-file-stays-broken].
 #[test]

@@ -1,6 +1,6 @@
-//! Files that are accessed by system calls: a failure of the medium is an error of one call, and earlier writes are not
-//! lost. One test mounts a full file system, in a namespace of its own, and one makes a block device. Where that is not
-//! permitted, the test says so and passes.
+//! Files that are accessed by system calls: a failure of the medium is an error of one call, and
+//! earlier writes are not lost. One test mounts a full file system, in a namespace of its own, and
+//! one makes a block device. Where that is not permitted, the test says so and passes.
 
 use blockyard_btt::{Btt, Container, IoError, MediaError, Memory, check};
 use blockyard_pmem::{Durability, Image, ImageMemory, ImageOptions, NewImage};
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Serialises the tests: a program that one of them starts briefly inherits all open files, and their locks.
+/// Serialises the tests: a program that one of them starts briefly inherits all open files, and
+/// their locks.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {

@@ -125,7 +125,8 @@ fn a_signal_that_was_sent_ends_the_process() {
     if std::env::var_os(CHILD).is_some() {
         catch_bus_errors();
         let id = std::process::id().to_string();
-        // The previous handler, which is that of Rust, takes one signal before it restores the default action.
+        // The previous handler, which is that of Rust, takes one signal before it restores the
+        // default action.
         for _ in 0..3 {
             drop(Command::new("kill").args(["-BUS", &id]).status());
             std::thread::sleep(std::time::Duration::from_millis(50));

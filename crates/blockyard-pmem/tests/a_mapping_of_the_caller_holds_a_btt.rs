@@ -1,4 +1,5 @@
-//! A BTT lives in memory that the caller mapped, and stays there when the caller takes the memory back.
+//! A BTT lives in memory that the caller mapped, and stays there when the caller takes the memory
+//! back.
 #![allow(unsafe_code, reason = "the caller promises that its memory is mapped")]
 
 use blockyard_btt::{Btt, Container, Format, Memory, OpenOptions, Policy, Uuid};
@@ -23,7 +24,8 @@ impl Mapping {
 
     /// The bytes from `at` on as the memory of a BTT.
     fn memory(&self, at: usize, persistent: bool) -> std::io::Result<Mapped> {
-        // SAFETY: mapped, readable and writable until `self` is dropped, and used by one memory at a time.
+        // SAFETY: mapped, readable and writable until `self` is dropped, and used by one memory at
+        // a time.
         unsafe { Mapped::over(self.0.add(at), BYTES - at, true, persistent, Copying::NonTemporal) }
     }
 }

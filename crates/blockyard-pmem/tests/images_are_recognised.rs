@@ -34,7 +34,8 @@ fn data_that_look_like_an_info_block_do_not_deceive() {
         layout,
         nextoff: 0,
     };
-    // A lane set first writes to its free blocks. Only after all blocks were used does one lie at byte 4096.
+    // A lane set first writes to its free blocks. Only after all blocks were used does one lie at
+    // byte 4096.
     for turn in 0..btt.sectors() + 300 {
         btt.write(turn % btt.sectors(), &forged.to_bytes()).expect("successful write");
     }
@@ -155,7 +156,8 @@ fn a_pool_with_remains_of_a_btt_is_not_taken_for_unwritten() {
     assert!(opened.is_err(), "a pool that was not created from zeroes");
 }
 
-/// libpmemblk 1.12 refuses the same pools. Before, they were opened and written, whatever their features mean.
+/// libpmemblk 1.12 refuses the same pools. Before, they were opened and written, whatever their
+/// features mean.
 #[test]
 fn a_pool_with_unknown_features_is_refused() {
     let path = file("later-pool");
@@ -165,7 +167,8 @@ fn a_pool_with_unknown_features_is_refused() {
     let made = std::fs::File::options().read(true).write(true).open(&path).expect("new file");
     let mut header = [0; 4096];
     made.read_exact_at(&mut header, 0).expect("header of a pool");
-    // The major version; features that may be ignored, that need to be understood, and that forbid writing.
+    // The major version; features that may be ignored, that need to be understood, and that forbid
+    // writing.
     for (at, value, accepted) in
         [(8, 2, false), (12, 0x11, true), (16, 0xe, false), (20, 1, false), (20, 0, true)]
     {

@@ -1,8 +1,10 @@
-//! Processes are killed while four threads of each write to a file that is mapped or accessed by system calls.
-//! Afterwards every sector is whole, and at least as new as its last acknowledged write.
+//! Processes are killed while four threads of each write to a file that is mapped or accessed by
+//! system calls. Afterwards every sector is whole, and at least as new as its last acknowledged
+//! write.
 //!
-//! A sector contains its number, the generation of its write, filler, and a checksum over all of these. Threads
-//! record acknowledged generations in another file. A killed process cannot take back what the page cache has.
+//! A sector contains its number, the generation of its write, filler, and a checksum over all of
+//! these. Threads record acknowledged generations in another file. A killed process cannot take
+//! back what the page cache has.
 
 use blockyard::prng::Prng;
 use blockyard_btt::{Btt, Container, check};
@@ -15,13 +17,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const THREADS: u64 = 4;
-/// Sectors of a thread: few, so that blocks are freed and used again. Sectors of different threads share words.
+/// Sectors of a thread: few, so that blocks are freed and used again. Sectors of different threads
+/// share words.
 const SECTORS: u64 = 80;
 /// The most sectors that are written together.
 const TOGETHER: u64 = 12;
 const BYTES: usize = 520;
 const ROUNDS: u64 = 24;
-/// Serialises the tests: a process that one of them starts briefly inherits all open files, and their locks.
+/// Serialises the tests: a process that one of them starts briefly inherits all open files, and
+/// their locks.
 static ALONE: Mutex<()> = Mutex::new(());
 /// Tells a process what to write until it is killed.
 const INSIDE: &str = "BLOCKYARD_KILLED_WRITER";

@@ -1,5 +1,5 @@
-//! The same operations on a mapped file and on one that is accessed by system calls have the same results and leave
-//! the same bytes. The mapping checks the calls.
+//! The same operations on a mapped file and on one that is accessed by system calls have the same
+//! results and leave the same bytes. The mapping checks the calls.
 
 use blockyard::prng::Prng;
 use blockyard_btt::{Btt, Container, IoError, Memory, Worker};

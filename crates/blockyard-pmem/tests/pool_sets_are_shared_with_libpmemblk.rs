@@ -1,5 +1,6 @@
-//! libpmemblk 1.12 and this crate use the same pool sets: each opens, reads and writes what the other one created. Sets
-//! that do not fit their parts are refused. Needs Python 3 and Debian's packages libpmemblk1 and pmdk-tools.
+//! libpmemblk 1.12 and this crate use the same pool sets: each opens, reads and writes what the
+//! other one created. Sets that do not fit their parts are refused. Needs Python 3 and Debian's
+//! packages libpmemblk1 and pmdk-tools.
 
 mod libpmemblk;
 
@@ -20,7 +21,8 @@ const EACH: [Durability; 4] =
 /// The number of sectors that are looked at, some of them in each part.
 const LOOKED_AT: u64 = 40;
 
-/// Tests run one by one, because a process that one of them starts has the locked files of all until it is a program.
+/// Tests run one by one, because a process that one of them starts has the locked files of all
+/// until it is a program.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -172,7 +174,8 @@ fn sets_that_do_not_fit_their_parts_are_refused() {
         assert!(matches!(error, ImageError::PoolSet(PoolSetError::Unsupported(5, _))), "{error}");
     }
 
-    // A part by itself is not the pool, and a part of another pool with the same sizes does not belong to it.
+    // A part by itself is not the pool, and a part of another pool with the same sizes does not
+    // belong to it.
     let alone = Image::identify(&set.part(0), &ImageOptions::default()).expect_err("a part");
     assert!(alone.to_string().contains("not the whole pool"), "{alone}");
     let other = Set::new("other", "");

@@ -1,5 +1,6 @@
-//! libpmemblk 1.12 and this crate use the same pools: each reads and writes what the other one wrote, and our pools pass
-//! libpmemblk's checker. Needs Python 3 and Debian's packages libpmemblk1 and pmdk-tools.
+//! libpmemblk 1.12 and this crate use the same pools: each reads and writes what the other one
+//! wrote, and our pools pass libpmemblk's checker. Needs Python 3 and Debian's packages libpmemblk1
+//! and pmdk-tools.
 
 mod libpmemblk;
 
@@ -76,8 +77,8 @@ fn our_pool_passes_libpmemblks_check_and_is_used_by_both() {
     }
 }
 
-/// Returns a pool with sectors of 4096 bytes, of which 0 to 99 were written through many lanes, some of them several
-/// times, and its only arena.
+/// Returns a pool with sectors of 4096 bytes, of which 0 to 99 were written through many lanes,
+/// some of them several times, and its only arena.
 fn used(name: &str) -> (PathBuf, Arena) {
     let path = file(name);
     let new = NewImage { bytes: 32 << 20, sector_bytes: 4096, container: Container::Pool };

@@ -111,7 +111,8 @@ pub(crate) fn or_zero(done: Result<usize, Failure>) -> usize {
     })
 }
 
-/// Returns a pointer to the value in an allocation of its own, or keeps the failure and returns null.
+/// Returns a pointer to the value in an allocation of its own, or keeps the failure and returns
+/// null.
 pub(crate) fn pointer<T>(made: Result<T, Failure>) -> *mut T {
     match made {
         Ok(value) => Box::into_raw(Box::new(value)),

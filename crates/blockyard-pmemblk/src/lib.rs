@@ -2,9 +2,10 @@
 //!
 //! # Safety
 //!
-//! As with libpmemblk, callers ensure what C cannot express: a pool came from `pmemblk_open` or `pmemblk_create` and
-//! was not passed to `pmemblk_close`; a text ends with a zero; a buffer has the bytes of a block. A null pointer gives EINVAL. A pool is one
-//! allocation, which `pmemblk_close` frees.
+//! As with libpmemblk, callers ensure what C cannot express: a pool came from `pmemblk_open` or
+//! `pmemblk_create` and was not passed to `pmemblk_close`; a text ends with a zero; a buffer has
+//! the bytes of a block. A null pointer gives EINVAL. A pool is one allocation, which
+//! `pmemblk_close` frees.
 
 mod error;
 mod pool;

@@ -10,11 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The number of threads that can have a worker of their own. Others make one for each call, which is many times slower.
+/// The number of threads that can have a worker of their own. Others make one for each call, which
+/// is many times slower.
 const SEATS: usize = 256;
 
-/// The number of threads that can have lanes to themselves, the most there are. Threads with lanes of their own wait for
-/// a disk together, and there may be far more of them than processors.
+/// The number of threads that can have lanes to themselves, the most there are. Threads with lanes
+/// of their own wait for a disk together, and there may be far more of them than processors.
 const THREADS: u32 = 96;
 
 /// A worker that keeps its BTT open.
@@ -28,11 +29,12 @@ pub struct Pool {
     path: PathBuf,
 }
 
-// SAFETY: a worker is used only by the thread that has its seat (`act`), or by the one that closes the pool, when no
-// other thread is in a call. A thread gets a seat from its previous owner under a lock.
+// SAFETY: a worker is used only by the thread that has its seat (`act`), or by the one that closes
+// the pool, when no other thread is in a call. A thread gets a seat from its previous owner under a
+// lock.
 unsafe impl Sync for Pool {}
-// SAFETY: as above. A worker moves to another thread only after its thread ended. The end passes through the kernel,
-// which completes all write-backs of that thread.
+// SAFETY: as above. A worker moves to another thread only after its thread ended. The end passes
+// through the kernel, which completes all write-backs of that thread.
 unsafe impl Send for Pool {}
 
 impl Pool {
@@ -51,9 +53,9 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Creates a pool with blocks of `sector_bytes` in a new file of `bytes`, with permissions `mode`; or, if
-    /// `bytes` is 0, in an existing file, which keeps its size and permissions, or in the parts of a pool set, of which
-    /// new ones get the permissions.
+    /// Creates a pool with blocks of `sector_bytes` in a new file of `bytes`, with permissions
+    /// `mode`; or, if `bytes` is 0, in an existing file, which keeps its size and permissions, or
+    /// in the parts of a pool set, of which new ones get the permissions.
     pub(crate) fn create(
         path: &Path,
         sector_bytes: u32,
@@ -111,8 +113,8 @@ impl Pool {
     }
 }
 
-/// Returns the options for a pool or pool set at `path`: cache lines are written back on persistent memory. A new pool
-/// gets all its space.
+/// Returns the options for a pool or pool set at `path`: cache lines are written back on persistent
+/// memory. A new pool gets all its space.
 fn options(path: &Path) -> Result<ImageOptions, ImageError> {
     let forced = std::env::var_os("PMEM_IS_PMEM_FORCE").is_some_and(|value| value == "1");
     let durability =

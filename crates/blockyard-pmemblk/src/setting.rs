@@ -1,4 +1,5 @@
-//! The settings that programs read and set by name. They are those of libpmemblk, and belong to the process.
+//! The settings that programs read and set by name. They are those of libpmemblk, and belong to the
+//! process.
 
 use crate::error::Failure;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -17,7 +18,8 @@ static SETTINGS: [(&str, AtomicI32); 5] = [
 /// The variable with values at the start of the process, as `name=value;name=value`.
 const VARIABLE: &str = "PMEMBLK_CONF";
 
-/// Returns the settings, after those of the variable were read once. What is malformed there is ignored.
+/// Returns the settings, after those of the variable were read once. What is malformed there is
+/// ignored.
 fn settings() -> &'static [(&'static str, AtomicI32)] {
     static READ: Once = Once::new();
     READ.call_once(|| {

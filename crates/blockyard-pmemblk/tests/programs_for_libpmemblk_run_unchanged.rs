@@ -1,5 +1,6 @@
-//! Programs that were linked to libpmemblk run with this library in its place: fio's engine for libpmemblk, which
-//! verifies every byte it wrote, and then libpmemblk's checker on the pool. Needs Debian's packages fio and pmdk-tools.
+//! Programs that were linked to libpmemblk run with this library in its place: fio's engine for
+//! libpmemblk, which verifies every byte it wrote, and then libpmemblk's checker on the pool. Needs
+//! Debian's packages fio and pmdk-tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -377,7 +378,8 @@ fn odd_calls_are_answered_as_by_libpmemblk() {
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
 }
 
-/// Nothing that is written to a pool with copy_on_write.at_open reaches its file. What libpmemblk 1.12 answers.
+/// Nothing that is written to a pool with copy_on_write.at_open reaches its file. What libpmemblk
+/// 1.12 answers.
 #[test]
 fn a_c_program_discards_its_changes() {
     const PROGRAM: &str = r#"
@@ -425,9 +427,10 @@ int main(int argc, char **argv) {
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
 }
 
-/// Far more threads than processors, and than threads with lanes of their own, wait for the disk and not for each other:
-/// this counts how often a thread goes to sleep. When 84 of 100 threads looked for lanes every 50 µs, the others had no
-/// processor to work on, and this program did not end within minutes.
+/// Far more threads than processors, and than threads with lanes of their own, wait for the disk
+/// and not for each other: this counts how often a thread goes to sleep. When 84 of 100 threads
+/// looked for lanes every 50 µs, the others had no processor to work on, and this program did not
+/// end within minutes.
 #[test]
 fn two_hundred_threads_sleep_seldom() {
     const PROGRAM: &str = r#"

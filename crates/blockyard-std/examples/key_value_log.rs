@@ -1,8 +1,9 @@
 //! A log of keys and values on a disk: `cargo run --example key_value_log FILE [KEY [VALUE]]`.
 //!
-//! Each record is a block: a checksum, its number, and the lengths and bytes of key and value. The block is written with
-//! FUA, so a value that was put is still there after a loss of power. Opening reads the log from its start, many blocks at
-//! once, up to the first one that is not the next record.
+//! Each record is a block: a checksum, its number, and the lengths and bytes of key and value. The
+//! block is written with FUA, so a value that was put is still there after a loss of power. Opening
+//! reads the log from its start, many blocks at once, up to the first one that is not the next
+//! record.
 
 use blockyard_std::{Disk, Error};
 use std::collections::BTreeMap;

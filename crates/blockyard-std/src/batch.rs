@@ -6,8 +6,8 @@ use crate::io::{Act, Io};
 use crate::parts::loan::Ticket;
 use blockyard::bio::Op;
 
-/// Requests that reach the disk together: one wake-up serves all, and neighbours merge. They begin when the batch is
-/// [submitted](Self::submit) or dropped, in the order of the calls.
+/// Requests that reach the disk together: one wake-up serves all, and neighbours merge. They begin
+/// when the batch is [submitted](Self::submit) or dropped, in the order of the calls.
 #[derive(Debug)]
 #[must_use = "the requests of a batch begin when it is submitted"]
 pub struct Batch<'a> {

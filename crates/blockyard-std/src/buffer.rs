@@ -18,7 +18,8 @@ impl Buffer {
     ///
     /// # Panics
     ///
-    /// Panics if `len` and a page are more than `isize::MAX`. If there is no memory, the process is aborted, as for a `Vec`.
+    /// Panics if `len` and a page are more than `isize::MAX`. If there is no memory, the process is
+    /// aborted, as for a `Vec`.
     #[must_use]
     pub fn new(len: usize) -> Self {
         let all = len.checked_add(ALIGN_BYTES - 1).expect("length of a buffer");

@@ -22,17 +22,20 @@ pub(crate) struct Facts {
 
 /// A handle of a disk. Clones share the disk, and any thread may use one.
 ///
-/// A handle has settings for the requests that it begins: [`Self::with_fua`], [`Self::with_priority`]. Requests of different
-/// callers have no order among each other: a caller that needs one waits for the first before it begins the second.
+/// A handle has settings for the requests that it begins: [`Self::with_fua`],
+/// [`Self::with_priority`]. Requests of different callers have no order among each other: a caller
+/// that needs one waits for the first before it begins the second.
 ///
-/// When the last handle is dropped, the disk ends every request, flushes and closes, in the background. [`Self::shutdown`]
-/// waits for that, and says how it went: without it, a process that exits immediately loses what was not flushed.
+/// When the last handle is dropped, the disk ends every request, flushes and closes, in the
+/// background. [`Self::shutdown`] waits for that, and says how it went: without it, a process that
+/// exits immediately loses what was not flushed.
 ///
 /// Nothing bounds the requests of callers: a caller bounds its own.
 ///
-/// The thread of a disk calls its device, wakes futures, and drops the buffers of futures that were dropped. A blocking call that one
-/// of these makes on the same disk never returns, and a panic of one ends the disk. A disk in memory has no thread: a call carries
-/// its I/O out before it returns. So a long discard blocks the executor that makes it, and no `wait_timeout` bounds it. Wakers and
+/// The thread of a disk calls its device, wakes futures, and drops the buffers of futures that were
+/// dropped. A blocking call that one of these makes on the same disk never returns, and a panic of
+/// one ends the disk. A disk in memory has no thread: a call carries its I/O out before it returns.
+/// So a long discard blocks the executor that makes it, and no `wait_timeout` bounds it. Wakers and
 /// buffers may call such a disk, and a panic of one ends no more than the call that it interrupts.
 #[derive(Clone, Debug)]
 pub struct Disk {
@@ -53,8 +56,8 @@ impl Disk {
         Self { open, flags: Flags::NONE, prio: IoPrio::default() }
     }
 
-    /// Returns a handle whose [`Self::write_at`] and [`Self::write`] are durable when they end (FUA). Zeroes and discards
-    /// still need a flush.
+    /// Returns a handle whose [`Self::write_at`] and [`Self::write`] are durable when they end
+    /// (FUA). Zeroes and discards still need a flush.
     #[must_use]
     pub fn with_fua(&self) -> Self {
         Self { flags: self.flags | Flags::FUA, ..self.clone() }
@@ -88,8 +91,9 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Fails if the range is beyond the disk or not of whole blocks, if the device fails, or if the disk has been shut down.
-    /// The content of `memory` is then arbitrary. The other calls fail for the same reasons.
+    /// Fails if the range is beyond the disk or not of whole blocks, if the device fails, or if the
+    /// disk has been shut down. The content of `memory` is then arbitrary. The other calls fail for
+    /// the same reasons.
     pub fn read_at(&self, memory: &mut [u8], offset: u64) -> Result<(), Error> {
         let len = memory.len() as u64;
         let Some(asked) = self.check(Op::Read, offset, len)? else { return Ok(()) };
@@ -100,7 +104,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// As [`Self::read_at`], or if the disk is read-only. A write that fails may have changed a part of its range.
+    /// As [`Self::read_at`], or if the disk is read-only. A write that fails may have changed a
+    /// part of its range.
     pub fn write_at(&self, memory: &[u8], offset: u64) -> Result<(), Error> {
         let len = memory.len() as u64;
         let Some(asked) = self.check(Op::Write, offset, len)? else { return Ok(()) };
@@ -111,8 +116,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Fails if the device fails, or if the disk has been shut down. After a failed flush of a file, every later one fails too,
-    /// because nobody knows which writes were lost.
+    /// Fails if the device fails, or if the disk has been shut down. After a failed flush of a
+    /// file, every later one fails too, because nobody knows which writes were lost.
     pub fn flush(&self) -> Result<(), Error> {
         self.begin_flush().wait()
     }
@@ -166,14 +171,15 @@ impl Disk {
         self.act(Op::WriteZeroes, offset, len, &mut |request| self.put(request))
     }
 
-    /// Ends every request that has begun, flushes, and closes the disk for all handles. Waits until that is done. Requests that
-    /// other handles begin meanwhile fail with [`Error::ShutDown`].
+    /// Ends every request that has begun, flushes, and closes the disk for all handles. Waits until
+    /// that is done. Requests that other handles begin meanwhile fail with [`Error::ShutDown`].
     ///
     /// A later call of another handle returns the same report, or the same error.
     ///
     /// # Errors
     ///
-    /// Fails if the disk's work has failed or panicked. Failed requests and a failed flush are in the report.
+    /// Fails if the disk's work has failed or panicked. Failed requests and a failed flush are in
+    /// the report.
     pub fn shutdown(self) -> io::Result<Report> {
         self.open.worker.shutdown()
     }

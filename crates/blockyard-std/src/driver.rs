@@ -19,12 +19,14 @@ pub struct Tools {
 /// The data of a disk's requests, which a device finds by the pieces of an
 /// [`Issue`](blockyard::driver::Issue::pieces). It stays in the disk's thread.
 ///
-/// A piece may be used until its request has finished. Afterwards its number may belong to the data of another request.
+/// A piece may be used until its request has finished. Afterwards its number may belong to the data
+/// of another request.
 #[derive(Clone, Debug)]
 pub struct Data(pub(crate) Jobs);
 
 impl Data {
-    /// Passes the memory of a piece of a read to `fill`, which stores the data that was read. Returns what `fill` returns.
+    /// Passes the memory of a piece of a read to `fill`, which stores the data that was read.
+    /// Returns what `fill` returns.
     ///
     /// # Panics
     ///
@@ -40,7 +42,8 @@ impl Data {
     ///
     /// # Panics
     ///
-    /// Panics if the piece is not of a read or write that is in flight, and if `take` itself asks for data.
+    /// Panics if the piece is not of a read or write that is in flight, and if `take` itself asks
+    /// for data.
     pub fn take<R>(&self, piece: &Piece, take: impl FnOnce(&[u8]) -> R) -> R {
         self.with(piece, |place, range| match place {
             Place::Loan(loan) => loan.read(range, take),
@@ -48,8 +51,8 @@ impl Data {
         })
     }
 
-    /// Calls `call` with the place of a piece's data. The jobs are borrowed meanwhile, so that nobody else gets at the
-    /// memory: [borrower-alone].
+    /// Calls `call` with the place of a piece's data. The jobs are borrowed meanwhile, so that
+    /// nobody else gets at the memory: [borrower-alone].
     fn with<R>(&self, piece: &Piece, call: impl FnOnce(&Place, Range<usize>) -> R) -> R {
         let jobs = self.0.borrow_mut();
         let transfer = &jobs[job_of(piece.cookie)].transfer;
@@ -70,8 +73,8 @@ fn place_of(start: u64, offset: u64) -> usize {
 pub struct Bell(pub(crate) Arc<OwnedFd>);
 
 impl Bell {
-    /// Lets the disk's thread ask the device for finished requests, and offer it more. May be called from any thread, and from
-    /// the device itself.
+    /// Lets the disk's thread ask the device for finished requests, and offer it more. May be
+    /// called from any thread, and from the device itself.
     pub fn ring(&self) {
         bell::ring(&self.0);
     }

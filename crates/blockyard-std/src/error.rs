@@ -9,7 +9,8 @@ use std::io::{self, ErrorKind};
 pub enum Error {
     /// The range ends beyond the disk.
     OutOfRange,
-    /// The range does not consist of whole blocks, which the disk needs: [`Disk::block_bytes`](crate::Disk::block_bytes).
+    /// The range does not consist of whole blocks, which the disk needs:
+    /// [`Disk::block_bytes`](crate::Disk::block_bytes).
     Misaligned,
     /// The disk is read-only.
     ReadOnly,

@@ -2,8 +2,8 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[sleeper-is-rung]** A lane that finds nothing in its inbox marks itself as asleep before it waits. Whoever puts
-//!   something in afterwards takes the mark away and rings the bell.
+//! - **[sleeper-is-rung]** A lane that finds nothing in its inbox marks itself as asleep before it
+//!   waits. Whoever puts something in afterwards takes the mark away and rings the bell.
 
 use crate::parts::bell;
 use crate::parts::job::Transfer;
@@ -72,8 +72,9 @@ impl Inbox {
         state.is_closed
     }
 
-    /// Marks the lane as asleep, unless there is something that it has not seen ([sleeper-is-rung]). Returns whether it may
-    /// wait. `knows_end` says whether it knows that the inbox is closed.
+    /// Marks the lane as asleep, unless there is something that it has not seen
+    /// ([sleeper-is-rung]). Returns whether it may wait. `knows_end` says whether it knows that the
+    /// inbox is closed.
     pub(crate) fn may_sleep(&self, knows_end: bool) -> bool {
         let mut state = self.lock();
         state.is_asleep = state.requests.is_empty() && state.is_closed == knows_end;

@@ -10,11 +10,12 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A read or write that has begun, with a buffer of its own. It is a future of the result and of the buffer.
+/// A read or write that has begun, with a buffer of its own. It is a future of the result and of
+/// the buffer.
 ///
-/// The I/O begins when this value is made; one of a [`Batch`](crate::Batch) begins when the batch is submitted, and a wait
-/// for it before that never returns in the same thread. The I/O continues if the value is dropped; the buffer is kept until it
-/// ends.
+/// The I/O begins when this value is made; one of a [`Batch`](crate::Batch) begins when the batch
+/// is submitted, and a wait for it before that never returns in the same thread. The I/O continues
+/// if the value is dropped; the buffer is kept until it ends.
 #[must_use = "the result is known only when it is awaited or waited for"]
 pub struct Io<B>(pub(crate) Arc<Ticket<B>>);
 

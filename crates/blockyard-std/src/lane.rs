@@ -7,7 +7,8 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[kernel-first]** A lane ends, even by a panic, only when the kernel uses no memory of a caller any more.
+//! - **[kernel-first]** A lane ends, even by a panic, only when the kernel uses no memory of a
+//!   caller any more.
 
 use crate::error::Error;
 use crate::inbox::{Inbox, Request};
@@ -95,7 +96,8 @@ pub(crate) struct Lane<D: Device> {
 }
 
 impl<D: Device> Lane<D> {
-    /// Returns the lane of this thread, with the device that `make` makes, which has file I/O as `files` says.
+    /// Returns the lane of this thread, with the device that `make` makes, which has file I/O as
+    /// `files` says.
     ///
     /// # Errors
     ///
@@ -131,7 +133,8 @@ impl<D: Device> Lane<D> {
         })
     }
 
-    /// Serves until the inbox is closed, and ends every request that it had got before. Flushes the disk at the end.
+    /// Serves until the inbox is closed, and ends every request that it had got before. Flushes the
+    /// disk at the end.
     ///
     /// # Errors
     ///

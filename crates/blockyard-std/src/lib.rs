@@ -1,8 +1,10 @@
 //! A disk for threads and futures, with the block layer of [`blockyard`] inside. Linux only.
 //!
-//! A [`Disk`] is memory, a file, a block device, or a device of your own, with a request queue of the core. Any thread calls it,
-//! and blocks meanwhile or gets a future for whatever executor it has. A disk has a thread of its own, and for a file an io_uring, or
-//! threads where there is none ([`IoEngine`]). A disk in memory has neither, unless it has an elevator of your own: each call has ended its I/O when it returns.
+//! A [`Disk`] is memory, a file, a block device, or a device of your own, with a request queue of
+//! the core. Any thread calls it, and blocks meanwhile or gets a future for whatever executor it
+//! has. A disk has a thread of its own, and for a file an io_uring, or threads where there is none
+//! ([`IoEngine`]). A disk in memory has neither, unless it has an elevator of your own: each call
+//! has ended its I/O when it returns.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,20 +19,22 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - [`Options`] chooses the design of the queue, the depth, and what lies below: [`Options::driver`] takes your own
-//!   [`Device`](blockyard::driver::Device).
-//! - [`Disk::read_at`] and its like borrow memory and block. [`Disk::read`] and its like own their buffer and return an
-//!   [`Io`], which is a future and can also be waited for, with a timeout. A [`Batch`] begins many at once.
+//! - [`Options`] chooses the design of the queue, the depth, and what lies below:
+//!   [`Options::driver`] takes your own [`Device`](blockyard::driver::Device).
+//! - [`Disk::read_at`] and its like borrow memory and block. [`Disk::read`] and its like own their
+//!   buffer and return an [`Io`], which is a future and can also be waited for, with a timeout. A
+//!   [`Batch`] begins many at once.
 //! - [`Disk::stats`] counts, and [`Disk::shutdown`] drains and reports what failed.
 //!
-//! Each I/O uses its caller's own memory until it has ended. Direct I/O needs [aligned](Buffer) memory for that; other
-//! memory is copied.
+//! Each I/O uses its caller's own memory until it has ended. Direct I/O needs [aligned](Buffer)
+//! memory for that; other memory is copied.
 //!
 //! # Unsafe code
 //!
-//! Four modules of `parts` have all of it. `ring`: the kernel, or a thread, reads and writes memory whose addresses it got. `map`: lanes and the
-//! kernel share mapped memory, to which no Rust reference may exist. `loan`: callers of other threads lend memory. `discards`: no
-//! library has a safe call for BLKDISCARD and its like.
+//! Four modules of `parts` have all of it. `ring`: the kernel, or a thread, reads and writes memory
+//! whose addresses it got. `map`: lanes and the kernel share mapped memory, to which no Rust
+//! reference may exist. `loan`: callers of other threads lend memory. `discards`: no library has a
+//! safe call for BLKDISCARD and its like.
 
 mod batch;
 mod buffer;

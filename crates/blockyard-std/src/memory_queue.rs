@@ -1,7 +1,7 @@
 //! The queue of a disk in memory. Its callers work it, one after the other.
 //!
-//! Memory ends a request in the turn that begins it. So each caller takes the queue, ends all its requests, and passes the queue
-//! on: a thread would add two switches to each.
+//! Memory ends a request in the turn that begins it. So each caller takes the queue, ends all its
+//! requests, and passes the queue on: a thread would add two switches to each.
 
 use crate::inbox::Request;
 use crate::parts::bio_queue::BioQueue;
@@ -35,8 +35,8 @@ struct Lent {
 }
 
 impl MemoryQueue {
-    /// Returns the queue of a disk of `shape` in `memory`. Its elevator is a built-in one, which holds no request back. Nothing times
-    /// out: no request outlasts a call.
+    /// Returns the queue of a disk of `shape` in `memory`. Its elevator is a built-in one, which
+    /// holds no request back. Nothing times out: no request outlasts a call.
     pub(crate) fn new(shape: Shape, memory: Memory) -> Self {
         debug_assert!(shape.elevator.is_none(), "a foreign elevator may wait for later requests");
         let device = AtOnce::new(Lent { memory, begun: Vec::new() });
@@ -44,7 +44,8 @@ impl MemoryQueue {
         Self { bios: BioQueue::new(&shape, device, ()), shape, report: Report::default() }
     }
 
-    /// Carries out `request`, and returns it with its result noted in its loan, which the caller ends.
+    /// Carries out `request`, and returns it with its result noted in its loan, which the caller
+    /// ends.
     #[inline]
     pub(crate) fn serve_one(&mut self, request: Request, counters: &Counters) -> Request {
         self.lent().begun.push(request);
@@ -59,8 +60,8 @@ impl MemoryQueue {
         core::mem::swap(&mut self.lent().begun, requests);
     }
 
-    /// Carries out the requests that have begun. The result of each is that of the first of its bios that failed, or of its
-    /// last one.
+    /// Carries out the requests that have begun. The result of each is that of the first of its
+    /// bios that failed, or of its last one.
     fn carry_out(&mut self, counters: &Counters) {
         let now = clock::now();
         let count = self.lent().begun.len();

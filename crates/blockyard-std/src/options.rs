@@ -75,12 +75,14 @@ impl Disk {
 }
 
 impl Options {
-    /// Returns the defaults: mq-deadline, a depth of 32, no timeout, direct I/O where it is possible.
+    /// Returns the defaults: mq-deadline, a depth of 32, no timeout, direct I/O where it is
+    /// possible.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the design of the queue, with a built-in elevator or none. See [`Self::elevator`] for one of your own.
+    /// Sets the design of the queue, with a built-in elevator or none. See [`Self::elevator`] for
+    /// one of your own.
     ///
     /// ```
     /// use blockyard::policy::Policies;
@@ -97,8 +99,8 @@ impl Options {
         self
     }
 
-    /// Puts an elevator of your own in the place of that of [`Self::policies`], which come first. `make` makes it in the disk's
-    /// thread. [`blockyard::conformance`] tests it.
+    /// Puts an elevator of your own in the place of that of [`Self::policies`], which come first.
+    /// `make` makes it in the disk's thread. [`blockyard::conformance`] tests it.
     pub const fn elevator(mut self, make: MakeElevator) -> Self {
         self.policies.elevator = ElevatorKind::Other;
         self.elevator = Some(make);
@@ -112,8 +114,8 @@ impl Options {
     }
 
     /// Sets the time after which a device of your own is asked about a request
-    /// ([`Driver::timed_out`](blockyard::driver::Driver::timed_out)). Memory always answers immediately; of a file, the kernel
-    /// keeps a request for as long as it takes.
+    /// ([`Driver::timed_out`](blockyard::driver::Driver::timed_out)). Memory always answers
+    /// immediately; of a file, the kernel keeps a request for as long as it takes.
     pub const fn timeout(mut self, timeout: core::time::Duration) -> Self {
         self.timeout = Duration::from_ns(match timeout.as_nanos() {
             #[expect(clippy::cast_possible_truncation, reason = "the arm checks the range")]
@@ -135,7 +137,8 @@ impl Options {
         self
     }
 
-    /// Chooses what does the I/O of a file. By default, threads do where the kernel offers or permits no io_uring.
+    /// Chooses what does the I/O of a file. By default, threads do where the kernel offers or
+    /// permits no io_uring.
     pub const fn io(mut self, engine: IoEngine) -> Self {
         self.io = engine;
         self
@@ -149,15 +152,18 @@ impl Options {
 
     /// Opens a disk in memory, of `bytes` zeroes. It ends with its last handle.
     ///
-    /// It has no thread: the thread that calls it carries its request out, one caller after the other, so that a long discard keeps
-    /// other callers waiting. With an [elevator](Self::elevator) of your own, which may hold a request back, it has a thread.
+    /// It has no thread: the thread that calls it carries its request out, one caller after the
+    /// other, so that a long discard keeps other callers waiting. With an
+    /// [elevator](Self::elevator) of your own, which may hold a request back, it has a thread.
     ///
     /// # Errors
     ///
-    /// Fails if `bytes` is 0, if no queue can have the [policies](OpenError::Policies), if a thread is needed and the system gives none,
-    /// or if the system has no room for `bytes` in the address space or none for the bitmap of what was written, 1/32768 of `bytes`.
-    /// The memory of a page is taken with the first write to it, so that a disk may be larger than what is free, and
-    /// the system decides what happens when there is none left. With [`Self::huge_pages`] all of it is taken here, or the call fails.
+    /// Fails if `bytes` is 0, if no queue can have the [policies](OpenError::Policies), if a thread
+    /// is needed and the system gives none, or if the system has no room for `bytes` in the address
+    /// space or none for the bitmap of what was written, 1/32768 of `bytes`. The memory of a page
+    /// is taken with the first write to it, so that a disk may be larger than what is free, and the
+    /// system decides what happens when there is none left. With [`Self::huge_pages`] all of it is
+    /// taken here, or the call fails.
     pub fn memory(&self, bytes: u64) -> Result<Disk, OpenError> {
         check_policies(&self.policies, self.elevator)?;
         if bytes == 0 {
@@ -177,18 +183,21 @@ impl Options {
         })
     }
 
-    /// Opens the file or block device at `path`, which keeps its size. Nobody else may write to it meanwhile. What is opened for
-    /// writing is therefore locked: a file by `flock`, which disks of this crate and of `blockyard-serve` heed and other
-    /// programs may not; a block device by `O_EXCL`, which mounts heed too. Where another one has it, the call tries again for
-    /// up to 2 s, so that a process that is ending can let go of it. A file system without locks protects nothing, and nor does
-    /// a disk that is [read-only](Self::read_only).
+    /// Opens the file or block device at `path`, which keeps its size. Nobody else may write to it
+    /// meanwhile. What is opened for writing is therefore locked: a file by `flock`, which disks of
+    /// this crate and of `blockyard-serve` heed and other programs may not; a block device by
+    /// `O_EXCL`, which mounts heed too. Where another one has it, the call tries again for up to 2
+    /// s, so that a process that is ending can let go of it. A file system without locks protects
+    /// nothing, and nor does a disk that is [read-only](Self::read_only).
     ///
-    /// Direct I/O needs memory that begins at a multiple of [`Disk::block_bytes`], as a [`Buffer`](crate::Buffer) does, and a
-    /// range of whole blocks; any other request is copied once, and a write of a part of a block reads the rest first.
+    /// Direct I/O needs memory that begins at a multiple of [`Disk::block_bytes`], as a
+    /// [`Buffer`](crate::Buffer) does, and a range of whole blocks; any other request is copied
+    /// once, and a write of a part of a block reads the rest first.
     ///
     /// # Errors
     ///
-    /// Any [`OpenError`] but [`OpenError::Memory`]; [`OpenError::Start`] if the kernel offers no io_uring and [`Self::io`] demands it.
+    /// Any [`OpenError`] but [`OpenError::Memory`]; [`OpenError::Start`] if the kernel offers no
+    /// io_uring and [`Self::io`] demands it.
     pub fn file(&self, path: impl AsRef<Path>) -> Result<Disk, OpenError> {
         check_policies(&self.policies, self.elevator)?;
         let bell = new_bell()?;
@@ -220,16 +229,17 @@ impl Options {
         })
     }
 
-    /// Opens a disk over a device of your own, which `make` makes in the disk's thread. The device finds the data of its
-    /// requests by [`Tools::data`]; another thread that finishes requests rings [`Tools::bell`]. Time is that of the
-    /// monotonic clock.
+    /// Opens a disk over a device of your own, which `make` makes in the disk's thread. The device
+    /// finds the data of its requests by [`Tools::data`]; another thread that finishes requests
+    /// rings [`Tools::bell`]. Time is that of the monotonic clock.
     ///
     /// A range must consist of whole blocks of [`Limits::logical_block_sectors`].
     ///
     /// # Errors
     ///
-    /// Fails if no queue can have the [policies](OpenError::Policies), if there is no thread, if the capacity of `limits` is 0, or if
-    /// the disk's thread panics meanwhile, as it does if `limits` contradict each other ([`Limits::check`]).
+    /// Fails if no queue can have the [policies](OpenError::Policies), if there is no thread, if
+    /// the capacity of `limits` is 0, or if the disk's thread panics meanwhile, as it does if
+    /// `limits` contradict each other ([`Limits::check`]).
     pub fn driver<D: Device + 'static>(
         &self,
         limits: Limits,

@@ -14,7 +14,8 @@ const FAILURES_MAX: usize = 64;
 pub struct Report {
     /// The result of the last flush. A disk without a cache needs none.
     pub flush: Result<(), Error>,
-    /// The number of requests that failed since the disk was opened, whether or not somebody looked at their results.
+    /// The number of requests that failed since the disk was opened, whether or not somebody looked
+    /// at their results.
     pub failures: u64,
     /// The first 64 of them, in the order in which they ended.
     pub failed: Vec<Failure>,
@@ -53,7 +54,8 @@ impl Report {
         }
     }
 
-    /// Returns the first failure as an error, or `Ok` if there was none and the last flush succeeded.
+    /// Returns the first failure as an error, or `Ok` if there was none and the last flush
+    /// succeeded.
     ///
     /// # Errors
     ///

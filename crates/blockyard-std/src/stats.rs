@@ -1,4 +1,5 @@
-//! Counts of a disk's requests. The thread that does the disk's work changes them, and any thread reads them.
+//! Counts of a disk's requests. The thread that does the disk's work changes them, and any thread
+//! reads them.
 
 use blockyard::bio::Op;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +15,9 @@ pub struct Count {
     pub bytes: u64,
 }
 
-/// The requests of a disk since it was opened. A request that was refused before it began, such as one beyond the end of the
-/// disk, is not counted. The counts are read one after the other while requests are served, so they need not add up.
+/// The requests of a disk since it was opened. A request that was refused before it began, such as
+/// one beyond the end of the disk, is not counted. The counts are read one after the other while
+/// requests are served, so they need not add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Reads.
@@ -32,7 +34,8 @@ pub struct Stats {
     pub in_flight: u64,
 }
 
-/// The counters. One thread at a time changes them: the thread of the disk or, for a disk in memory, the caller that has its queue.
+/// The counters. One thread at a time changes them: the thread of the disk or, for a disk in
+/// memory, the caller that has its queue.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     kinds: [[AtomicU64; 3]; 5],

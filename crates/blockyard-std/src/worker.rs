@@ -2,8 +2,8 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[loans-end-unlocked]** A caller that has done its work ends its loans when it has released the queue: a loan that ends may
-//!   wake a future or drop a buffer, and either may call the disk.
+//! - **[loans-end-unlocked]** A caller that has done its work ends its loans when it has released
+//!   the queue: a loan that ends may wake a future or drop a buffer, and either may call the disk.
 
 use crate::inbox::Request;
 use crate::lane::Shared;
@@ -116,14 +116,15 @@ impl<T> Work<T> {
     }
 }
 
-/// Takes the queue for `serve`, and puts it back. Returns what `serve` returns, or drops `serve` if the disk has been shut down.
+/// Takes the queue for `serve`, and puts it back. Returns what `serve` returns, or drops `serve` if
+/// the disk has been shut down.
 #[inline]
 fn with_queue<R>(
     work: &Mutex<Work<Box<MemoryQueue>>>,
     serve: impl FnOnce(&mut MemoryQueue) -> R,
 ) -> Option<R> {
-    // Declared before the lock, and so dropped after its release: a panic drops the queue, and with it loans
-    // ([loans-end-unlocked]). So is `serve`, which may have a request.
+    // Declared before the lock, and so dropped after its release: a panic drops the queue, and with
+    // it loans ([loans-end-unlocked]). So is `serve`, which may have a request.
     let mut taken;
     let mut work = lock(work);
     taken = work.by.take();

@@ -1,4 +1,5 @@
-//! When calls end: borrowed memory until then, futures, dropped futures, timeouts, shutdowns, and a device that panics.
+//! When calls end: borrowed memory until then, futures, dropped futures, timeouts, shutdowns, and a
+//! device that panics.
 
 mod common;
 
@@ -126,7 +127,8 @@ impl Drop for Reads {
     }
 }
 
-/// Checks [loans-end-unlocked]: a buffer that read the disk under its lock waited for itself without end.
+/// Checks [loans-end-unlocked]: a buffer that read the disk under its lock waited for itself
+/// without end.
 #[test]
 fn a_buffer_and_a_waker_may_read_the_disk_in_memory_that_lets_them_go() {
     let disk = Disk::memory(1 << 20).unwrap();
@@ -148,7 +150,8 @@ fn a_buffer_and_a_waker_may_read_the_disk_in_memory_that_lets_them_go() {
     assert_eq!(caller.join().unwrap(), Ok(()));
 }
 
-/// Checks [loans-end-unlocked]: the queue is back in its place when a loan ends, and every result is known.
+/// Checks [loans-end-unlocked]: the queue is back in its place when a loan ends, and every result
+/// is known.
 #[test]
 fn a_buffer_that_panics_costs_a_disk_in_memory_nothing() {
     struct Panics;
@@ -281,7 +284,8 @@ fn a_shutdown_ends_all_requests_and_reports_those_that_failed() {
     assert_eq!(after.shutdown().unwrap(), report, "the same for every handle");
 }
 
-/// Checks [kernel-first] as far as callers see it: those whose request the device has, and those whose request still waits.
+/// Checks [kernel-first] as far as callers see it: those whose request the device has, and those
+/// whose request still waits.
 #[test]
 fn callers_hear_of_a_device_that_panics() {
     let wires = Shared::default();

@@ -10,8 +10,8 @@ use std::fs;
 
 const SIZES: [usize; 2] = [1 << 20, 2 << 20];
 
-/// The path was opened to look at the file and again to use it, so a disk could have the size of one file and the data of
-/// another. Checks [path-opened-once].
+/// The path was opened to look at the file and again to use it, so a disk could have the size of
+/// one file and the data of another. Checks [path-opened-once].
 #[test]
 fn a_disk_has_the_size_and_the_data_of_one_file() {
     let files = SIZES.map(|bytes| {

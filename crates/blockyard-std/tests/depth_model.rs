@@ -29,8 +29,8 @@ impl Bell {
     }
 }
 
-/// Two lanes share the bytes of one request, and both get them eventually, one at a time. loom reports a lost wake-up
-/// as a deadlock.
+/// Two lanes share the bytes of one request, and both get them eventually, one at a time. loom
+/// reports a lost wake-up as a deadlock.
 ///
 /// Checks [depth-waiter-rung] and [depth-never-exceeded].
 #[test]
@@ -64,8 +64,8 @@ fn no_wake_up_is_lost_and_the_depth_is_never_exceeded() {
     });
 }
 
-/// A lane that holds the whole depth yields to a waiting lane, and is woken when that lane's request ends.
-/// Checks [even-share-while-waiting].
+/// A lane that holds the whole depth yields to a waiting lane, and is woken when that lane's
+/// request ends. Checks [even-share-while-waiting].
 #[test]
 fn a_lane_that_gives_way_is_woken_again() {
     loom::model(|| {

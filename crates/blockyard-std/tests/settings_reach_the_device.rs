@@ -1,5 +1,5 @@
-//! Calls as a device gets them: operation, range, FUA, priority; neighbours of a batch as one request; and what is refused
-//! before it gets anything.
+//! Calls as a device gets them: operation, range, FUA, priority; neighbours of a batch as one
+//! request; and what is refused before it gets anything.
 
 mod common;
 
@@ -51,8 +51,9 @@ fn a_disk_has_an_elevator_of_its_own() {
     disk.shutdown().unwrap().ok().unwrap();
 }
 
-/// Policies of which no queue can be made let a disk in memory panic, and the thread of any other. With no room in the elevator, every
-/// call waited for ever; on a disk in memory, it succeeded and did nothing.
+/// Policies of which no queue can be made let a disk in memory panic, and the thread of any other.
+/// With no room in the elevator, every call waited for ever; on a disk in memory, it succeeded and
+/// did nothing.
 #[test]
 fn policies_that_no_queue_can_have_are_an_error() {
     let full = Policies { sched_depth: SchedDepth::Fixed(0), ..Policies::mq_deadline() };

@@ -1,5 +1,6 @@
-//! Threads write, zero and read their own stripes of one disk at random, with borrowed and with owned memory, and compare
-//! each read with a model. A stripe is no multiple of a sector where the disk takes any byte.
+//! Threads write, zero and read their own stripes of one disk at random, with borrowed and with
+//! owned memory, and compare each read with a model. A stripe is no multiple of a sector where the
+//! disk takes any byte.
 
 mod common;
 

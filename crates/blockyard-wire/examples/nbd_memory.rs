@@ -1,5 +1,5 @@
-//! A disk in memory on a unix socket, with a thread for each connection: the loop around the state machines, with
-//! sockets. For real use there is `blockyard serve`.
+//! A disk in memory on a unix socket, with a thread for each connection: the loop around the state
+//! machines, with sockets. For real use there is `blockyard serve`.
 //!
 //! ```text
 //! cargo run --release -p blockyard-wire --example nbd_memory -- /tmp/disk.sock 64
@@ -75,7 +75,8 @@ impl Connection {
         }
     }
 
-    /// Sends what is to be sent, and then receives after the bytes that were not taken. Returns whether any came.
+    /// Sends what is to be sent, and then receives after the bytes that were not taken. Returns
+    /// whether any came.
     fn receive(&mut self) -> io::Result<bool> {
         self.send()?;
         // Less than one request remains.

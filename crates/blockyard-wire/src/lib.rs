@@ -1,14 +1,15 @@
 //! Storage protocols as state machines without sockets.
 //!
-//! Received bytes go in; requests to carry out and bytes to send come out. Nothing here reads a clock, makes a system
-//! call or starts a thread, so the same code serves over any socket, in a simulation and under a fuzzer.
+//! Received bytes go in; requests to carry out and bytes to send come out. Nothing here reads a
+//! clock, makes a system call or starts a thread, so the same code serves over any socket, in a
+//! simulation and under a fuzzer.
 //!
 //! - [`nbd`]: the server's side of NBD.
 //!
 //! # The whole loop
 //!
-//! A disk of 8 KiB in memory. The client sends three messages: it names the export, reads 4 KiB from its middle, and
-//! disconnects.
+//! A disk of 8 KiB in memory. The client sends three messages: it names the export, reads 4 KiB
+//! from its middle, and disconnects.
 //!
 //! ```
 //! use blockyard_wire::nbd::{
@@ -81,7 +82,8 @@
 //!
 //! # Features
 //!
-//! The crate has no features. It is always `no_std` with `alloc`, has no dependencies, and contains no `unsafe` code.
+//! The crate has no features. It is always `no_std` with `alloc`, has no dependencies, and contains
+//! no `unsafe` code.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -153,7 +153,8 @@ fn server_reply(name: &str) -> (u32, Vec<u8>) {
     (rep::SERVER, [counted(name.as_bytes()), format!("the disk {name}").into()].concat())
 }
 
-/// Besides NBD_INFO_EXPORT, which is always sent, each kind is sent if it is wanted and the export has it.
+/// Besides NBD_INFO_EXPORT, which is always sent, each kind is sent if it is wanted and the export
+/// has it.
 #[test]
 fn info_tells_what_is_wanted() {
     let mut talk = Talk::new(Tls::Off);
@@ -319,7 +320,8 @@ fn a_long_option_is_skipped_up_to_the_limit() {
 
 #[test]
 fn clients_of_the_old_style_are_refused() {
-    // A client that starts with a request, one with other flags, and one that expects no replies to options.
+    // A client that starts with a request, one with other flags, and one that expects no replies to
+    // options.
     for (bytes, end) in [
         (0x2560_9513u32.to_be_bytes().to_vec(), HandshakeEnd::NotNewstyle),
         (flags(4), HandshakeEnd::NotNewstyle),
@@ -358,8 +360,8 @@ fn a_server_that_shuts_down_says_so() {
     assert_eq!(step, Step::End(HandshakeEnd::ShuttingDown));
 }
 
-/// Requests directly after GO belong to the transmission, and options after an option to the next call: each call
-/// gives one answer.
+/// Requests directly after GO belong to the transmission, and options after an option to the next
+/// call: each call gives one answer.
 #[test]
 fn a_call_answers_one_option() {
     let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);

@@ -1,5 +1,5 @@
-//! The course of a transmission, with the mistakes that servers have made: payload of refused requests, errors,
-//! limits, replies in any order and in parts, and the end.
+//! The course of a transmission, with the mistakes that servers have made: payload of refused
+//! requests, errors, limits, replies in any order and in parts, and the end.
 #![allow(clippy::cast_possible_truncation, reason = "the disks of tests are small")]
 
 mod nbd;

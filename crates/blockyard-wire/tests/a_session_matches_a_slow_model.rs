@@ -1,5 +1,5 @@
-//! Any requests, split anywhere, compared with a model that knows the disk as a list of bytes and the protocol as a
-//! list of errors.
+//! Any requests, split anywhere, compared with a model that knows the disk as a list of bytes and
+//! the protocol as a list of errors.
 #![allow(clippy::cast_possible_truncation, reason = "the disks of tests are small")]
 
 mod nbd;

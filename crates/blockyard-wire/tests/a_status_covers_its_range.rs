@@ -14,7 +14,8 @@ use proptest::prelude::*;
 
 const DISK: u64 = 1 << 40;
 
-/// Returns the chunk for `ask` from `extents` with this much room, and whether more extents were wanted at its end.
+/// Returns the chunk for `ask` from `extents` with this much room, and whether more extents were
+/// wanted at its end.
 fn chunk(
     headers: Headers,
     ask: Ask,
@@ -87,8 +88,8 @@ fn there_are_at_most_two_to_the_twenty_extents() {
     }
 }
 
-/// The bytes before the first descriptor: the header of the chunk, the context, and the number of descriptors in
-/// extended form.
+/// The bytes before the first descriptor: the header of the chunk, the context, and the number of
+/// descriptors in extended form.
 fn head_bytes(headers: Headers) -> usize {
     if headers == Headers::Extended { 32 + 4 + 4 } else { 20 + 4 }
 }

@@ -1,5 +1,5 @@
-//! Any bytes from a client, split anywhere, make a session or end it, and a strict client can read everything that
-//! was sent. The fuzz target `nbd_server` does the same.
+//! Any bytes from a client, split anywhere, make a session or end it, and a strict client can read
+//! everything that was sent. The fuzz target `nbd_server` does the same.
 #![allow(clippy::cast_possible_truncation, reason = "the disks of tests are small")]
 
 mod nbd;
@@ -74,8 +74,8 @@ fn the_seeds_are_complete_sessions() {
     }
 }
 
-/// Wherever a handshake is split in two, it gives the same answers and the same agreement, and the transmission
-/// starts at the same byte.
+/// Wherever a handshake is split in two, it gives the same answers and the same agreement, and the
+/// transmission starts at the same byte.
 #[test]
 fn a_handshake_may_be_split_anywhere() {
     for headers in HEADERS {

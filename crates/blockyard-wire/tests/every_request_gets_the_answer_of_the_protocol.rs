@@ -294,8 +294,8 @@ fn an_extended_request_declares_its_payload() {
     assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0);
 }
 
-/// qemu-img 10.0 sent an extended WRITE with FUA and without PAYLOAD_LEN. The server took the payload for
-/// the next request and ended the session. A WRITE has a payload whatever its flags.
+/// qemu-img 10.0 sent an extended WRITE with FUA and without PAYLOAD_LEN. The server took the
+/// payload for the next request and ended the session. A WRITE has a payload whatever its flags.
 #[test]
 fn an_extended_write_without_the_payload_flag_is_carried_out() {
     let mut server = server(Headers::Extended);
@@ -352,8 +352,8 @@ fn a_status_may_be_requested_for_some_contexts() {
     }
 }
 
-/// A list has at most as many contexts as an export, and ends with a whole one. After any other payload, the next
-/// request is understood.
+/// A list has at most as many contexts as an export, and ends with a whole one. After any other
+/// payload, the next request is understood.
 #[test]
 fn a_status_may_name_all_32_contexts() {
     let names: Vec<_> = (0..32).map(|n| format!("x-test:{n}")).collect();

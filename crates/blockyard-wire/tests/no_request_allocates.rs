@@ -1,4 +1,5 @@
-//! After the handshake nothing allocates: requests of every kind, refused requests, and their replies.
+//! After the handshake nothing allocates: requests of every kind, refused requests, and their
+//! replies.
 
 #[path = "../../blockyard/tests/allocations/mod.rs"]
 mod allocations;

@@ -115,8 +115,8 @@ fn contexts_are_listed_by_name_by_namespace_or_all() {
     assert_eq!(places(talk.go("disk").contexts), [1]);
 }
 
-/// The answer to the permitted number of queries is as short as the list of contexts, and more queries are refused with
-/// one short reply: a server cannot be made to send more than it reads.
+/// The answer to the permitted number of queries is as short as the list of contexts, and more
+/// queries are refused with one short reply: a server cannot be made to send more than it reads.
 #[test]
 fn a_flood_of_queries_has_a_short_answer() {
     let mut talk = Talk::new(Tls::Off);

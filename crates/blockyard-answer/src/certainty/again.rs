@@ -7,8 +7,9 @@ use blockyard_devices::profile::{Design, Device};
 use blockyard_sim::simulate::SimulationError;
 
 impl Question<'_> {
-    /// Runs the designs again, with `seeds` seeds and on `devices`, which are readings of the device, and adds the results to
-    /// `answer`, whose verdict they judge. Fewer than two seeds, and no devices, add nothing. `ended` is called after each run.
+    /// Runs the designs again, with `seeds` seeds and on `devices`, which are readings of the
+    /// device, and adds the results to `answer`, whose verdict they judge. Fewer than two seeds,
+    /// and no devices, add nothing. `ended` is called after each run.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The whole way from a question to its answer: the runs, the goals, and the runs with other seeds and other readings.
+//! The whole way from a question to its answer: the runs, the goals, and the runs with other seeds
+//! and other readings.
 
 use super::question::{Question, Wanted};
 use crate::goal::GoalError;
@@ -16,7 +17,8 @@ pub struct Demands {
     pub readings: Option<u32>,
 }
 
-/// An observer of the runs that an answer takes, on any number of threads. It shows how far they are, and may end them early.
+/// An observer of the runs that an answer takes, on any number of threads. It shows how far they
+/// are, and may end them early.
 pub trait Watch: Sync {
     /// The failure to read the device again.
     type Error;
@@ -25,7 +27,8 @@ pub trait Watch: Sync {
     ///
     /// # Errors
     ///
-    /// The file of the device can no longer be read, or figures within their ranges contradict each other.
+    /// The file of the device can no longer be read, or figures within their ranges contradict each
+    /// other.
     fn readings(&self, count: u32) -> Result<Vec<Device>, Self::Error>;
 
     /// Runs the jobs of `question` on its device under `design`.
@@ -41,7 +44,8 @@ pub trait Watch: Sync {
         Simulation::under(question.jobs, question.device, design, *question.conditions)?.finish()
     }
 
-    /// Whether the designs run one after the other, for a recorder of their events, instead of side by side.
+    /// Whether the designs run one after the other, for a recorder of their events, instead of side
+    /// by side.
     fn runs_in_turn(&self) -> bool {
         false
     }
@@ -95,7 +99,8 @@ impl<E: fmt::Display> fmt::Display for NoAnswer<E> {
 impl<E: fmt::Debug + fmt::Display> core::error::Error for NoAnswer<E> {}
 
 impl Question<'_> {
-    /// Answers the question: runs the designs, judges the goals, and runs the designs again as `demands` say. `watch` observes.
+    /// Answers the question: runs the designs, judges the goals, and runs the designs again as
+    /// `demands` say. `watch` observes.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The certainty of an answer: the origins of the device's parameters, and how often the ranking of the designs holds if random draws
-//! or assumed figures are others.
+//! The certainty of an answer: the origins of the device's parameters, and how often the ranking of
+//! the designs holds if random draws or assumed figures are others.
 
 mod again;
 mod facade;

@@ -37,9 +37,11 @@ pub(super) struct Run {
 }
 
 impl Wanted {
-    /// Fills in defaults. Designs that are not ranked are not asked again. Without a number of seeds there are 8, and without a number of readings 8 if a figure of the device may
-    /// vary, for an answer with several designs whose runs have at most 200,000 I/Os together; otherwise none. So the runs that
-    /// nobody asked for have at most 3 million I/Os, and equal questions get equal answers on every machine.
+    /// Fills in defaults. Designs that are not ranked are not asked again. Without a number of
+    /// seeds there are 8, and without a number of readings 8 if a figure of the device may vary,
+    /// for an answer with several designs whose runs have at most 200,000 I/Os together; otherwise
+    /// none. So the runs that nobody asked for have at most 3 million I/Os, and equal questions get
+    /// equal answers on every machine.
     #[must_use]
     pub fn of(seeds: Option<u32>, readings: Option<u32>, answer: &Answer) -> Self {
         const FEW: u32 = 8;
@@ -62,8 +64,9 @@ impl Wanted {
 }
 
 impl Question<'_> {
-    /// Runs the jobs on `device` under `design`, with this seed. Another seed than that of the answer draws other offsets too, even
-    /// for jobs whose draws repeat: an interval has to hold for other offsets of the same distribution.
+    /// Runs the jobs on `device` under `design`, with this seed. Another seed than that of the
+    /// answer draws other offsets too, even for jobs whose draws repeat: an interval has to hold
+    /// for other offsets of the same distribution.
     pub(super) fn run(
         &self,
         device: &Device,
@@ -84,8 +87,8 @@ impl Question<'_> {
         Ok(Run { streams, meets })
     }
 
-    /// Counts the runs that meet all goals under each design; empty without goals. `runs` has a run of each design for each
-    /// seed or reading.
+    /// Counts the runs that meet all goals under each design; empty without goals. `runs` has a run
+    /// of each design for each seed or reading.
     pub(super) fn goals_met(&self, runs: &[&[Run]]) -> Vec<GoalsMet> {
         if self.goals.is_empty() {
             return Vec::new();

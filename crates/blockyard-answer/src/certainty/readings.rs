@@ -1,4 +1,5 @@
-//! Other readings of a device: how often the ranking of the designs holds if assumed figures are others.
+//! Other readings of a device: how often the ranking of the designs holds if assumed figures are
+//! others.
 
 use super::question::{Question, Run};
 use super::seeds::ratio;
@@ -16,7 +17,8 @@ use serde::Serialize;
 pub struct Readings {
     /// The number of readings.
     pub count: u32,
-    /// For each job and direction, each design compared with the next in its ranking in the answer, the fastest first.
+    /// For each job and direction, each design compared with the next in its ranking in the answer,
+    /// the fastest first.
     pub ranking: Vec<Ranking>,
     /// In how many readings each design meets all goals, if there are goals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -31,11 +33,13 @@ pub struct Ranking {
     pub job: String,
     /// The figure that is compared.
     pub figure: ComparedFigure,
-    /// The design that is better with the figures as the profile states them, or named first if both are equal.
+    /// The design that is better with the figures as the profile states them, or named first if
+    /// both are equal.
     pub first: String,
     /// The other design.
     pub second: String,
-    /// In how many readings the first has more IOPS by more than 2 %, or a p99 shorter by more than 10 %.
+    /// In how many readings the first has more IOPS by more than 2 %, or a p99 shorter by more than
+    /// 10 %.
     pub faster: u32,
     /// In how many readings they are that near to each other.
     pub equal: u32,
@@ -59,8 +63,8 @@ pub struct Decider {
 }
 
 impl Ranking {
-    /// Whether so many readings call the two designs equal, three quarters at least, that the others only show how far apart they
-    /// may be.
+    /// Whether so many readings call the two designs equal, three quarters at least, that the
+    /// others only show how far apart they may be.
     #[must_use]
     pub const fn is_mostly_equal(&self) -> bool {
         let all = self.faster + self.equal + self.slower;
@@ -90,8 +94,8 @@ impl Readings {
     }
 }
 
-/// Asks `question` about each of `devices`, which are readings of its device. `answer` is that to the device as its profile
-/// states it.
+/// Asks `question` about each of `devices`, which are readings of its device. `answer` is that to
+/// the device as its profile states it.
 pub(super) fn readings(
     question: Question<'_>,
     answer: &Answer,
@@ -134,8 +138,8 @@ pub(super) fn readings(
     Ok(Readings { count, ranking: ranked, goals: question.goals_met(&by_reading) })
 }
 
-/// Counts the readings in which the first of two designs is better. `ratios` has the figure of the first relative to that of the
-/// second in each reading.
+/// Counts the readings in which the first of two designs is better. `ratios` has the figure of the
+/// first relative to that of the second in each reading.
 #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
 fn ranking(
     row: &Row,
@@ -170,9 +174,10 @@ fn ranking(
     Ranking { decider, ..ranking }
 }
 
-/// Returns the figure whose places order the readings most like the ratios do, by Kendall's rank correlation. Returns
-/// `None` if chance could make one of the figures so alike: if the sum of agreements is below four times its deviation
-/// among independent orders, which is at 0.5 of all pairs for 32 readings, and never exceeded by 8.
+/// Returns the figure whose places order the readings most like the ratios do, by Kendall's rank
+/// correlation. Returns `None` if chance could make one of the figures so alike: if the sum of
+/// agreements is below four times its deviation among independent orders, which is at 0.5 of all
+/// pairs for 32 readings, and never exceeded by 8.
 fn decider(figure: ComparedFigure, ratios: &[f64], devices: &[Device]) -> Option<Decider> {
     let figures = &devices.first()?.figures;
     let count = i64::try_from(ratios.len()).expect("a count of readings");

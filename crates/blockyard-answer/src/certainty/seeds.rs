@@ -17,7 +17,8 @@ use serde::Serialize;
 pub struct Seeds {
     /// The number of seeds, from the seed of the answer on.
     pub count: u32,
-    /// Whether all seeds gave the same rates and latencies: nothing in job and device is left to chance.
+    /// Whether all seeds gave the same rates and latencies: nothing in job and device is left to
+    /// chance.
     pub all_alike: bool,
     /// For each job, direction and figure, each design but the first, compared with the first.
     pub comparisons: Vec<Comparison>,
@@ -78,8 +79,8 @@ impl Verdict {
     }
 }
 
-/// Asks `question` with `count` seeds, from its own on, and adds the result to `answer`, which is that with the first seed. The
-/// verdict of the answer then rests on all seeds.
+/// Asks `question` with `count` seeds, from its own on, and adds the result to `answer`, which is
+/// that with the first seed. The verdict of the answer then rests on all seeds.
 pub(super) fn with_seeds(
     question: Question<'_>,
     answer: Answer,
@@ -109,7 +110,8 @@ pub(super) fn with_seeds(
             let others = rows.iter().map(|rows| approximate(rows[at].designs[design].p99_ns));
             let all: Vec<_> = [approximate(cell.p99_ns)].into_iter().chain(others).collect();
             let Interval { low, high, .. } = Interval::of(&all);
-            // The table shows the p99 of the answered run, which may lie beyond the interval of the mean.
+            // The table shows the p99 of the answered run, which may lie beyond the interval of the
+            // mean.
             let [low, high] = [low, high].map(whole);
             cell.p99_within_ns = [low.min(cell.p99_ns), high.max(cell.p99_ns)];
         }
@@ -141,7 +143,8 @@ fn with_answer(goals: Vec<GoalsMet>, answer: &Answer) -> Vec<GoalsMet> {
     counted.map(|(at, of)| GoalsMet { met: of.met + in_answer(at), ..of }).collect()
 }
 
-/// Compares each design but the first with the first, for each row of the answered run and its figures.
+/// Compares each design but the first with the first, for each row of the answered run and its
+/// figures.
 fn compared(stated: &[Row], seeds: &[Vec<Row>]) -> Vec<Comparison> {
     debug_assert!(!seeds.is_empty(), "an interval needs two seeds");
     let mut comparisons = Vec::new();
@@ -177,8 +180,8 @@ fn whole(ns: f64) -> u64 {
     ns.max(0.0) as u64
 }
 
-/// The ratio of a figure of `row` under two designs; `None` if it is 0 under the second, and of a latency also under the first. Two
-/// rates of 0 are equal.
+/// The ratio of a figure of `row` under two designs; `None` if it is 0 under the second, and of a
+/// latency also under the first. Two rates of 0 are equal.
 #[expect(clippy::float_arithmetic, reason = "one division")]
 pub(super) fn ratio(figure: ComparedFigure, row: &Row, designs: [usize; 2]) -> Option<f64> {
     let [of, to] = designs.map(|at| figure.in_cell(&row.designs[at]));

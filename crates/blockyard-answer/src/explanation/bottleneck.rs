@@ -2,17 +2,20 @@
 //!
 //! # Rules
 //!
-//! - **[nearest-used-up-resource]** A design is limited by the resource nearest to the device that is used
-//!   up: a drive's medium, link, a drive's controller, depth, lock, CPUs, a card's memory, its bus. If none is, it is limited by the depth
-//!   if requests wait for that and most of it is taken; on an MMC host that always has a request, by the larger part of the time: bus and
-//!   card busy, or what the host does between transfers; otherwise by the latency of the device or the pace of its jobs.
-//! - **[depth-fills-while-writes-wait]** A queue fills up while writes wait for room in the medium. If they wait for much of the time,
-//!   the medium is named, not the depth or the latency: unless jobs pause for more of their time than writes wait.
-//! - **[larger-part-of-a-job]** Of the latency of the device and the pace of the jobs, the larger part of the jobs' time is named:
-//!   pauses and think time, or the rest. Jobs that keep to a rate or to the pace of a trace would do no more on a faster
-//!   device: their pace is named.
-//! - **[polling-uses-nothing-up]** CPU time spent polling uses nothing up: a CPU polls because it has
-//!   nothing else to do.
+//! - **[nearest-used-up-resource]** A design is limited by the resource nearest to the device that
+//!   is used up: a drive's medium, link, a drive's controller, depth, lock, CPUs, a card's memory,
+//!   its bus. If none is, it is limited by the depth if requests wait for that and most of it is
+//!   taken; on an MMC host that always has a request, by the larger part of the time: bus and card
+//!   busy, or what the host does between transfers; otherwise by the latency of the device or the
+//!   pace of its jobs.
+//! - **[depth-fills-while-writes-wait]** A queue fills up while writes wait for room in the medium.
+//!   If they wait for much of the time, the medium is named, not the depth or the latency: unless
+//!   jobs pause for more of their time than writes wait.
+//! - **[larger-part-of-a-job]** Of the latency of the device and the pace of the jobs, the larger
+//!   part of the jobs' time is named: pauses and think time, or the rest. Jobs that keep to a rate
+//!   or to the pace of a trace would do no more on a faster device: their pace is named.
+//! - **[polling-uses-nothing-up]** CPU time spent polling uses nothing up: a CPU polls because it
+//!   has nothing else to do.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -31,7 +34,8 @@ use blockyard_devices::profile::{Device, DeviceModel, DriveProfile, FrontProfile
 /// The share of the CPU time from which waiting for locks, or polling, is worth naming, in percent.
 const MUCH_SPINNING: f64 = 15.0;
 
-/// The share of the time for which writes wait for the medium from which that is worth naming, in percent.
+/// The share of the time for which writes wait for the medium from which that is worth naming, in
+/// percent.
 const MUCH_FULL: f64 = 15.0;
 
 /// What limits the run of `figures` on `device` ([nearest-used-up-resource]).
@@ -152,8 +156,8 @@ fn of_host(host: &HostFigures, figures: &Figures) -> Option<Bottleneck> {
     })
 }
 
-/// The share of the time in which the target's port works. Reads and writes are taken to have their share of the
-/// commands by their share of the bytes.
+/// The share of the time in which the target's port works. Reads and writes are taken to have their
+/// share of the commands by their share of the bytes.
 fn link_percent(hba: &HbaProfile, figures: &Figures) -> f64 {
     let commands_per_byte = ratio(approximate(figures.commands), approximate(figures.bytes));
     let seconds_of = |bytes, port: Duration, rate| {

@@ -2,9 +2,10 @@
 //!
 //! # Rules
 //!
-//! - **[depth-limits-those-that-wait]** A depth is a limit if requests wait for a slot: for a tag, or before the driver because the device,
-//!   its budget or its tags are used up. Where none wait, a deeper queue gains nothing. The mean number of commands alone does not tell: a
-//!   slot is empty from the end of a command until the next one arrives.
+//! - **[depth-limits-those-that-wait]** A depth is a limit if requests wait for a slot: for a tag,
+//!   or before the driver because the device, its budget or its tags are used up. Where none wait,
+//!   a deeper queue gains nothing. The mean number of commands alone does not tell: a slot is empty
+//!   from the end of a command until the next one arrives.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -16,7 +17,8 @@ use crate::figures::Figures;
 use crate::number::ratio;
 use blockyard_devices::profile::Device;
 
-/// The share of the life of requests from which their waits for a slot are worth naming, in percent.
+/// The share of the life of requests from which their waits for a slot are worth naming, in
+/// percent.
 const MUCH_WAITING: f64 = 5.0;
 
 /// How much of a depth commands take, on average.
@@ -28,8 +30,8 @@ pub(super) enum Occupied {
     Mostly,
 }
 
-/// The depth of `device` as the limit of the run of `figures`, if requests wait for it ([depth-limits-those-that-wait]) and it is
-/// `occupied`.
+/// The depth of `device` as the limit of the run of `figures`, if requests wait for it
+/// ([depth-limits-those-that-wait]) and it is `occupied`.
 pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> Option<Bottleneck> {
     let depth = f64::from(device.model.commands_max()?);
     debug_assert!(depth > 0.0, "a device takes a command");
@@ -43,8 +45,9 @@ pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> O
         .then_some(Bottleneck::Depth { commands, depth })
 }
 
-/// The share of the life of requests for which they wait for a slot. What waits before a full device waits for it, whatever held queues.
-/// Complete requests do not count: a job that waits for a tag cannot reap them.
+/// The share of the life of requests for which they wait for a slot. What waits before a full
+/// device waits for it, whatever held queues. Complete requests do not count: a job that waits for
+/// a tag cannot reap them.
 fn waiting_percent(figures: &Figures, is_full: bool) -> f64 {
     let life = &figures.life_ns;
     let of_slots = [Hold::Budget, Hold::Tag, Hold::Device, Hold::Host];

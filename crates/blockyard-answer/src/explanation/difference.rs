@@ -2,11 +2,12 @@
 //!
 //! # Rules
 //!
-//! - **[larger-factor-is-named]** Of the two factors of a difference, the one that carries the larger part
-//!   is named, with the counters behind it.
-//! - **[longest-stage-is-named]** Where requests of the slower run, or of the first among equals, spend
-//!   half of their time or more at one place that is not the driver, that place is named. Before
-//!   the driver its reason is named too, if one makes up half of the time that hardware queues were held.
+//! - **[larger-factor-is-named]** Of the two factors of a difference, the one that carries the
+//!   larger part is named, with the counters behind it.
+//! - **[longest-stage-is-named]** Where requests of the slower run, or of the first among equals,
+//!   spend half of their time or more at one place that is not the driver, that place is named.
+//!   Before the driver its reason is named too, if one makes up half of the time that hardware
+//!   queues were held.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -156,7 +157,8 @@ fn longest(life: &Life) -> (LifeStage, f64) {
     longest.expect("a life has parts")
 }
 
-/// Says so if no request of any of `runs` ever waited for the device in a scheduler. On persistent memory there is no device to wait for.
+/// Says so if no request of any of `runs` ever waited for the device in a scheduler. On persistent
+/// memory there is no device to wait for.
 fn never_held(runs: &[Run<'_>]) -> Option<Evidence> {
     let is_free = |run: &Run<'_>| {
         // A processor that waits for the lock of a scheduler keeps its requests waiting, too.

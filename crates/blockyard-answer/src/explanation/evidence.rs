@@ -10,9 +10,9 @@ use blockyard_sim::machine::locks::LockKind;
 
 /// Where the difference between designs comes from; for a single design, what its bottleneck is.
 ///
-/// The first design is compared with the one that differs from it most. The rate of I/Os is the product
-/// of two factors, I/Os per command and commands per second: `factor` is the one that carries the larger
-/// part of the difference. Written as text, it is the `why` of an answer.
+/// The first design is compared with the one that differs from it most. The rate of I/Os is the
+/// product of two factors, I/Os per command and commands per second: `factor` is the one that
+/// carries the larger part of the difference. Written as text, it is the `why` of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
@@ -328,8 +328,8 @@ pub enum FrontPart {
 pub struct MediumLimit {
     /// The parts of it that are occupied most.
     pub parts: Parts,
-    /// The share of the time for which they are, as a mean over them; for flash and disks with the waits of their work, for flash without
-    /// what it folds in idle time.
+    /// The share of the time for which they are, as a mean over them; for flash and disks with the
+    /// waits of their work, for flash without what it folds in idle time.
     pub percent: f64,
     /// What takes much of their time.
     pub cause: MediumCause,
@@ -337,7 +337,8 @@ pub struct MediumLimit {
     pub work: Vec<(Work, f64)>,
     /// The share of the time for which writes wait for room in the medium's buffer or cache.
     pub buffer_full_percent: f64,
-    /// The share of the time of commands for which they wait for dies, if there are many more commands than dies and that is most of it.
+    /// The share of the time of commands for which they wait for dies, if there are many more
+    /// commands than dies and that is most of it.
     pub queued_percent: Option<f64>,
     /// What flash writes.
     pub written: Option<WrittenFigures>,

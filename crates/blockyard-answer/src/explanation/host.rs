@@ -2,12 +2,13 @@
 //!
 //! # Rules
 //!
-//! - **[idle-time-has-its-causes]** On an MMC host the command rate is explained by what passes from one
-//!   transfer to the next: bus or card busy, both idle while requests wait, no request at all. Where the
-//!   idle part differs, everything between two transfers is named that differs the same way: CMD13s,
-//!   memory mapped or unmapped on an idle bus, wake-ups that the idle bus waited for.
-//! - **[shared-idle-time-per-io]** Where I/Os share transfers, the idle part is given for each I/O too: also
-//!   where the rates are equal or another factor is named, if idle parts differ.
+//! - **[idle-time-has-its-causes]** On an MMC host the command rate is explained by what passes
+//!   from one transfer to the next: bus or card busy, both idle while requests wait, no request at
+//!   all. Where the idle part differs, everything between two transfers is named that differs the
+//!   same way: CMD13s, memory mapped or unmapped on an idle bus, wake-ups that the idle bus waited
+//!   for.
+//! - **[shared-idle-time-per-io]** Where I/Os share transfers, the idle part is given for each I/O
+//!   too: also where the rates are equal or another factor is named, if idle parts differ.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 

@@ -1,4 +1,5 @@
-//! The reason of each job's difference: where its requests spend more or less time under another design.
+//! The reason of each job's difference: where its requests spend more or less time under another
+//! design.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -22,7 +23,8 @@ const CARRIES: f64 = 1.0 / 3.0;
 pub struct JobReason {
     /// The job, and its direction if it has several.
     pub job: String,
-    /// The kind of call that the job waits for: `read`, `write` or `trim`, or `sync` for the writes of a job that syncs.
+    /// The kind of call that the job waits for: `read`, `write` or `trim`, or `sync` for the writes
+    /// of a job that syncs.
     pub direction: String,
     /// The first design.
     pub first: String,
@@ -32,11 +34,13 @@ pub struct JobReason {
     pub ratio: f64,
     /// The mean latency of such a call: `low` under the other design, `high` under the first.
     pub lat_ns: Pair,
-    /// The stage that carries the largest part of the difference in latency, if one carries a third of it.
+    /// The stage that carries the largest part of the difference in latency, if one carries a third
+    /// of it.
     pub stage: Option<LifeStage>,
     /// The mean time of a request in that stage.
     pub stage_ns: Pair,
-    /// Whether other jobs do I/O in this direction too. The times in stages are of all requests in it.
+    /// Whether other jobs do I/O in this direction too. The times in stages are of all requests in
+    /// it.
     pub is_shared: bool,
 }
 
@@ -67,13 +71,15 @@ fn distance(cell: &Cell) -> f64 {
     cell.ratio.map_or(1.0, |ratio| ratio.max(1.0 / ratio))
 }
 
-/// The reason for the difference of `row` under the design `at`. The writes of a job that syncs wait for its syncs. `None` if the latency
-/// does not explain the rate: it is equal, or moves with the rate instead of against it.
+/// The reason for the difference of `row` under the design `at`. The writes of a job that syncs
+/// wait for its syncs. `None` if the latency does not explain the rate: it is equal, or moves with
+/// the rate instead of against it.
 fn reason(outcomes: &[Outcome], rows: &[Row], row: &Row, at: usize) -> Option<JobReason> {
     debug_assert!(at > 0, "the first design differs from none");
     let syncs = rows.iter().find(|other| other.is_sync() && other.job == row.job);
     let syncs = syncs.filter(|_| row.direction == Direction::Write.name());
-    // The job waits for its writes and for their syncs: the one whose latency changes more explains its rate.
+    // The job waits for its writes and for their syncs: the one whose latency changes more explains
+    // its rate.
     let waits = syncs.filter(|syncs| growth(syncs, at) > growth(row, at)).unwrap_or(row);
     let pair = |of: fn(&Cell) -> u64| Pair {
         low: approximate(of(&waits.designs[at])),
@@ -94,7 +100,8 @@ fn reason(outcomes: &[Outcome], rows: &[Row], row: &Row, at: usize) -> Option<Jo
     let found = if waits.is_sync() { None } else { carrier(life(at), life(0), lat_ns) };
     let others = rows.iter().filter(|other| !other.is_sync() && other.direction == row.direction);
     let is_shared = others.count() > 1;
-    // A stage of all requests in the direction that is longer than an I/O of this job is another job's.
+    // A stage of all requests in the direction that is longer than an I/O of this job is another
+    // job's.
     let is_own = |(_, ns): &(LifeStage, Pair)| ns.low <= lat_ns.low && ns.high <= lat_ns.high;
     let found = found.filter(|found| !is_shared || is_own(found));
     Some(JobReason {
@@ -110,7 +117,8 @@ fn reason(outcomes: &[Outcome], rows: &[Row], row: &Row, at: usize) -> Option<Jo
     })
 }
 
-/// Returns the stage whose times differ most in the direction in which the latency differs, if it carries enough of that.
+/// Returns the stage whose times differ most in the direction in which the latency differs, if it
+/// carries enough of that.
 fn carrier(low: Life, high: Life, lat_ns: Pair) -> Option<(LifeStage, Pair)> {
     let difference = lat_ns.low - lat_ns.high;
     if difference == 0.0 {
@@ -170,7 +178,8 @@ mod tests {
         let lat = Pair { low: 30.0, high: 14.0 };
         let found = carrier(life(16.0, 12.0), life(1.0, 12.5), lat);
         assert_eq!(found, Some((LifeStage::Queued, Pair { low: 16.0, high: 1.0 })));
-        // A request takes less time although it is queued for longer: the driver carries the difference.
+        // A request takes less time although it is queued for longer: the driver carries the
+        // difference.
         let lat = Pair { low: 14.0, high: 30.0 };
         let found = carrier(life(4.0, 10.0), life(2.0, 28.0), lat);
         assert_eq!(found.map(|(stage, _)| stage), Some(LifeStage::InDriver));

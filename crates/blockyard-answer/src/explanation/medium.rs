@@ -2,14 +2,18 @@
 //!
 //! # Rules
 //!
-//! - **[full-buffer-is-used-up]** A medium is used up if parts of it are occupied nearly all of the time. It is used up too if writes
-//!   wait for room in it for half of the time or more: until then its cache may have hidden how slow it is.
-//! - **[parts-that-others-wait-for]** Of several kinds of parts that are used up, the one is named for which the others wait.
-//! - **[extra-work-is-the-cause]** Work that no command asks for is the cause if it takes a third of the busy time of those parts or
-//!   more: a full cache of single-level cells, or collection; of both, the one that takes more. Folding in idle time is no part of
-//!   that busy time: it ends when a command arrives ([idle-folding-is-no-limit]).
-//! - **[commands-queue-for-dies]** Dies are a limit before all of them are always in use, because commands are spread unevenly over
-//!   them. They are one if there are twice as many commands as dies or more, which wait for dies for most of their time.
+//! - **[full-buffer-is-used-up]** A medium is used up if parts of it are occupied nearly all of the
+//!   time. It is used up too if writes wait for room in it for half of the time or more: until then
+//!   its cache may have hidden how slow it is.
+//! - **[parts-that-others-wait-for]** Of several kinds of parts that are used up, the one is named
+//!   for which the others wait.
+//! - **[extra-work-is-the-cause]** Work that no command asks for is the cause if it takes a third
+//!   of the busy time of those parts or more: a full cache of single-level cells, or collection; of
+//!   both, the one that takes more. Folding in idle time is no part of that busy time: it ends when
+//!   a command arrives ([idle-folding-is-no-limit]).
+//! - **[commands-queue-for-dies]** Dies are a limit before all of them are always in use, because
+//!   commands are spread unevenly over them. They are one if there are twice as many commands as
+//!   dies or more, which wait for dies for most of their time.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -19,8 +23,8 @@ use crate::drive::{DriveFigures, PartsFigures, WrittenFigures};
 use crate::number::{digits, percent};
 use blockyard_devices::load::{Parts, Work};
 
-/// The share of the time for which writes wait that makes a medium used up, and that of commands for which they wait for dies, in percent
-/// ([full-buffer-is-used-up], [commands-queue-for-dies]).
+/// The share of the time for which writes wait that makes a medium used up, and that of commands
+/// for which they wait for dies, in percent ([full-buffer-is-used-up], [commands-queue-for-dies]).
 const MOSTLY: f64 = 50.0;
 /// The share of the busy time from which extra work is the cause ([extra-work-is-the-cause]).
 const MUCH_EXTRA: f64 = 1.0 / 3.0;
@@ -44,7 +48,8 @@ fn in_demand(parts: &PartsFigures) -> f64 {
     parts.percent - idle.map(|(_, percent)| percent).sum::<f64>()
 }
 
-/// The share of their time for which `commands` wait for dies, if that limits them ([commands-queue-for-dies]).
+/// The share of their time for which `commands` wait for dies, if that limits them
+/// ([commands-queue-for-dies]).
 pub(super) fn queued_percent(drive: &DriveFigures, commands: f64) -> Option<f64> {
     let dies = drive.load.parts.iter().find(|of| of.parts == Parts::Dies)?;
     let are_many = commands >= MANY_COMMANDS * f64::from(dies.units);
@@ -52,7 +57,8 @@ pub(super) fn queued_percent(drive: &DriveFigures, commands: f64) -> Option<f64>
     (are_many && waited >= MOSTLY).then_some(waited)
 }
 
-/// How the medium limits a run with `commands` at the device, on average; `None` if it has no parts.
+/// How the medium limits a run with `commands` at the device, on average; `None` if it has no
+/// parts.
 pub(super) fn limit(drive: &DriveFigures, commands: f64) -> Option<MediumLimit> {
     debug_assert!(
         drive.load.buffer_full_percent <= 100.0,

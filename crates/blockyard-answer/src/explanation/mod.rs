@@ -1,8 +1,9 @@
 //! Why one design does more than another: which factor differs, and the counters behind it.
 //!
 //! It knows no design: the same counters would give the same explanation. `difference` compares two
-//! designs, `bottleneck` says what limits one, `depth`, `host`, `medium` and `pmem` add what queues, MMC hosts, the
-//! media of drives and persistent memory have of their own, `jobs` has the reason of each job, `evidence` is the data, and `text` writes it as sentences.
+//! designs, `bottleneck` says what limits one, `depth`, `host`, `medium` and `pmem` add what
+//! queues, MMC hosts, the media of drives and persistent memory have of their own, `jobs` has the
+//! reason of each job, `evidence` is the data, and `text` writes it as sentences.
 
 mod bottleneck;
 mod depth;

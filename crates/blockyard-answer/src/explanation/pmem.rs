@@ -2,8 +2,8 @@
 //!
 //! # Rules
 //!
-//! - **[cpu-time-is-the-answer]** On persistent memory a CPU does all of an I/O: the explanation is what it
-//!   spends more time on, and the parts of that time.
+//! - **[cpu-time-is-the-answer]** On persistent memory a CPU does all of an I/O: the explanation is
+//!   what it spends more time on, and the parts of that time.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 

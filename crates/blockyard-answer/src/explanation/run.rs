@@ -1,4 +1,5 @@
-//! A run to be compared with others, how far runs differ before it matters, and when a resource is used up.
+//! A run to be compared with others, how far runs differ before it matters, and when a resource is
+//! used up.
 
 use crate::figures::Figures;
 

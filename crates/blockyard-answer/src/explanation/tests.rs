@@ -151,7 +151,8 @@ fn equal_designs_are_explained_by_their_bottleneck() {
     assert!(words.starts_with(begin), "{words}");
 }
 
-/// A reader asked why three schedulers were equal. No request had ever waited in one, and the answer did not say so.
+/// A reader asked why three schedulers were equal. No request had ever waited in one, and the
+/// answer did not say so.
 #[test]
 fn an_answer_says_that_no_scheduler_had_a_choice() {
     const NEVER: &str = "No request ever waited in a scheduler";
@@ -500,7 +501,8 @@ fn the_parts_of_an_io_add_up() {
     assert!(words.ends_with(end), "{words}");
 }
 
-/// Flash whose dies are occupied with `work`, and whose channels are in use for `channels` percent of the time.
+/// Flash whose dies are occupied with `work`, and whose channels are in use for `channels` percent
+/// of the time.
 fn flash(channels: f64, work: &[(Work, f64)], buffer_full_percent: f64) -> DriveFigures {
     let parts = |parts, percent, work: &[(Work, f64)]| PartsFigures {
         parts,

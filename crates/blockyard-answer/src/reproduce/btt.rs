@@ -15,8 +15,9 @@ const DESIGNS: &[&str] = &[
     "btt",
 ];
 
-/// Only ratios were published, not the number of threads or the time of an I/O apart from its copy. If T is the
-/// time of an I/O on the raw memory, an I/O through the table takes 4.57 T for its copy and 0.76 T for the rest.
+/// Only ratios were published, not the number of threads or the time of an I/O apart from its copy.
+/// If T is the time of an I/O on the raw memory, an I/O through the table takes 4.57 T for its copy
+/// and 0.76 T for the rest.
 const VARIANTS: &[Variant] = &[
     Variant {
         name: "16 threads: half of each time",

@@ -7,7 +7,8 @@ use super::{Against, Experiment, Table, Tolerance, Unit, Variant};
 const BEFORE: &str = include_str!("../../reference/mmc-double-buffer-2010-before.csv");
 const AFTER: &str = include_str!("../../reference/mmc-double-buffer-2010-after.csv");
 const DEVICE: &str = "emmc-u5500";
-/// `mmc-double-buffer` if a read that finds the bus free is mapped beside the card's access; and with unmapping deleted.
+/// `mmc-double-buffer` if a read that finds the bus free is mapped beside the card's access; and
+/// with unmapping deleted.
 const BESIDE: &[(&str, &str)] = &[
     ("mmc-double-buffer", "base = \"mmc-double-buffer\"\n[host]\nmap = \"beside-access\"\n"),
     (
@@ -15,9 +16,9 @@ const BESIDE: &[(&str, &str)] = &[
         "base = \"mmc-double-buffer-no-unmap\"\n[host]\nmap = \"beside-access\"\n",
     ),
 ];
-/// Variants with other times per KiB on the bus, with shorter requests, with all of the time for memory before or
-/// after the transfer: of the two, the figures from before the change tell only the sum. The last two are repairs: they
-/// were made when the outcome was known.
+/// Variants with other times per KiB on the bus, with shorter requests, with all of the time for
+/// memory before or after the transfer: of the two, the figures from before the change tell only
+/// the sum. The last two are repairs: they were made when the outcome was known.
 const VARIANTS: &[Variant] = &[
     Variant {
         name: "35 us/KiB",
@@ -56,7 +57,8 @@ const VARIANTS: &[Variant] = &[
         designs: BESIDE,
         text: "base = \"emmc-u5500\"\n",
     },
-    // Fitted to the three tables together: what double buffering and the deleted unmapping gain, and the processor load.
+    // Fitted to the three tables together: what double buffering and the deleted unmapping gain,
+    // and the processor load.
     Variant {
         name: "so mapped; 45 % of DMA's KiB is its engine's",
         designs: BESIDE,
@@ -71,7 +73,8 @@ const VARIANTS: &[Variant] = &[
 
 /// A tolerance for differences of rates: 1 % of the 15 MB/s around which the published reads are.
 const RATES: Tolerance = Tolerance::Units(150.0);
-/// A tolerance for differences of processor load, and for gains in percent, which are published as whole numbers.
+/// A tolerance for differences of processor load, and for gains in percent, which are published as
+/// whole numbers.
 const POINTS: Tolerance = Tolerance::Units(2.0);
 
 /// The experiment.

@@ -62,8 +62,8 @@ pub(super) fn experiment() -> Experiment {
     }
 }
 
-/// Returns iozone's six passes over a file of `mib` MiB, for each record length. A random pass does as many
-/// I/Os as the file has records; it visits some records more than once and others never.
+/// Returns iozone's six passes over a file of `mib` MiB, for each record length. A random pass does
+/// as many I/Os as the file has records; it visits some records more than once and others never.
 pub(super) fn iozone(mib: u32) -> Vec<Workload> {
     const OPS: [(&str, &str); 6] = [
         ("write", "write"),
@@ -97,11 +97,12 @@ fn dd() -> Workload {
     Workload { name: "dd".to_owned(), options: options(text) }
 }
 
-/// Returns `find . > /dev/null`: `reads` dependent reads of metadata, with `computing_us` microseconds of
-/// computing after each.
+/// Returns `find . > /dev/null`: `reads` dependent reads of metadata, with `computing_us`
+/// microseconds of computing after each.
 ///
-/// The run took 3.61 s, 1.86 s of them on a processor. If the 1.75 s of waiting are reads of 669 us, there are
-/// 2600 reads. If the 1.86 s include the processor time of the reads, there are more reads with shorter waits.
+/// The run took 3.61 s, 1.86 s of them on a processor. If the 1.75 s of waiting are reads of 669
+/// us, there are 2600 reads. If the 1.86 s include the processor time of the reads, there are more
+/// reads with shorter waits.
 fn find(name: &str, reads: u32, computing_us: u32) -> Workload {
     let text = format!(
         "--name=find --filename=/dev/mmcblk0p1 --direct=0 --fadvise_hint=0 --rw=randread --bs=4k \

@@ -1,13 +1,14 @@
 //! Reproductions of published experiments.
 //!
-//! An [`Experiment`] is data: tables of workloads under designs, with the figures that were published.
-//! The published figures are transcribed in `reference/`, with their source: from before a change, with
-//! whether the device's profile was fitted to each, and from after it, with what the model predicted before they were
-//! known. A design without a published figure is a prediction. [`experiments`] lists the experiments,
-//! [`run`](run()) runs one and returns the answer, a [`Reproduction`].
+//! An [`Experiment`] is data: tables of workloads under designs, with the figures that were
+//! published. The published figures are transcribed in `reference/`, with their source: from before
+//! a change, with whether the device's profile was fitted to each, and from after it, with what the
+//! model predicted before they were known. A design without a published figure is a prediction.
+//! [`experiments`] lists the experiments, [`run`](run()) runs one and returns the answer, a
+//! [`Reproduction`].
 //!
-//! The published figures do not determine a device completely. A [`Variant`] is another profile that fits them
-//! as closely. A prediction covers the range of all variants.
+//! The published figures do not determine a device completely. A [`Variant`] is another profile
+//! that fits them as closely. A prediction covers the range of all variants.
 
 mod btt;
 mod hsq;
@@ -55,7 +56,8 @@ pub struct Table {
     pub unit: Unit,
     /// When a figure agrees with a published one.
     pub tolerance: Tolerance,
-    /// For a design with published outcomes, the design before the change; if it is not here, the first design.
+    /// For a design with published outcomes, the design before the change; if it is not here, the
+    /// first design.
     pub before: &'static [(&'static str, &'static str)],
     /// The published figures, each for a workload and a design of this table.
     pub published: Vec<Published>,
@@ -111,7 +113,8 @@ pub struct Variant {
     pub name: &'static str,
     /// Its profile, TOML.
     pub text: &'static str,
-    /// What else the published design may have been: the name of a design, and the TOML of the one that takes its place.
+    /// What else the published design may have been: the name of a design, and the TOML of the one
+    /// that takes its place.
     pub designs: &'static [(&'static str, &'static str)],
 }
 

@@ -13,7 +13,8 @@ pub struct Published {
     pub figure: f64,
     /// The relation of the model to the figure.
     pub basis: Basis,
-    /// What the model predicted before the figure was known. It is data, and does not follow the model.
+    /// What the model predicted before the figure was known. It is data, and does not follow the
+    /// model.
     pub predicted: Option<Range>,
 }
 
@@ -27,7 +28,8 @@ pub enum Basis {
     Outcome,
     /// It was unknown until the model had predicted it, and the model has not changed for it since.
     Blind,
-    /// As [`Blind`](Self::Blind), but the model was changed when it was known. The figure of today is no prediction.
+    /// As [`Blind`](Self::Blind), but the model was changed when it was known. The figure of today
+    /// is no prediction.
     Repaired,
     /// There is none.
     Prediction,
@@ -124,8 +126,8 @@ impl Tolerance {
     }
 }
 
-/// Returns the figures in `text`, a file of `reference/`, that have the unit `unit`. A file of outcomes has three more columns,
-/// with the [prediction](Published::predicted).
+/// Returns the figures in `text`, a file of `reference/`, that have the unit `unit`. A file of
+/// outcomes has three more columns, with the [prediction](Published::predicted).
 ///
 /// # Panics
 ///

@@ -47,7 +47,8 @@ pub struct Cell {
     pub unit: &'static str,
     /// The published figure; `None` if ours is a prediction.
     pub published: Option<f64>,
-    /// The figure that was published for the design before the change, if the published figure is an outcome of it.
+    /// The figure that was published for the design before the change, if the published figure is
+    /// an outcome of it.
     pub published_before: Option<f64>,
     /// What the model predicted before the published figure was known.
     pub predicted: Option<Range>,
@@ -57,18 +58,21 @@ pub struct Cell {
     pub ours: f64,
     /// How our figure of today compares with the published one.
     pub verdict: Option<Verdict>,
-    /// The device, or that of its variants, whose figure comes closest to the published one, if one agrees with it.
+    /// The device, or that of its variants, whose figure comes closest to the published one, if one
+    /// agrees with it.
     pub met_on: Option<&'static str>,
     /// The tolerance of both verdicts.
     pub tolerance: Tolerance,
-    /// Its difference from the published figure in percent of that; `None` if that is 0 or not published.
+    /// Its difference from the published figure in percent of that; `None` if that is 0 or not
+    /// published.
     pub difference_percent: Option<f64>,
-    /// Relative to the table's first design, over the device and its variants. `None` for that design
-    /// itself, and if figures are differences.
+    /// Relative to the table's first design, over the device and its variants. `None` for that
+    /// design itself, and if figures are differences.
     pub ratio: Option<Range>,
     /// The relation of the model to the published figure.
     pub basis: Basis,
-    /// The counters of the table, by the names of their units; `None` where a run has no such figure.
+    /// The counters of the table, by the names of their units; `None` where a run has no such
+    /// figure.
     pub counters: BTreeMap<&'static str, Option<f64>>,
     /// The figure on each variant of the device.
     pub on_variants: BTreeMap<&'static str, f64>,
@@ -130,8 +134,8 @@ fn distinct(experiment: &Experiment) -> BTreeMap<Run<'_>, usize> {
     runs.into_keys().zip(0..).collect()
 }
 
-/// Runs `experiment` on all CPUs, with all random draws from `seed`. Calls `done` after each simulation. The
-/// result does not depend on the number of CPUs.
+/// Runs `experiment` on all CPUs, with all random draws from `seed`. Calls `done` after each
+/// simulation. The result does not depend on the number of CPUs.
 ///
 /// # Errors
 ///
@@ -139,8 +143,8 @@ fn distinct(experiment: &Experiment) -> BTreeMap<Run<'_>, usize> {
 ///
 /// # Panics
 ///
-/// Panics if a table names a device or design that is not built in, or has an invalid workload; the tables are
-/// built in.
+/// Panics if a table names a device or design that is not built in, or has an invalid workload; the
+/// tables are built in.
 pub fn run(
     experiment: &Experiment,
     seed: u64,

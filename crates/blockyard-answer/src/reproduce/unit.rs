@@ -32,7 +32,8 @@ pub enum Unit {
     UnmapInside,
     /// Share of the time in which memory is unmapped while the bus is idle, percent.
     UnmapOutside,
-    /// Share of an I/O's time on persistent memory in which data and map entries are copied, percent.
+    /// Share of an I/O's time on persistent memory in which data and map entries are copied,
+    /// percent.
     CopyPercent,
     /// Share of an I/O's time on persistent memory that map entries take, percent.
     MapPercent,

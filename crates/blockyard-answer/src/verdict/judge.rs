@@ -1,11 +1,13 @@
-//! The judgement of differences: whether one design is better than another for a job, or whether that is not known.
+//! The judgement of differences: whether one design is better than another for a job, or whether
+//! that is not known.
 //!
 //! # Rules
 //!
-//! - **[p99-needs-a-thousand]** A p99 is compared only where each design has at least 1,000 I/Os: of 320, three decide it.
-//! - **[claims-have-intervals]** A difference is claimed only if the whole interval of the ratio lies beyond the bound of equality.
-//!   Several seeds give the interval of the mean ratio; a single run gives the interval
-//!   in which its p99 lies. The rate of a single run is taken as it is.
+//! - **[p99-needs-a-thousand]** A p99 is compared only where each design has at least 1,000 I/Os:
+//!   of 320, three decide it.
+//! - **[claims-have-intervals]** A difference is claimed only if the whole interval of the ratio
+//!   lies beyond the bound of equality. Several seeds give the interval of the mean ratio; a single
+//!   run gives the interval in which its p99 lies. The rate of a single run is taken as it is.
 
 #![expect(
     clippy::float_arithmetic,
@@ -30,12 +32,14 @@ pub enum ComparedFigure {
     Iops,
     /// The 99th percentile of latency. Smaller is better; two are equal within 10 %.
     P99,
-    /// The median of latency, of syncs that are too few for their p99. Smaller is better; two are equal within 10 %.
+    /// The median of latency, of syncs that are too few for their p99. Smaller is better; two are
+    /// equal within 10 %.
     Median,
 }
 
 impl ComparedFigure {
-    /// Returns the figures by which the designs of `row` are compared. Syncs are compared by their latency alone.
+    /// Returns the figures by which the designs of `row` are compared. Syncs are compared by their
+    /// latency alone.
     pub(crate) fn of(row: &Row) -> Vec<Self> {
         let iops = (!row.is_sync()).then_some(Self::Iops);
         iops.into_iter()
@@ -43,8 +47,9 @@ impl ComparedFigure {
             .collect()
     }
 
-    /// Returns the figure by which the latencies of `cells` of `row` are compared: the p99 if each has enough I/Os
-    /// ([p99-needs-a-thousand]), the median of fewer syncs, and nothing of fewer I/Os.
+    /// Returns the figure by which the latencies of `cells` of `row` are compared: the p99 if each
+    /// has enough I/Os ([p99-needs-a-thousand]), the median of fewer syncs, and nothing of fewer
+    /// I/Os.
     fn of_latency(row: &Row, cells: &[&Cell]) -> Option<Self> {
         debug_assert!(!cells.is_empty(), "a row has designs");
         if cells.iter().all(|cell| cell.has_p99()) {
@@ -95,7 +100,8 @@ pub(super) enum Judged {
     Unknown,
 }
 
-/// The rows of the answered run, and those of further seeds, which have the same jobs, directions and designs.
+/// The rows of the answered run, and those of further seeds, which have the same jobs, directions
+/// and designs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence<'a> {
     pub(super) rows: &'a [Row],
@@ -108,7 +114,8 @@ impl Evidence<'_> {
         self.judge(ComparedFigure::Iops, row, [from, at])
     }
 
-    /// Whether the IOPS of a row under the design `at` are known to differ from those under the first.
+    /// Whether the IOPS of a row under the design `at` are known to differ from those under the
+    /// first.
     pub(super) fn differs(&self, row: usize, at: usize) -> bool {
         matches!(self.rate(row, 0, at), Judged::Differs(_)) && !self.rows[row].is_sync()
     }
@@ -117,7 +124,8 @@ impl Evidence<'_> {
     pub(super) fn latency(&self, row: usize, from: usize, at: usize) -> Judged {
         debug_assert!(row < self.rows.len(), "row {row} of {}", self.rows.len());
         let cells = &self.rows[row].designs;
-        // Runs with the same latencies did the same: there is nothing to decide, however few I/Os there were.
+        // Runs with the same latencies did the same: there is nothing to decide, however few I/Os
+        // there were.
         if cells[from].latencies() == cells[at].latencies() && cells[at].ios > 0 {
             return Judged::Equal;
         }
@@ -127,8 +135,8 @@ impl Evidence<'_> {
         }
     }
 
-    /// The figure by which the latencies of a row under two designs are compared, if there is one. A single run has no interval of
-    /// its median.
+    /// The figure by which the latencies of a row under two designs are compared, if there is one.
+    /// A single run has no interval of its median.
     pub(super) fn latency_figure(
         &self,
         row: usize,

@@ -23,14 +23,17 @@ use super::stream::Stream;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
-    /// The verdict in sentences: the latency of syncs, the fastest design, then each design against the first.
+    /// The verdict in sentences: the latency of syncs, the fastest design, then each design against
+    /// the first.
     pub sentences: Vec<String>,
-    /// The comparisons that the runs do not support, in sentences, with the run time that they need.
+    /// The comparisons that the runs do not support, in sentences, with the run time that they
+    /// need.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<String>,
     /// A row for each job, or group of jobs that reports as one, and direction.
     pub rows: Vec<Row>,
-    /// Whether the designs are not ranked, because a run was interrupted or because they have no counterpart.
+    /// Whether the designs are not ranked, because a run was interrupted or because they have no
+    /// counterpart.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub unranked: bool,
 }
@@ -43,7 +46,8 @@ pub struct Row {
     pub job: String,
     /// `sync`, `read`, `write` or `trim`.
     pub direction: String,
-    /// The job, and its direction if the job has several: how sentences call the row. Empty if there is one row.
+    /// The job, and its direction if the job has several: how sentences call the row. Empty if
+    /// there is one row.
     pub label: String,
     /// Its figures under each design, in the order of the designs.
     pub designs: Vec<Cell>,
@@ -67,14 +71,16 @@ pub struct Cell {
     pub p50_ns: u64,
     /// 99 % of the I/Os took at most this long.
     pub p99_ns: u64,
-    /// The interval of 95 % that holds the p99 of such runs: of its mean over the seeds, if there are several; otherwise by its rank
-    /// in this run, where a hundred I/Os in a row count as one, because they often wait for the same cause.
+    /// The interval of 95 % that holds the p99 of such runs: of its mean over the seeds, if there
+    /// are several; otherwise by its rank in this run, where a hundred I/Os in a row count as one,
+    /// because they often wait for the same cause.
     pub p99_within_ns: [u64; 2],
     /// 99.9 % of the I/Os took at most this long.
     pub p99_9_ns: u64,
     /// The longest latency.
     pub max_ns: u64,
-    /// IOPS relative to those under the first design; null if these are 0, or if one of several runs was interrupted.
+    /// IOPS relative to those under the first design; null if these are 0, or if one of several
+    /// runs was interrupted.
     pub ratio: Option<f64>,
     /// Whether these IOPS are known to differ from those under the first design.
     #[serde(default)]
@@ -90,7 +96,8 @@ impl Verdict {
         Self::over_seeds(Self::rows(&jobs), &[], outcomes)
     }
 
-    /// Returns the verdict on `outcomes`, whose rows are `rows`, with the rows of further seeds as evidence.
+    /// Returns the verdict on `outcomes`, whose rows are `rows`, with the rows of further seeds as
+    /// evidence.
     pub(super) fn over_seeds(rows: Vec<Row>, seeds: &[Vec<Row>], outcomes: &[Outcome]) -> Self {
         debug_assert!(
             rows.iter().all(|row| row.designs.len() == outcomes.len()),
@@ -107,7 +114,8 @@ impl Verdict {
         Self::judged(Self::rows(designs), &[])
     }
 
-    /// Returns the verdict on `rows`, with the rows of further seeds as evidence: the same jobs, directions and designs.
+    /// Returns the verdict on `rows`, with the rows of further seeds as evidence: the same jobs,
+    /// directions and designs.
     fn judged(mut rows: Vec<Row>, seeds: &[Vec<Row>]) -> Self {
         let evidence = Evidence { rows: &rows, seeds };
         let sentences = words::sentences(evidence);
@@ -160,7 +168,8 @@ impl Verdict {
     }
 }
 
-/// Returns the rows of another run in the places of those of `stated`. A job and direction that the run does not have is empty.
+/// Returns the rows of another run in the places of those of `stated`. A job and direction that the
+/// run does not have is empty.
 pub(super) fn aligned(stated: &[Row], rows: &[Row]) -> Vec<Row> {
     let is_same = |one: &Row, other: &Row| one.job == other.job && one.direction == other.direction;
     let places = stated.iter().enumerate().map(|(at, row)| {
@@ -174,7 +183,8 @@ pub(super) fn aligned(stated: &[Row], rows: &[Row]) -> Vec<Row> {
     aligned
 }
 
-/// Returns how many streams before the one `at` have its name and direction. They are of other reporting groups.
+/// Returns how many streams before the one `at` have its name and direction. They are of other
+/// reporting groups.
 fn nth_of_name(streams: &[Stream], at: usize) -> usize {
     let same = |of: &&Stream| of.job == streams[at].job && of.direction == streams[at].direction;
     streams[..at].iter().filter(same).count()

@@ -4,8 +4,8 @@ use super::{Verdict, listed};
 use crate::job_figures::JobFigures;
 
 impl Verdict {
-    /// Returns the verdict without a ranking if no job ran longer than its ramp time. If only some did not, the first sentence names
-    /// them.
+    /// Returns the verdict without a ranking if no job ran longer than its ramp time. If only some
+    /// did not, the first sentence names them.
     pub(crate) fn unless_in_ramp(mut self, runs: &[&[JobFigures]]) -> Self {
         let jobs = || runs.iter().copied().flatten();
         let mut names: Vec<&str> = Vec::new();

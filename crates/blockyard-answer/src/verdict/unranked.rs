@@ -1,14 +1,16 @@
-//! Verdicts that rank nothing: on runs of which one was interrupted, because rates and latencies of different spans of virtual time are
-//! no comparison, and on runs without a counterpart.
+//! Verdicts that rank nothing: on runs of which one was interrupted, because rates and latencies of
+//! different spans of virtual time are no comparison, and on runs without a counterpart.
 //!
-//! A run is not cut back to the span of the shortest: its counts and histograms are those of its end.
+//! A run is not cut back to the span of the shortest: its counts and histograms are those of its
+//! end.
 
 use super::{Verdict, listed};
 use crate::number::time;
 use crate::outcome::Stop;
 
 impl Verdict {
-    /// Returns the verdict without a ranking if one of several `runs` was interrupted. Each is given by its name and its stop.
+    /// Returns the verdict without a ranking if one of several `runs` was interrupted. Each is
+    /// given by its name and its stop.
     pub(crate) fn unless_partial(self, runs: &[(&str, Option<Stop>)]) -> Self {
         let is_partial = |(_, stop): &(&str, Option<Stop>)| stop.is_some_and(Stop::is_partial);
         if runs.len() < 2 || !runs.iter().any(is_partial) {
@@ -26,7 +28,8 @@ impl Verdict {
         ))
     }
 
-    /// Returns the verdict on designs, called `names`, that have no counterpart in the other of two answers.
+    /// Returns the verdict on designs, called `names`, that have no counterpart in the other of two
+    /// answers.
     pub(crate) fn without_counterpart(self, names: &[&str]) -> Self {
         let has = if names.len() == 1 { "has" } else { "have" };
         self.not_ranked(format!("{} {has} no counterpart in the other answer.", listed(names)))

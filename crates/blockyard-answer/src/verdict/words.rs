@@ -13,8 +13,8 @@ const LISTED_MAX: usize = 6;
 /// The verdict on rows without an I/O.
 const NOTHING: &str = "No I/O completed during the measurement: there is nothing to compare.";
 
-/// Returns the commit latency of each job that syncs, a sentence on the fastest design, one on each group of designs that differs
-/// from the first, and one on those that do not.
+/// Returns the commit latency of each job that syncs, a sentence on the fastest design, one on each
+/// group of designs that differs from the first, and one on those that do not.
 pub(super) fn sentences(evidence: Evidence<'_>) -> Vec<String> {
     let rows = evidence.rows;
     let any_io = rows.iter().flat_map(|row| &row.designs).any(|cell| cell.ios > 0);
@@ -48,7 +48,8 @@ fn is_same(evidence: Evidence<'_>, row: usize, at: usize) -> bool {
     change(evidence, row, 0, at).is_none() && evidence.latency(row, 0, at) == Judged::Equal
 }
 
-/// Says how long the syncs of a job take under each design; `None` if the row is not one of syncs, or none ended.
+/// Says how long the syncs of a job take under each design; `None` if the row is not one of syncs,
+/// or none ended.
 fn commits(row: &Row) -> Option<String> {
     debug_assert!(!row.designs.is_empty(), "a row has designs");
     let ended: Vec<_> = row.designs.iter().filter(|cell| cell.ios > 0).collect();
@@ -70,7 +71,8 @@ fn commits(row: &Row) -> Option<String> {
     Some(format!("{job} waits for its syncs: {figure} {}.", each.join(", ")))
 }
 
-/// Returns the designs in groups. Those of a group do not differ in any row; the first group has the first design.
+/// Returns the designs in groups. Those of a group do not differ in any row; the first group has
+/// the first design.
 fn groups(evidence: Evidence<'_>) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for at in 0..evidence.rows[0].designs.len() {
@@ -216,8 +218,8 @@ fn left_out(count: usize) -> Option<String> {
     (count > LISTED_MAX).then(|| format!("{} more in the table", count - LISTED_MAX))
 }
 
-/// Returns how the row differs under the design `at` from the design `from`; `None` if it does not. Syncs differ by their latency
-/// alone: their rate is that of the writes.
+/// Returns how the row differs under the design `at` from the design `from`; `None` if it does not.
+/// Syncs differ by their latency alone: their rate is that of the writes.
 fn change(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<String> {
     debug_assert!(row < evidence.rows.len(), "row {row} of {}", evidence.rows.len());
     let rate = || rate(evidence, row, from, at);
@@ -256,8 +258,9 @@ fn rate(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<St
     }
 }
 
-/// Returns the two 99th percentiles, or the medians of few syncs, if they are known to differ by more than 10 %. Where the answered run
-/// is an exception among the seeds, it has the mean ratio instead.
+/// Returns the two 99th percentiles, or the medians of few syncs, if they are known to differ by
+/// more than 10 %. Where the answered run is an exception among the seeds, it has the mean ratio
+/// instead.
 fn latency(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<String> {
     debug_assert!(
         from.max(at) < evidence.rows[row].designs.len(),
@@ -285,7 +288,8 @@ fn gain(ratio: f64) -> String {
     }
 }
 
-/// Says which 99th percentiles were not compared, and how long their jobs must run, and which are undecided.
+/// Says which 99th percentiles were not compared, and how long their jobs must run, and which are
+/// undecided.
 pub(super) fn undecided(evidence: Evidence<'_>) -> Vec<String> {
     let mut sentences: Vec<_> = too_few(evidence).into_iter().collect();
     let mut unsure = Vec::new();
@@ -309,7 +313,8 @@ pub(super) fn undecided(evidence: Evidence<'_>) -> Vec<String> {
     sentences
 }
 
-/// Says which rows have too few I/Os for their p99, and how long the job must run to have enough under each design.
+/// Says which rows have too few I/Os for their p99, and how long the job must run to have enough
+/// under each design.
 fn too_few(evidence: Evidence<'_>) -> Option<String> {
     let short = |at: usize| {
         let row = &evidence.rows[at];
@@ -447,7 +452,8 @@ mod tests {
         Row { job: "log".to_owned(), direction: "sync".to_owned(), designs, ..row }
     }
 
-    /// A job that syncs waits for its syncs. The first lines said nothing of them, and compared designs by the latency of writes.
+    /// A job that syncs waits for its syncs. The first lines said nothing of them, and compared
+    /// designs by the latency of writes.
     #[test]
     fn the_latency_of_syncs_comes_first() {
         let writes = row("log write", &[(5.0, 1, 1), (5.0, 1, 1)]);
@@ -468,7 +474,8 @@ mod tests {
         assert!(!told(&few).concat().contains("p99 173"), "{:?}", told(&few));
     }
 
-    /// [p99-needs-a-thousand]. The answer about an SD card named the p99 of 320 I/Os, which another seed reversed.
+    /// [p99-needs-a-thousand]. The answer about an SD card named the p99 of 320 I/Os, which another
+    /// seed reversed.
     #[test]
     fn a_p99_of_few_is_not_compared_and_the_run_time_that_it_needs_is_named() {
         let mut few = row("log", &[(32.0, 2, 2), (32.0, 2, 9)]);

@@ -2,7 +2,8 @@
 
 use blockyard_answer::reproduce::{Basis, Cell, Experiment, experiments, run};
 
-/// Returns the experiment called `name`, without outcomes and without the tables that have no other published figure.
+/// Returns the experiment called `name`, without outcomes and without the tables that have no other
+/// published figure.
 pub(crate) fn measured(name: &str, designs: &'static [&'static str]) -> Experiment {
     let mut experiment = experiments().into_iter().find(|it| it.name == name).unwrap();
     for table in &mut experiment.tables {
@@ -13,8 +14,9 @@ pub(crate) fn measured(name: &str, designs: &'static [&'static str]) -> Experime
     experiment
 }
 
-/// Runs `experiment` and compares each published figure with ours, on the device and on its variants.
-/// `allowed` gives the largest difference in percent; with `None` the figure is not compared.
+/// Runs `experiment` and compares each published figure with ours, on the device and on its
+/// variants. `allowed` gives the largest difference in percent; with `None` the figure is not
+/// compared.
 #[expect(clippy::float_arithmetic, reason = "figures are compared")]
 pub(crate) fn assert_met(
     experiment: &Experiment,

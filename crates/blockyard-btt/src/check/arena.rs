@@ -131,9 +131,11 @@ impl ArenaCheck {
         // A lost log may have held a cut write.
         let lost_log = self.lanes.iter().any(|lane| matches!(lane, Lane::Lost));
         let one_kind = lacking == 0 || no_block.count == 0;
-        // There are as many blocks as owners, so a block with two owners leaves another one unowned.
+        // There are as many blocks as owners, so a block with two owners leaves another one
+        // unowned.
         let add_up = unowned.count == lacking + no_block.count;
-        // Another lane may have written to the block that a cut write will free: its sector still has it.
+        // Another lane may have written to the block that a cut write will free: its sector still
+        // has it.
         let cut_twice = claims.shared.iter().any(|&(a, b, _)| self.is_cut(a) || self.is_cut(b));
         if lost_log || !one_kind || !add_up || cut_twice || no_block.dropped() > 0 {
             return Ok(false);
@@ -306,7 +308,8 @@ impl ArenaCheck {
         report.count_only(self.if_certain(), self.unowned.dropped(), false);
     }
 
-    /// Returns the step that removes the arena's broken mark, if nothing else will be wrong with it.
+    /// Returns the step that removes the arena's broken mark, if nothing else will be wrong with
+    /// it.
     pub(super) fn clear_error(&self) -> Option<Step> {
         let (first, copy) = self.info_blocks();
         let is_sound = self.is_certain && !matches!(self.link.repair, InfoRepair::Neither(_));

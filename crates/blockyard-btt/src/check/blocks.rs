@@ -28,7 +28,8 @@ impl Blocks {
         new
     }
 
-    /// Adds the blocks from `first` to before `end` if all of them are new. Returns whether they are.
+    /// Adds the blocks from `first` to before `end` if all of them are new. Returns whether they
+    /// are.
     pub(super) fn put_run(&mut self, first: u32, end: u32) -> bool {
         debug_assert!(first <= end, "an ordered range of blocks");
         if end > self.len || !words_of(first, end).all(|(word, bits)| self.words[word] & bits == 0)
@@ -54,7 +55,8 @@ impl Blocks {
     }
 }
 
-/// Returns the words that hold the blocks from `first` to before `end`, with their bits in each word.
+/// Returns the words that hold the blocks from `first` to before `end`, with their bits in each
+/// word.
 fn words_of(first: u32, end: u32) -> impl Iterator<Item = (usize, u64)> {
     (first / WORD..end.div_ceil(WORD))
         .map(move |word| (word as usize, bits_below(word, end) & !bits_below(word, first)))

@@ -32,7 +32,8 @@ pub(super) enum InfoRepair {
     Copy(InfoError),
     /// The copy: both are intact but differ. Certain if everything else fits the first one.
     CopyIfSound(Problem),
-    /// None: the checksum of the first one is right but it is unusable, so it is not ours to change.
+    /// None: the checksum of the first one is right but it is unusable, so it is not ours to
+    /// change.
     Neither(InfoError),
 }
 

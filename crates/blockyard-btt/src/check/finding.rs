@@ -33,7 +33,8 @@ pub struct Finding {
     pub at_risk: bool,
 }
 
-/// The problems that a check can find. Sectors are counted through all arenas, lanes and blocks within one.
+/// The problems that a check can find. Sectors are counted through all arenas, lanes and blocks
+/// within one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// There is no room for an arena.
@@ -93,7 +94,8 @@ pub enum Problem {
         /// The lane.
         lane: u32,
     },
-    /// The log of a lane is valid, but other readers take its older entry for the newer one, or refuse it.
+    /// The log of a lane is valid, but other readers take its older entry for the newer one, or
+    /// refuse it.
     Misread {
         /// The lane.
         lane: u32,
@@ -118,8 +120,8 @@ pub enum Problem {
         /// The block.
         block: PostmapAba,
     },
-    /// The log has block numbers in another form than readers of this container expect. They refuse it, or
-    /// recover it wrongly.
+    /// The log has block numbers in another form than readers of this container expect. They refuse
+    /// it, or recover it wrongly.
     Dialect {
         /// The number of lanes whose newest entry has the other form.
         lanes: u32,

@@ -41,15 +41,16 @@ impl Newest {
         self.is_misread() && self.slot == 0 && self.entry.is_unused()
     }
 
-    /// Whether the block numbers have the form of `dialect`, as far as that shows: libpmemblk sets state bits in
-    /// each of them, and Linux never in the new block.
+    /// Whether the block numbers have the form of `dialect`, as far as that shows: libpmemblk sets
+    /// state bits in each of them, and Linux never in the new block.
     fn is_in(&self, dialect: Dialect) -> bool {
         let flagged = self.entry.new_map != self.entry.new_block().0;
         flagged == (dialect == Dialect::Flagged)
     }
 
-    /// Returns the older entry that other readers should find, as if the lane had been unused before this write
-    /// and its free block had been the one it then gave away. The numbers and blocks fit this lane.
+    /// Returns the older entry that other readers should find, as if the lane had been unused
+    /// before this write and its free block had been the one it then gave away. The numbers and
+    /// blocks fit this lane.
     pub(super) const fn older_entry(&self) -> FlogEntry {
         let FlogEntry { lba, new_map, seq, .. } = self.entry;
         FlogEntry { lba, old_map: new_map, new_map, seq: successor(successor(seq)) }
@@ -117,8 +118,9 @@ fn is_cut<M: Memory>(memory: &M, arena: &Arena, entry: &FlogEntry) -> Result<boo
     }
 }
 
-/// Whether any bytes of an invalid group look like the entry of a cut write: the sector still has its old
-/// block, and the new block is `unowned`. Bytes that an interrupted repair left do not look like one.
+/// Whether any bytes of an invalid group look like the entry of a cut write: the sector still has
+/// its old block, and the new block is `unowned`. Bytes that an interrupted repair left do not look
+/// like one.
 pub(super) fn may_be_cut<M: Memory>(
     memory: &M,
     arena: &Arena,
@@ -139,7 +141,8 @@ pub(super) fn may_be_cut<M: Memory>(
     Ok(false)
 }
 
-/// Returns the number of lanes whose block numbers are not in the form that the container's readers expect.
+/// Returns the number of lanes whose block numbers are not in the form that the container's readers
+/// expect.
 pub(super) fn lanes_in_other_dialect(lanes: &[Lane], dialect: Dialect) -> u32 {
     lanes
         .iter()

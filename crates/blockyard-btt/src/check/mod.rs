@@ -3,22 +3,23 @@
 //!
 //! # Rules
 //!
-//! - **[owners-add-up]** Each sector has one block, each lane has one free block, and the arena has as many
-//!   blocks as sectors and lanes together. So if no block has two owners, the unowned blocks belong to the
-//!   owners without a block. Lanes may get them in any order. So may sectors, once they are marked as lost,
-//!   because nobody reads them. Nothing is certain if both lanes and sectors lack blocks, because a lane might
-//!   then write over a sector. Nothing is certain either if the unreadable log of a lane looks like a cut write:
-//!   the write may have been acknowledged, and its sector may have two blocks to choose from.
+//! - **[owners-add-up]** Each sector has one block, each lane has one free block, and the arena has
+//!   as many blocks as sectors and lanes together. So if no block has two owners, the unowned
+//!   blocks belong to the owners without a block. Lanes may get them in any order. So may sectors,
+//!   once they are marked as lost, because nobody reads them. Nothing is certain if both lanes and
+//!   sectors lack blocks, because a lane might then write over a sector. Nothing is certain either
+//!   if the unreadable log of a lane looks like a cut write: the write may have been acknowledged,
+//!   and its sector may have two blocks to choose from.
 //!
-//! A wrong checksum proves that an info block is damaged, and an intact one in the other place shows its contents.
-//! If both are intact and differ, the first one counts, as for all readers, if [owners-add-up] finds nothing
-//! against it.
+//! A wrong checksum proves that an info block is damaged, and an intact one in the other place
+//! shows its contents. If both are intact and differ, the first one counts, as for all readers, if
+//! [owners-add-up] finds nothing against it.
 //!
-//! A check writes nothing. It looks at everything as it will be once cut writes are finished; a cut write is no
-//! damage. Its memory is bounded: a bit for each block of one arena at a time (128 MiB for the largest), some
-//! hundred bytes for each lane, and the findings to keep. An arena that is marked as broken is reported, and
-//! checked like any other; nothing on the medium says why it was marked. Data are not checked, because a BTT
-//! keeps no checksums of them.
+//! A check writes nothing. It looks at everything as it will be once cut writes are finished; a cut
+//! write is no damage. Its memory is bounded: a bit for each block of one arena at a time (128 MiB
+//! for the largest), some hundred bytes for each lane, and the findings to keep. An arena that is
+//! marked as broken is reported, and checked like any other; nothing on the medium says why it was
+//! marked. Data are not checked, because a BTT keeps no checksums of them.
 
 mod arena;
 mod blocks;
@@ -35,7 +36,8 @@ use super::memory::{MediaError, Memory};
 use super::repair::Plan;
 use alloc::vec::Vec;
 
-/// Checks the BTT in `memory`, which nobody may write meanwhile. Calls `progress` from time to time.
+/// Checks the BTT in `memory`, which nobody may write meanwhile. Calls `progress` from time to
+/// time.
 ///
 /// # Errors
 ///

@@ -1,23 +1,25 @@
 //! Judges every state that a crash may leave, by these checks, whose names open its messages:
 //!
-//! - *reads*: the BTT opens. Each sector reads as an allowed value, whole: one that was acknowledged or was
-//!   being written.
+//! - *reads*: the BTT opens. Each sector reads as an allowed value, whole: one that was
+//!   acknowledged or was being written.
 //! - *owners*: each block is in the map once or free once.
-//! - *others*: Linux's recovery does the same, in any order of lanes; so does libpmemblk's in a pool.
-//! - *again*: opening again changes nothing, and a recovery that is cut off at any moment can be recovered from.
-//! - *later*: a sector that was read after the BTT was opened reads the same after any later crash, while another
-//!   thread than the one that opened the BTT writes other sectors through every lane.
+//! - *others*: Linux's recovery does the same, in any order of lanes; so does libpmemblk's in a
+//!   pool.
+//! - *again*: opening again changes nothing, and a recovery that is cut off at any moment can be
+//!   recovered from.
+//! - *later*: a sector that was read after the BTT was opened reads the same after any later crash,
+//!   while another thread than the one that opened the BTT writes other sectors through every lane.
 //! - *check*: a check finds no damage, before the BTT is opened and after.
 //!
 //! # Data
 //!
-//! A word of a block that may be durable with `n` values makes `n` states, independently of all other words.
-//! These states are not visited one by one. Recovery never looks at data, so it does the same in all of them,
-//! and a sector with that block reads as one of the mixes. Any two writes differ in every word, so all mixes are
-//! allowed only if each word has one value, and then there is only one mix. So a block is either known or torn,
-//! and no sector may have a torn block, which is equivalent to visiting all states. (A test visits them for
-//! comparison, in a case with few.) All mixes of the words of map and log are visited, or random ones if an
-//! arena is too large.
+//! A word of a block that may be durable with `n` values makes `n` states, independently of all
+//! other words. These states are not visited one by one. Recovery never looks at data, so it does
+//! the same in all of them, and a sector with that block reads as one of the mixes. Any two writes
+//! differ in every word, so all mixes are allowed only if each word has one value, and then there
+//! is only one mix. So a block is either known or torn, and no sector may have a torn block, which
+//! is equivalent to visiting all states. (A test visits them for comparison, in a case with few.)
+//! All mixes of the words of map and log are visited, or random ones if an arena is too large.
 
 use super::crash::{Moment, State};
 use super::linux::{self, Whose};

@@ -1,5 +1,5 @@
-//! The recovery of Linux and of libpmemblk, written independently and slowly: lane by lane, with loads and stores
-//! in turn.
+//! The recovery of Linux and of libpmemblk, written independently and slowly: lane by lane, with
+//! loads and stores in turn.
 
 use super::shape::Shape;
 use blockyard_btt::flog::SlotLayout;
@@ -25,12 +25,13 @@ impl Words<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
     Linux,
-    /// Compares whole entries: it takes a write for finished if the log has other state bits than the map.
+    /// Compares whole entries: it takes a write for finished if the log has other state bits than
+    /// the map.
     Libpmemblk,
 }
 
-/// Finishes the cut writes of one arena, with the words `metadata` of map and log, in this order of lanes.
-/// Returns the free blocks, by lane.
+/// Finishes the cut writes of one arena, with the words `metadata` of map and log, in this order of
+/// lanes. Returns the free blocks, by lane.
 pub(crate) fn recover(
     whose: Whose,
     shape: Shape,

@@ -1,5 +1,5 @@
-//! A rig for crashes of a BTT: runs threads in every order within bounds, and at each step visits all states that
-//! a crash may leave.
+//! A rig for crashes of a BTT: runs threads in every order within bounds, and at each step visits
+//! all states that a crash may leave.
 #![allow(dead_code, unused_imports, reason = "each test uses only a part of the rig")]
 #![allow(clippy::cast_possible_truncation, reason = "arenas are small")]
 

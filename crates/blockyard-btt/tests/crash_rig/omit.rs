@@ -1,5 +1,5 @@
-//! Omits one kind of write-back or fence, one at a time, to see that an exploration detects that the rules of
-//! writing and recovery need it.
+//! Omits one kind of write-back or fence, one at a time, to see that an exploration detects that
+//! the rules of writing and recovery need it.
 
 /// Where something is omitted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,14 +37,15 @@ pub(crate) struct Fencing {
 /// What is omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Omission {
-    /// The write-back that is part of writing data ([`Memory::write`](blockyard_btt::Memory::write)).
+    /// The write-back that is part of writing data
+    /// ([`Memory::write`](blockyard_btt::Memory::write)).
     Data,
     /// The fence after data and first words ([data-before-log]).
     FenceBehindFirstWords,
     /// The fence after second words ([log-before-map]).
     FenceBehindSecondWords,
-    /// The fence after map entries: of a set of lanes that is handed over ([handed-over-set-durable]), of
-    /// `set_zero` and `set_error`, and of recovery.
+    /// The fence after map entries: of a set of lanes that is handed over
+    /// ([handed-over-set-durable]), of `set_zero` and `set_error`, and of recovery.
     FenceBehindEntries,
     /// The fence after an info block, or after its zeroes.
     FenceBehindInfo,

@@ -1,5 +1,5 @@
-//! All paths through a run that chooses between several ways from time to time: one run for each path. Or one
-//! random path.
+//! All paths through a run that chooses between several ways from time to time: one run for each
+//! path. Or one random path.
 
 use blockyard::prng::Prng;
 

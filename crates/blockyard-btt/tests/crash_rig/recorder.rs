@@ -1,15 +1,15 @@
 //! Memory that tracks which values of each word are durable or may be.
 //!
-//! - A crash leaves, for each aligned word of eight bytes independently, any of the values that the word has had
-//!   since it was last certainly durable: caches evict lines as they like, and keep the order of values only
-//!   within a word.
-//! - Bytes that a thread writes, zeroes or writes back are durable, or newer values of their words are, once
-//!   the same thread's next fence has returned ([fence-makes-durable]). A fence does nothing for the write-backs
-//!   of another thread.
-//! - `store` alone never makes anything durable. `write_back` covers exactly the words of the bytes it names, not
-//!   the rest of their cache lines.
-//! - A bad block cannot be read until it was zeroed as a whole. Until that is durable, a crash may leave the
-//!   block bad. A write to it is refused, or succeeds and leaves it bad.
+//! - A crash leaves, for each aligned word of eight bytes independently, any of the values that the
+//!   word has had since it was last certainly durable: caches evict lines as they like, and keep
+//!   the order of values only within a word.
+//! - Bytes that a thread writes, zeroes or writes back are durable, or newer values of their words
+//!   are, once the same thread's next fence has returned ([fence-makes-durable]). A fence does
+//!   nothing for the write-backs of another thread.
+//! - `store` alone never makes anything durable. `write_back` covers exactly the words of the bytes
+//!   it names, not the rest of their cache lines.
+//! - A bad block cannot be read until it was zeroed as a whole. Until that is durable, a crash may
+//!   leave the block bad. A write to it is refused, or succeeds and leaves it bad.
 
 use super::omit::{Fencing, Omission, Region, WriteBack};
 use blockyard_btt::layout::INFO_BYTES;
@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 pub(crate) const WORD: u64 = 8;
 
-/// A word with several values that may be durable: the one that certainly was, and all later ones, with the
-/// times of their stores.
+/// A word with several values that may be durable: the one that certainly was, and all later ones,
+/// with the times of their stores.
 #[derive(Clone, Debug)]
 struct Open {
     values: Vec<u64>,
@@ -139,7 +139,8 @@ impl Recorder {
         self.bad.iter().any(|bad| bad.block.refuses && bad.has(at, len))
     }
 
-    /// Returns the positions of blocks that were bad, and whether they still are; a crash may leave all so.
+    /// Returns the positions of blocks that were bad, and whether they still are; a crash may leave
+    /// all so.
     pub(crate) fn bad(&self) -> impl Iterator<Item = (u64, bool)> {
         self.bad.iter().map(|bad| (bad.block.at, bad.repaired_by.is_none()))
     }

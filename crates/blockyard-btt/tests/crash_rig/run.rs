@@ -1,16 +1,19 @@
-//! Runs real threads on the real code, one at a time. Each call of the memory is a point where another thread may
-//! continue instead.
+//! Runs real threads on the real code, one at a time. Each call of the memory is a point where
+//! another thread may continue instead.
 //!
-//! - One thread runs until it calls the memory. Then it continues, or another one does. Switching away from a
-//!   thread that could continue is a preemption, and the number of preemptions of a run is limited. Which thread
-//!   continues when one ends or waits ([`Memory::relax`]) is free. All runs within these bounds are made.
-//! - A waiting thread continues when another thread has done something. If all threads wait, they continue, because
-//!   some may look again at what has changed meanwhile. If they only wait, again and again, the run fails.
-//! - Preemptions are tried before loads, stores and fences, and in the middle of reading and writing a block. They
-//!   are not tried before a write-back, which changes nothing that another thread sees. A later write-back would
-//!   cover the same values or newer ones, and leave no state that is not visited anyway.
-//! - Between two calls of the memory, a thread runs atomically. `versions_model` and `readers_model` check how
-//!   atomics interact there.
+//! - One thread runs until it calls the memory. Then it continues, or another one does. Switching
+//!   away from a thread that could continue is a preemption, and the number of preemptions of a run
+//!   is limited. Which thread continues when one ends or waits ([`Memory::relax`]) is free. All
+//!   runs within these bounds are made.
+//! - A waiting thread continues when another thread has done something. If all threads wait, they
+//!   continue, because some may look again at what has changed meanwhile. If they only wait, again
+//!   and again, the run fails.
+//! - Preemptions are tried before loads, stores and fences, and in the middle of reading and
+//!   writing a block. They are not tried before a write-back, which changes nothing that another
+//!   thread sees. A later write-back would cover the same values or newer ones, and leave no state
+//!   that is not visited anyway.
+//! - Between two calls of the memory, a thread runs atomically. `versions_model` and
+//!   `readers_model` check how atomics interact there.
 
 use super::judge::{Counts, Judge, read_all};
 use super::omit::Omissions;
@@ -257,7 +260,8 @@ fn mark(thread: u64, n: u64, sector: u64) -> Value {
 }
 
 impl World {
-    /// Returns the values that each sector may have after a crash now: those not certainly overwritten.
+    /// Returns the values that each sector may have after a crash now: those not certainly
+    /// overwritten.
     fn allowed(&self) -> Vec<Vec<Value>> {
         self.records
             .iter()
@@ -288,7 +292,8 @@ impl World {
         self.broken.get_or_insert(broken);
     }
 
-    /// Chooses the next thread after `me`, which continues if it `may_continue` and no other is chosen.
+    /// Chooses the next thread after `me`, which continues if it `may_continue` and no other is
+    /// chosen.
     fn choose(&mut self, me: usize, may_continue: bool) {
         let threads = 0..self.ended.len();
         let others = threads

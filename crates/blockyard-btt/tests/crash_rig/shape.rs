@@ -1,5 +1,5 @@
-//! Arenas much smaller than any real one, which the code accepts because it believes consistent info blocks. Each
-//! claims to have 16 MiB, and uses almost none of it.
+//! Arenas much smaller than any real one, which the code accepts because it believes consistent
+//! info blocks. Each claims to have 16 MiB, and uses almost none of it.
 
 use super::crash::State;
 use super::omit::Omission;
@@ -24,7 +24,8 @@ pub(crate) enum Media {
     Sound,
     /// The blocks of sector 0 and of lane 0 cannot be read, nor written until they were zeroed.
     Refuses,
-    /// The block of sector 0 cannot be read until it was zeroed. A write alone succeeds but does not help.
+    /// The block of sector 0 cannot be read until it was zeroed. A write alone succeeds but does
+    /// not help.
     Keeps,
 }
 
@@ -37,8 +38,8 @@ pub(crate) struct Shape {
     pub(crate) lanes: u32,
     pub(crate) arenas: u32,
     pub(crate) container: Container,
-    /// The position of second log entries. The old position shows only in a written second entry: lane 0 of each
-    /// arena has then written its last sector once.
+    /// The position of second log entries. The old position shows only in a written second entry:
+    /// lane 0 of each arena has then written its last sector once.
     pub(crate) slots: SlotLayout,
     pub(crate) media: Media,
 }
@@ -189,8 +190,8 @@ impl Shape {
         }
     }
 
-    /// Returns memory with info blocks, and a map and log of zeroes. Each block has words of its own that no
-    /// write wrote.
+    /// Returns memory with info blocks, and a map and log of zeroes. Each block has words of its
+    /// own that no write wrote.
     fn bare(self, threads: usize, omission: Option<Omission>) -> Recorder {
         let mut recorder = Recorder::new(self.regions(), threads, omission);
         for (n, arena) in (1..).zip(self.arenas()) {
@@ -235,7 +236,8 @@ impl Shape {
         recorder.preset(at + WORD, words[1]);
     }
 
-    /// Returns a formatted BTT, changed as `slots` and `media` require, and the value of each sector.
+    /// Returns a formatted BTT, changed as `slots` and `media` require, and the value of each
+    /// sector.
     pub(crate) fn fresh(
         self,
         threads: usize,

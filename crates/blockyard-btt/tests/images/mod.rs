@@ -1,4 +1,5 @@
-//! Images of a BTT for damage: sparse memory that can be copied, and that loses power after a number of words.
+//! Images of a BTT for damage: sparse memory that can be copied, and that loses power after a
+//! number of words.
 #![allow(dead_code, reason = "each test, and the fuzz target, uses only a part")]
 #![allow(clippy::cast_possible_truncation, reason = "pages and marks are small")]
 
@@ -232,8 +233,8 @@ pub(crate) fn content(lba: u64, bytes: u32) -> Vec<u8> {
 /// The number of first sectors that `used` writes.
 pub(crate) const WRITTEN: u64 = 24;
 
-/// Returns an image that was used and closed: its first sectors were written, some of them several times, one sector
-/// was zeroed and one marked as lost.
+/// Returns an image that was used and closed: its first sectors were written, some of them several
+/// times, one sector was zeroed and one marked as lost.
 pub(crate) fn used(container: Container, sector_bytes: u32) -> Sparse {
     let memory = empty(container, sector_bytes, BYTES + container.first_arena());
     let options = OpenOptions { policy: Policy::LINUX, ..OpenOptions::new(container) };

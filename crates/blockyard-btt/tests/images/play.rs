@@ -1,7 +1,7 @@
 //! Any bytes as damage to an image, which is then opened, checked, repaired and opened again.
 //!
-//! The first byte chooses the image, and the second one when the power goes during the repair. Then every seven
-//! bytes are a change: its kind (one), position (two) and value (four).
+//! The first byte chooses the image, and the second one when the power goes during the repair. Then
+//! every seven bytes are a change: its kind (one), position (two) and value (four).
 
 use super::{BYTES, Sparse, WRITTEN, arena, used};
 use blockyard_btt::arena::Arena;

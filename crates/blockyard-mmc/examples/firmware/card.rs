@@ -1,5 +1,5 @@
-//! A simulated eMMC device of 4 MiB, soldered beside the chip. It answers the commands of identification and
-//! of the request path, and no others.
+//! A simulated eMMC device of 4 MiB, soldered beside the chip. It answers the commands of
+//! identification and of the request path, and no others.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,8 +1,8 @@
-//! The simulated chip: RAM, a timer, and a controller with those registers of the SD Host Controller Standard
-//! (SDHCI) that this firmware uses. Time passes only here.
+//! The simulated chip: RAM, a timer, and a controller with those registers of the SD Host
+//! Controller Standard (SDHCI) that this firmware uses. Time passes only here.
 //!
-//! A firmware author has the real chip instead: `read` and `write` are volatile accesses, and `wait` is the
-//! instruction that sleeps until an interrupt.
+//! A firmware author has the real chip instead: `read` and `write` are volatile accesses, and
+//! `wait` is the instruction that sleeps until an interrupt.
 
 use crate::card::Card;
 use alloc::vec;
@@ -25,8 +25,8 @@ pub(crate) const STATUS: usize = 0x30;
 /// The address in RAM of the table of descriptors (ADMA2).
 pub(crate) const TABLE: usize = 0x58;
 
-/// Bits of COMMAND; the highest byte has the index. A real controller also needs the kind of the response,
-/// and bits for DMA and the block count.
+/// Bits of COMMAND; the highest byte has the index. A real controller also needs the kind of the
+/// response, and bits for DMA and the block count.
 pub(crate) const AUTO_CMD12: u32 = 1 << 2;
 pub(crate) const AUTO_CMD23: u32 = 1 << 3;
 pub(crate) const READS: u32 = 1 << 4;
@@ -36,7 +36,8 @@ pub(crate) const COMPLETE: u32 = 1 << 1;
 pub(crate) const COMMAND_TIMEOUT: u32 = 1 << 16;
 pub(crate) const DATA_TIMEOUT: u32 = 1 << 20;
 
-/// A descriptor: attributes, length (0: 64 KiB) and address. Attributes: "transfer", and "the last".
+/// A descriptor: attributes, length (0: 64 KiB) and address. Attributes: "transfer", and "the
+/// last".
 pub(crate) const DESCRIPTOR_BYTES: usize = 8;
 pub(crate) const DESCRIBES: u8 = 0x21;
 pub(crate) const IS_LAST: u8 = 0x02;

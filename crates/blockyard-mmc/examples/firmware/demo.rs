@@ -76,8 +76,8 @@ pub(crate) fn run(pipeline: Pipeline, bad_reads: u32) -> Report {
     }
 }
 
-/// For each write: the place of its data in memory and on the disk. Neighbours on the disk come from both
-/// ends of the memory, so their merged request has two descriptors.
+/// For each write: the place of its data in memory and on the disk. Neighbours on the disk come
+/// from both ends of the memory, so their merged request has two descriptors.
 fn place_of_write(at: u32) -> (u32, u64) {
     let source = if at.is_multiple_of(2) { at } else { WRITES - at };
     let sector = at / 2 * PAIR_STRIDE_SECTORS + at % 2 * WRITE_SECTORS;

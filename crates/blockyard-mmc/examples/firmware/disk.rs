@@ -1,4 +1,5 @@
-//! The disk, and the loop that runs it: a request queue over the card's driver over the controller's driver.
+//! The disk, and the loop that runs it: a request queue over the card's driver over the
+//! controller's driver.
 
 use crate::chip::Chip;
 use crate::sdhci::Sdhci;
@@ -30,13 +31,13 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Brings up the card of `chip`. All memory is allocated here, except for what it takes to identify the
-    /// card again after a reset.
+    /// Brings up the card of `chip`. All memory is allocated here, except for what it takes to
+    /// identify the card again after a reset.
     ///
     /// # Panics
     ///
-    /// Panics if there is no card, or if the controller cannot do `pipeline`. A real firmware would report
-    /// it.
+    /// Panics if there is no card, or if the controller cannot do `pipeline`. A real firmware would
+    /// report it.
     pub(crate) fn new(chip: Chip, pipeline: Pipeline) -> Self {
         let mut sdhci = Sdhci::new(chip);
         let card = *bring_up(&mut sdhci).expect("card that is soldered in");
@@ -65,8 +66,8 @@ impl Disk {
         self.host.driver.controller.now()
     }
 
-    /// Submits `bios` and returns when all have ended. A real firmware submits bios as they arise and never
-    /// returns; its turns are the same.
+    /// Submits `bios` and returns when all have ended. A real firmware submits bios as they arise
+    /// and never returns; its turns are the same.
     ///
     /// # Errors
     ///
@@ -100,14 +101,15 @@ impl Disk {
     /// Does one piece of work that is due, or sleeps.
     fn turn(&mut self) {
         let now = self.now();
-        // The interrupt handler only notes that there is something to read. A handler that does the work itself shares
-        // `host` with this loop in critical sections, and a firmware with tasks lets each context run in one of its own.
-        // The driver may have finished requests, which the queue takes back; or the queue has requests for the driver.
+        // The interrupt handler only notes that there is something to read. A handler that does the
+        // work itself shares `host` with this loop in critical sections, and a firmware with tasks
+        // lets each context run in one of its own. The driver may have finished requests, which the
+        // queue takes back; or the queue has requests for the driver.
         if self.host.driver.turn(now) || self.queue.turn(&mut self.host, now) {
             return;
         }
-        // Nothing to do: sleep until the next interrupt, or until the instant of queue or driver. (With
-        // interrupts masked, WFI returns for an interrupt that came since they were checked.)
+        // Nothing to do: sleep until the next interrupt, or until the instant of queue or driver.
+        // (With interrupts masked, WFI returns for an interrupt that came since they were checked.)
         if !self.queue.is_empty() {
             let limit = self.host.driver.poll_at().into_iter().chain(self.queue.poll_at()).min();
             self.host.driver.controller.chip.wait(limit);

@@ -1,5 +1,5 @@
-//! A firmware that reads and writes an eMMC device with `blockyard`, on a simulated chip: everything to write
-//! for a controller of your own, from the registers to the main loop.
+//! A firmware that reads and writes an eMMC device with `blockyard`, on a simulated chip:
+//! everything to write for a controller of your own, from the registers to the main loop.
 //!
 //! ```text
 //! demo.rs      what it is all for: bios, and memory that they name
@@ -9,7 +9,8 @@
 //! card.rs      simulated: the device
 //! ```
 //!
-//! All files but this one need only `core` and `alloc`; `ci/bare` links them without std. To run it:
+//! All files but this one need only `core` and `alloc`; `ci/bare` links them without std. To run
+//! it:
 //! ```text
 //! cargo run --example firmware
 //! ```
@@ -24,8 +25,8 @@ mod sdhci;
 
 use blockyard_mmc::policy::{HsqPolicy, Pipeline};
 
-/// Serial: one request after the other. Hsq: the next request is prepared, and the interrupt handler starts
-/// it.
+/// Serial: one request after the other. Hsq: the next request is prepared, and the interrupt
+/// handler starts it.
 const PIPELINES: [(&str, Pipeline); 2] =
     [("serial", Pipeline::Serial), ("hsq", Pipeline::Hsq(HsqPolicy::TODAY))];
 
@@ -65,8 +66,8 @@ mod tests {
 
     #[test]
     fn a_block_that_fails_several_reads_is_read_in_the_end() {
-        // Three times in a transfer of several blocks, and once alone: block by block, so the blocks behind
-        // the first land in the right place only if the driver heeds `skip`.
+        // Three times in a transfer of several blocks, and once alone: block by block, so the
+        // blocks behind the first land in the right place only if the driver heeds `skip`.
         for (_, pipeline) in PIPELINES {
             let report = demo::run(pipeline, 4);
             assert!(report.intact && report.bus_use.transactions > 128 + 4);

@@ -1,5 +1,6 @@
-//! The driver of the controller, which a firmware author writes. `blockyard_mmc` asks only two things of it:
-//! put one MMC request on the bus, and report how it went. To identify a card, it also drives the bus in a mode.
+//! The driver of the controller, which a firmware author writes. `blockyard_mmc` asks only two
+//! things of it: put one MMC request on the bus, and report how it went. To identify a card, it
+//! also drives the bus in a mode.
 
 use crate::chip::{
     ARGUMENT, ARGUMENT_2, AUTO_CMD12, AUTO_CMD23, BLOCKS, COMMAND, COMMAND_TIMEOUT, COMPLETE, Chip,
@@ -23,8 +24,8 @@ use blockyard_mmc::register::Bits;
 
 /// The largest number of memory pieces in one transfer.
 const SEGMENTS: u16 = 8;
-/// Places in RAM: a block of the driver's own, then a table of descriptors for that block and for each slot.
-/// The memory behind them is the firmware's.
+/// Places in RAM: a block of the driver's own, then a table of descriptors for that block and for
+/// each slot. The memory behind them is the firmware's.
 const OWN_BLOCK: usize = 0;
 const OWN_TABLE: usize = OWN_BLOCK + 512;
 const SLOT_TABLES: usize = OWN_TABLE + DESCRIPTOR_BYTES;
@@ -69,8 +70,8 @@ impl Sdhci {
         }
     }
 
-    /// Translates bits of STATUS into the events of `blockyard_mmc`. This controller interrupts once, when a
-    /// whole MMC request is over; one that reports each part by itself works as well.
+    /// Translates bits of STATUS into the events of `blockyard_mmc`. This controller interrupts
+    /// once, when a whole MMC request is over; one that reports each part by itself works as well.
     fn translate(&mut self, status: u32) {
         let Some(transaction) = self.running.filter(|_| status != 0) else { return };
         self.running = None;
@@ -145,8 +146,8 @@ impl HostController for Sdhci {
         &self.capabilities
     }
 
-    /// A request consists of pieces of bios. Submitters choose the cookie of a bio: here it is the address of
-    /// its memory, which is all that the driver needs.
+    /// A request consists of pieces of bios. Submitters choose the cookie of a bio: here it is the
+    /// address of its memory, which is all that the driver needs.
     fn accept(&mut self, slot: SlotId, issue: &Issue<'_>) {
         let memory = &mut self.memory[slot.index()];
         memory.clear();
@@ -157,7 +158,8 @@ impl HostController for Sdhci {
         }));
     }
 
-    /// Here a driver cleans the cache of data that it writes, and invalidates it for data that it reads.
+    /// Here a driver cleans the cache of data that it writes, and invalidates it for data that it
+    /// reads.
     fn prepare(&mut self, slot: SlotId) {
         self.describe(slot, 0);
         self.chip.maintain_cache(self.bytes(slot));

@@ -37,7 +37,8 @@ pub enum ActKind {
     PollLine,
     /// Ends a transfer that failed (CMD12). The response is an interrupt.
     SendStop,
-    /// Sends a command without data, after which the card works by itself. The response is an interrupt.
+    /// Sends a command without data, after which the card works by itself. The response is an
+    /// interrupt.
     SendCommand,
     /// Reads a register of the card.
     ReadRegister,
@@ -65,8 +66,8 @@ pub enum ActKind {
     Complete,
 }
 
-/// An act that a context has begun. It takes effect at its [end](super::Mmc::finish). The time between is its
-/// cost.
+/// An act that a context has begun. It takes effect at its [end](super::Mmc::finish). The time
+/// between is its cost.
 #[must_use = "an act that was begun and is not finished blocks its request for ever"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct Act {
@@ -97,8 +98,8 @@ impl Act {
     }
 
     /// Returns the bytes of the request; for [`ActKind::Start`] those of the transfer, and for
-    /// [`ActKind::PrepareFirst`] and [`ActKind::PrepareMore`] those that they prepare. The value is 0 for a request
-    /// that transfers nothing, and for no request.
+    /// [`ActKind::PrepareFirst`] and [`ActKind::PrepareMore`] those that they prepare. The value is
+    /// 0 for a request that transfers nothing, and for no request.
     #[must_use]
     pub const fn bytes(&self) -> u32 {
         self.bytes

@@ -1,14 +1,16 @@
 //! Urgent background operations, after the exception bit of a status.
 //!
-//! If the host is to start background operations, and a response to a request had the exception bit, EXT_CSD is
-//! read after the request and before the bus is free. From [`Impacted`](BkopsLevel::Impacted) on, background
-//! operations are started and waited for, as in Linux. Until then the request is not reported, and none is
-//! accepted. When [`BKOPS`] is over, the card is interrupted (HPI), and gets the time to stop that it states. A
-//! card that cannot be interrupted, or does not stop, is reset.
+//! If the host is to start background operations, and a response to a request had the exception
+//! bit, EXT_CSD is read after the request and before the bus is free. From
+//! [`Impacted`](BkopsLevel::Impacted) on, background operations are started and waited for, as in
+//! Linux. Until then the request is not reported, and none is accepted. When [`BKOPS`] is over, the
+//! card is interrupted (HPI), and gets the time to stop that it states. A card that cannot be
+//! interrupted, or does not stop, is reset.
 //!
-//! Other events than urgent background operations are only noted ([`Counts::events`](super::Counts::events)). A
-//! response with the exception bit to a command queue engine leads to background operations, too: they then are
-//! an exclusive operation of the host's own, unless another one waits, which would get the same response.
+//! Other events than urgent background operations are only noted
+//! ([`Counts::events`](super::Counts::events)). A response with the exception bit to a command
+//! queue engine leads to background operations, too: they then are an exclusive operation of the
+//! host's own, unless another one waits, which would get the same response.
 //!
 //! # Rules
 //!
@@ -27,8 +29,8 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 
 impl<H: HostController> Mmc<H> {
-    /// Returns whether the bus serves an exception of the card before the request, which has ended with `status`,
-    /// releases it.
+    /// Returns whether the bus serves an exception of the card before the request, which has ended
+    /// with `status`, releases it.
     pub(super) fn begins_background(&mut self, status: Status) -> bool {
         let bus = self.bus.as_mut().expect("claim to release");
         let asks = bus.has_exception() && self.target.bkops;
@@ -41,7 +43,8 @@ impl<H: HostController> Mmc<H> {
         true
     }
 
-    /// Acts on a response with the exception bit to the engine, or to a command that turns the engine on or off.
+    /// Acts on a response with the exception bit to the engine, or to a command that turns the
+    /// engine on or off.
     pub(super) fn exception_at_engine(&mut self) {
         self.counts.exceptions += 1;
         if self.target.bkops && !self.card_gone {
@@ -95,8 +98,8 @@ impl<H: HostController> Mmc<H> {
         bus.next(BusStep::StartBackground, now);
     }
 
-    /// Returns whether a card that has been busy for too long is interrupted: once, if it runs background
-    /// operations and has just said that it is still at them.
+    /// Returns whether a card that has been busy for too long is interrupted: once, if it runs
+    /// background operations and has just said that it is still at them.
     pub(super) fn interrupts_background(&mut self, now: Instant) -> bool {
         let bus = self.bus.as_mut().expect("claim of a check");
         let Purpose::Background(status) = bus.purpose else { return false };

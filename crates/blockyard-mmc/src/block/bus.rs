@@ -15,7 +15,8 @@ use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 
 impl<H: HostController> Mmc<H> {
-    /// Takes note of an `event` that the controller's interrupt handler reports. Contexts do what follows, by
+    /// Takes note of an `event` that the controller's interrupt handler reports. Contexts do what
+    /// follows, by
     /// [`Self::step`]: [`Context::Interrupt`] first.
     pub fn interrupt(&mut self, event: HostEvent, now: Instant) {
         self.tick(now);
@@ -65,7 +66,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Gives up what has taken too long, as time has passed. (At the same instant nothing new can have.)
+    /// Gives up what has taken too long, as time has passed. (At the same instant nothing new can
+    /// have.)
     fn check_limits(&mut self, now: Instant) {
         if let Some(Claim { phase: Phase::Running(_, limit), .. }) = &self.bus
             && *limit <= now
@@ -288,7 +290,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Acts on a transfer that went well, with the card ready: the rest follows, or the request ends.
+    /// Acts on a transfer that went well, with the card ready: the rest follows, or the request
+    /// ends.
     pub(super) fn transfer_succeeded(&mut self, now: Instant) {
         let bus = self.bus.as_mut().expect("claim of a transfer");
         if let Some(status) = bus.ended() {
@@ -345,7 +348,8 @@ impl<H: HostController> Mmc<H> {
             let done = if let PackStep::Done(done) = bus.pack_step { done } else { 0 };
             self.retire_packed(done, status, bus.by);
         }
-        // Deferred work that recovered the card does the next start itself: no interrupt follows that could.
+        // Deferred work that recovered the card does the next start itself: no interrupt follows
+        // that could.
         let is_deferred = self.defers_starts || (settled && bus.by == Context::Deferred);
         let is_exclusive = self.slots[bus.slot.index()].is_exclusive();
         self.start_deferred =

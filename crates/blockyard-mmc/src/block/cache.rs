@@ -8,8 +8,8 @@ use blockyard::time::Instant;
 pub(super) struct Cache {
     /// The cache may hold data that is not on the medium.
     dirty: bool,
-    /// The last instant at which data was lost: the card was reset while the cache was dirty, or a write that
-    /// had been reported turned out to be lost.
+    /// The last instant at which data was lost: the card was reset while the cache was dirty, or a
+    /// write that had been reported turned out to be lost.
     lost: Option<Instant>,
     /// The cache is off: the card has none, or it did not come back on after a reset.
     pub(super) is_off: bool,
@@ -48,8 +48,8 @@ impl Cache {
         self.lost.is_some_and(|lost| asked <= lost)
     }
 
-    /// Returns the status with which a flush ends that the card has ended with `status`. `covers_loss`: the
-    /// flush covers everything that was lost.
+    /// Returns the status with which a flush ends that the card has ended with `status`.
+    /// `covers_loss`: the flush covers everything that was lost.
     pub(super) fn note_flush(&mut self, status: Status, covers_loss: bool) -> Status {
         self.dirty &= status != Status::Ok;
         let hides_loss = self.lost.is_some() && status == Status::Ok;

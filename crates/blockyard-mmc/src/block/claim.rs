@@ -1,4 +1,5 @@
-//! The claim on the bus: which request holds it, what the bus does for that request, and how far that is.
+//! The claim on the bus: which request holds it, what the bus does for that request, and how far
+//! that is.
 
 use super::act::{ActKind, Context};
 use crate::command::Direction;
@@ -7,12 +8,13 @@ use crate::exchange::{Exchange, Failure};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 
-/// The time after which an MMC request is given up, as after a lost interrupt. Linux's drivers use 10 s.
+/// The time after which an MMC request is given up, as after a lost interrupt. Linux's drivers use
+/// 10 s.
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// The time after which a card that is busy after a write is given up. As in Linux.
 pub const BUSY_LIMIT: Duration = Duration::from_secs(10);
-/// The first pause between two checks whether a card is still busy. Each pause is twice as long as the
-/// one before, up to [`LONGEST_PAUSE`]. As in Linux.
+/// The first pause between two checks whether a card is still busy. Each pause is twice as long as
+/// the one before, up to [`LONGEST_PAUSE`]. As in Linux.
 pub const FIRST_PAUSE: Duration = Duration::from_us(32);
 /// The longest pause between two checks whether a card is still busy. See [`FIRST_PAUSE`].
 pub const LONGEST_PAUSE: Duration = Duration::from_us(32_768);
@@ -109,8 +111,8 @@ impl Watch {
         Self { pause: FIRST_PAUSE, until }
     }
 
-    /// Returns the instant of the next check of a card that is still busy at `now`; `None` when the limit
-    /// has passed.
+    /// Returns the instant of the next check of a card that is still busy at `now`; `None` when the
+    /// limit has passed.
     pub(super) fn again(&mut self, now: Instant) -> Option<Instant> {
         debug_assert!(self.pause <= LONGEST_PAUSE, "a pause of {:?}", self.pause);
         let at = now + self.pause;
@@ -150,8 +152,8 @@ pub(super) enum Purpose {
     RequestWithException,
     /// For the card's exception. The request has ended with this status.
     Exception(Status),
-    /// For the background operations that the card is running, which have not been interrupted yet. The
-    /// request has ended with this status.
+    /// For the background operations that the card is running, which have not been interrupted yet.
+    /// The request has ended with this status.
     Background(Status),
 }
 
@@ -229,7 +231,8 @@ impl Claim {
         self.next(step, now);
     }
 
-    /// Schedules another check of a card that is still busy. Returns `false` when its limit has passed.
+    /// Schedules another check of a card that is still busy. Returns `false` when its limit has
+    /// passed.
     pub(super) fn look_again(&mut self, now: Instant) -> bool {
         debug_assert!(
             matches!(self.step, BusStep::Status | BusStep::PollLine),
@@ -302,7 +305,8 @@ impl Claim {
         }
     }
 
-    /// Returns whether anything of this claim was not plain sailing: an error, an exception, or a pack.
+    /// Returns whether anything of this claim was not plain sailing: an error, an exception, or a
+    /// pack.
     pub(super) fn had_trouble(&self) -> bool {
         self.health != Health::Well || self.ended().is_some()
     }

@@ -14,7 +14,8 @@ use blockyard::unit::{Budget, HctxId, QueueId};
 impl<H: HostController> Driver for Mmc<H> {
     blockyard::leaf_calls!(prepare, unprepare, commit, timed_out, finish);
 
-    /// Grants as many budgets as the host [admits](Mmc::admits) requests. Other requests stay in the elevator.
+    /// Grants as many budgets as the host [admits](Mmc::admits) requests. Other requests stay in
+    /// the elevator.
     fn take_budget(&mut self, _queue: QueueId) -> Option<Budget> {
         if self.budgets_taken >= self.admits() || self.exclusive.is_some() {
             return None; // [exclusive-waits-for-idle]
@@ -30,7 +31,8 @@ impl<H: HostController> Driver for Mmc<H> {
 
     /// # Panics
     ///
-    /// Panics if the request comes from another hardware queue than the first, or if its tag has no slot.
+    /// Panics if the request comes from another hardware queue than the first, or if its tag has no
+    /// slot.
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         assert_eq!(
             issue.hctx,
@@ -81,8 +83,8 @@ impl<H: HostController> Device for Mmc<H> {
         self.finished.pop_front()
     }
 
-    /// Returns the instant of the next check of a busy card, or of the next time limit. The controller reports
-    /// everything else.
+    /// Returns the instant of the next check of a busy card, or of the next time limit. The
+    /// controller reports everything else.
     fn poll_at(&self) -> Option<Instant> {
         let on_bus = later_than(self.now, self.bus.as_ref().and_then(Claim::wakes_at));
         let first = on_bus

@@ -15,17 +15,18 @@ pub enum Unsupported {
     NoBounceBuffers,
     /// The processor moves the data, so bounce buffers have no use.
     PioNeedsNoBounce,
-    /// Bounce buffers are to be copied while a request has the bus, but in this pipeline no thread has the
-    /// bus then.
+    /// Bounce buffers are to be copied while a request has the bus, but in this pipeline no thread
+    /// has the bus then.
     NobodyCopies,
-    /// The card packs no such requests; or the controller cannot transfer them, as it needs three memory
-    /// segments and must not have one bounce buffer for all requests; or there is a command queue, which
-    /// takes no packed commands.
+    /// The card packs no such requests; or the controller cannot transfer them, as it needs three
+    /// memory segments and must not have one bounce buffer for all requests; or there is a command
+    /// queue, which takes no packed commands.
     Packed,
     /// The controller moves data in the other way (DMA or PIO).
     Transfer,
-    /// Memory is to be prepared beside the access, but the processor moves the data, requests are bounced or
-    /// packed, another context than the thread ends requests, or the controller does not hold data back.
+    /// Memory is to be prepared beside the access, but the processor moves the data, requests are
+    /// bounced or packed, another context than the thread ends requests, or the controller does not
+    /// hold data back.
     BesideAccess,
     /// The controller does not find the end of busy in this way.
     BusyDetect,

@@ -1,35 +1,38 @@
-//! Operations that have the card to themselves: flush, discard, write-zeroes, secure erase, sanitize.
+//! Operations that have the card to themselves: flush, discard, write-zeroes, secure erase,
+//! sanitize.
 //!
-//! None of them transfers data. Each consists of one or several commands, and the card may be busy after the
-//! last one, perhaps for long. Their acts, the end included, are the thread's in every pipeline: as in Linux,
-//! the thread that dispatches waits for them.
+//! None of them transfers data. Each consists of one or several commands, and the card may be busy
+//! after the last one, perhaps for long. Their acts, the end included, are the thread's in every
+//! pipeline: as in Linux, the thread that dispatches waits for them.
 //!
-//! A flush of a card whose cache is off has no command: it ends when the card is idle, and needs no bus.
+//! A flush of a card whose cache is off has no command: it ends when the card is idle, and needs no
+//! bus.
 //!
-//! The command queue engine is turned off for the others, except for a flush: where the engine is on and takes direct
-//! commands, a flush is one, followed by a CMD13 that asks how the flush went. If one of them fails, the flush
-//! begins again without the engine; but if the flush takes longer than its limit, and the card is still busy
-//! with it, the card is reset, and the flush ends.
+//! The command queue engine is turned off for the others, except for a flush: where the engine is
+//! on and takes direct commands, a flush is one, followed by a CMD13 that asks how the flush went.
+//! If one of them fails, the flush begins again without the engine; but if the flush takes longer
+//! than its limit, and the card is still busy with it, the card is reset, and the flush ends.
 //!
 //! # Rules
 //!
-//! - **[exclusive-waits-for-idle]** An exclusive operation begins when no request has a transfer to come. While
-//!   it waits and while it is under way, no request is accepted. So exactly the requests that were accepted
-//!   before it go before it, and neither starves the other.
-//! - An exclusive operation is done when the card, no longer busy, says so in
-//!   response to CMD13. Only that response tells whether the switch or the erase failed. Linux asks neither after a
-//!   discard nor after another erase whose busy time the host has waited out. Here the question stays, for a discard too:
-//!   without it, the next response would carry the error of the erase, and a write would be blamed for it
-//!   ([late-error-is-the-writes]).
-//! - A command that fails is tried again as
-//!   [`recovery`](super::recovery) says, an erase from its first command on. An operation that takes longer
-//!   than its limit is not tried again: the card is reset, and the operation ends.
-//! - **[reset-loss-fails-flush]** A reset may lose what the card's cache holds. If data was written to the
-//!   cache since the last flush, flushes fail from then on, up to the first that covers whatever was lost: one
-//!   that was requested after the reset, and accepted when all requests that were in their slots at the reset
-//!   had been reported. A flush that was requested before the reset, and waited, does not cover the writes
-//!   that waited behind it. No flush covers a bio that was split, if a part of it was done and lost before the
-//!   other parts came: requests do not say that they are parts.
+//! - **[exclusive-waits-for-idle]** An exclusive operation begins when no request has a transfer to
+//!   come. While it waits and while it is under way, no request is accepted. So exactly the
+//!   requests that were accepted before it go before it, and neither starves the other.
+//! - An exclusive operation is done when the card, no longer busy, says so in response to CMD13.
+//!   Only that response tells whether the switch or the erase failed. Linux asks neither after a
+//!   discard nor after another erase whose busy time the host has waited out. Here the question
+//!   stays, for a discard too: without it, the next response would carry the error of the erase,
+//!   and a write would be blamed for it ([late-error-is-the-writes]).
+//! - A command that fails is tried again as [`recovery`](super::recovery) says, an erase from its
+//!   first command on. An operation that takes longer than its limit is not tried again: the card
+//!   is reset, and the operation ends.
+//! - **[reset-loss-fails-flush]** A reset may lose what the card's cache holds. If data was written
+//!   to the cache since the last flush, flushes fail from then on, up to the first that covers
+//!   whatever was lost: one that was requested after the reset, and accepted when all requests that
+//!   were in their slots at the reset had been reported. A flush that was requested before the
+//!   reset, and waited, does not cover the writes that waited behind it. No flush covers a bio that
+//!   was split, if a part of it was done and lost before the other parts came: requests do not say
+//!   that they are parts.
 
 use super::act::Context;
 use super::claim::{BUSY_LIMIT, BusStep, Claim, REQUEST_LIMIT};
@@ -113,9 +116,9 @@ impl fmt::Display for NoSanitize {
 impl core::error::Error for NoSanitize {}
 
 impl<H: HostController> Mmc<H> {
-    /// Erases everything on the card that was ever discarded or erased, with every copy of it. It is an
-    /// exclusive operation: it begins when all requests before it are over, and no request is accepted until it
-    /// has ended. [`Self::next_sanitized`] then returns how.
+    /// Erases everything on the card that was ever discarded or erased, with every copy of it. It
+    /// is an exclusive operation: it begins when all requests before it are over, and no request is
+    /// accepted until it has ended. [`Self::next_sanitized`] then returns how.
     ///
     /// # Errors
     ///
@@ -136,8 +139,8 @@ impl<H: HostController> Mmc<H> {
         Ok(())
     }
 
-    /// Makes an exclusive operation wait that no request asked for. Returns `false` if another one waits or is
-    /// under way.
+    /// Makes an exclusive operation wait that no request asked for. Returns `false` if another one
+    /// waits or is under way.
     pub(super) fn begin_internal(&mut self, operation: Operation) -> bool {
         let at = self.internal_slot();
         let slot = &mut self.slots[at.index()];
@@ -165,7 +168,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Makes `slot`, which was requested at the instant `asked`, the exclusive operation that waits.
+    /// Makes `slot`, which was requested at the instant `asked`, the exclusive operation that
+    /// waits.
     pub(super) fn await_idle(&mut self, at: SlotId, slot: &mut Slot, asked: Instant) {
         debug_assert!(self.exclusive.is_none(), "[exclusive-waits-for-idle]: two operations wait");
         let is_older = self.cache.lost_since(asked);
@@ -208,7 +212,8 @@ impl<H: HostController> Mmc<H> {
         posted.find(|slot| self.slots[slot.index()].is_exclusive()).or_else(|| self.empty_flush())
     }
 
-    /// Returns the exclusive operation, if it waits for nothing but the bus ([exclusive-waits-for-idle]).
+    /// Returns the exclusive operation, if it waits for nothing but the bus
+    /// ([exclusive-waits-for-idle]).
     pub(super) fn exclusive_is_next(&self) -> Option<SlotId> {
         let slot = self.exclusive?;
         let waits = self.slots[slot.index()].stage == Stage::Exclusive;
@@ -252,7 +257,8 @@ impl<H: HostController> Mmc<H> {
         is_first_try && !self.retune_needed && self.takes_direct()
     }
 
-    /// Sends the next command of the flush in `slot` through the engine, if the engine still takes it.
+    /// Sends the next command of the flush in `slot` through the engine, if the engine still takes
+    /// it.
     pub(super) fn send_directly(&mut self, slot: SlotId, now: Instant) {
         debug_assert_eq!(self.exclusive, Some(slot), "a flush that is not the waiting operation");
         if self.card_gone {
@@ -267,7 +273,8 @@ impl<H: HostController> Mmc<H> {
         self.slots[slot.index()].stage = if is_sent { Stage::Direct } else { Stage::Exclusive };
     }
 
-    /// Returns whether the direct command that was sent is the flush itself, and not the CMD13 after it.
+    /// Returns whether the direct command that was sent is the flush itself, and not the CMD13
+    /// after it.
     pub(super) fn flushes_directly(&self) -> bool {
         self.exclusive.is_some_and(|slot| {
             let of = &self.slots[slot.index()];
@@ -308,12 +315,14 @@ impl<H: HostController> Mmc<H> {
         self.bus = Some(bus);
     }
 
-    /// Returns whether the exclusive operation in `slot` is between two commands that belong together.
+    /// Returns whether the exclusive operation in `slot` is between two commands that belong
+    /// together.
     pub(super) fn is_within_erase(&self, slot: SlotId) -> bool {
         !self.slots[slot.index()].commands_done.is_multiple_of(ERASE_COMMANDS)
     }
 
-    /// Returns how long the card may be busy with the present command, where that has a limit of its own.
+    /// Returns how long the card may be busy with the present command, where that has a limit of
+    /// its own.
     pub(super) fn busy_limit(&self) -> Option<Duration> {
         let bus = self.bus.as_ref().expect("claim of a command");
         let slot = &self.slots[bus.slot.index()];
@@ -344,8 +353,8 @@ impl<H: HostController> Mmc<H> {
         if let Some(failure) = exchange.failure() {
             self.failed(failure);
             let bus = self.bus.as_mut().expect("claim of a failed command");
-            // The card may have been busy since the command was sent. Some controllers report nothing before
-            // busy ends, so the time that has passed counts.
+            // The card may have been busy since the command was sent. Some controllers report
+            // nothing before busy ends, so the time that has passed counts.
             let over = bus.started + limit;
             let is_late = failure.part == Part::Busy || over <= now;
             let until = if is_late { over } else { now + limit.max(BUSY_LIMIT) };
@@ -375,8 +384,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Ends the exclusive operation in `slot`. Returns its status, if the card has ended it with `status`
-    /// ([reset-loss-fails-flush]).
+    /// Ends the exclusive operation in `slot`. Returns its status, if the card has ended it with
+    /// `status` ([reset-loss-fails-flush]).
     pub(super) fn end_exclusive(&mut self, slot: SlotId, status: Status) -> Status {
         debug_assert_eq!(self.exclusive, Some(slot), "another operation ends");
         self.exclusive = None;
@@ -398,7 +407,8 @@ impl Slot {
         )
     }
 
-    /// Takes the operation back to the first of the commands that belong together, after one failed.
+    /// Takes the operation back to the first of the commands that belong together, after one
+    /// failed.
     pub(super) const fn restart_operation(&mut self) {
         self.commands_done -= self.commands_done % ERASE_COMMANDS;
     }

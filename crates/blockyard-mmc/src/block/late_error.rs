@@ -1,26 +1,28 @@
 //! Late write errors: failures that a card reports after the host has taken the write for done.
 //!
-//! A page that cannot be programmed shows in the next response of the card, to whatever command. A host that
-//! sends CMD13 after each write hears of the failure in time. If the controller, or a check of DAT0, finds
-//! the end of busy, no CMD13 follows the write, and the write is *unconfirmed* until the next response.
+//! A page that cannot be programmed shows in the next response of the card, to whatever command. A
+//! host that sends CMD13 after each write hears of the failure in time. If the controller, or a
+//! check of DAT0, finds the end of busy, no CMD13 follows the write, and the write is *unconfirmed*
+//! until the next response.
 //!
 //! # Rules
 //!
-//! - **[late-error-is-the-writes]** The bits of the first response after such a write that speak of earlier work
-//!   ([`Status::OF_WORK_BEFORE`](crate::command::status::Status::OF_WORK_BEFORE)) report a failure of that
-//!   write, not of the request that the response answers. A command queue engine passes on responses to its own
-//!   commands. In one to CMD46 or CMD47 the bits speak of the last write that was done, as no later one has
-//!   begun. A response to another command may have come while data passed. Its bits speak of that write, or of
-//!   one that the engine has begun: the former is in doubt, and the tasks are done again.
-//! - **[late-write-error-fails-flush]** If the write has not been reported yet, it ends with an error. Otherwise
-//!   it is lost: it is [counted](super::Counts::lost_writes), and the flush that is under way and the next one
-//!   fail, as after a loss of the cache.
-//! - **[doubtful-write-fails-flush]** A write is *in doubt* if the first response after it was damaged or did
-//!   not arrive, or if the card was reset before it responded. Most such writes are good, so the write ends
-//!   well and is [counted separately](super::Counts::doubtful_writes). But flushes fail as if the write were
-//!   lost.
-//! - **[status-before-tuning]** Responses are ignored while the bus is tuned. So CMD13 is sent before, and then
-//!   no write is unconfirmed.
+//! - **[late-error-is-the-writes]** The bits of the first response after such a write that speak of
+//!   earlier work ([`Status::OF_WORK_BEFORE`](crate::command::status::Status::OF_WORK_BEFORE))
+//!   report a failure of that write, not of the request that the response answers. A command queue
+//!   engine passes on responses to its own commands. In one to CMD46 or CMD47 the bits speak of the
+//!   last write that was done, as no later one has begun. A response to another command may have
+//!   come while data passed. Its bits speak of that write, or of one that the engine has begun: the
+//!   former is in doubt, and the tasks are done again.
+//! - **[late-write-error-fails-flush]** If the write has not been reported yet, it ends with an
+//!   error. Otherwise it is lost: it is [counted](super::Counts::lost_writes), and the flush that
+//!   is under way and the next one fail, as after a loss of the cache.
+//! - **[doubtful-write-fails-flush]** A write is *in doubt* if the first response after it was
+//!   damaged or did not arrive, or if the card was reset before it responded. Most such writes are
+//!   good, so the write ends well and is [counted separately](super::Counts::doubtful_writes). But
+//!   flushes fail as if the write were lost.
+//! - **[status-before-tuning]** Responses are ignored while the bus is tuned. So CMD13 is sent
+//!   before, and then no write is unconfirmed.
 
 use super::mmc::Mmc;
 use super::unconfirmed::UnconfirmedWrite;
@@ -58,7 +60,8 @@ impl<H: HostController> Mmc<H> {
         self.unconfirmed = UnconfirmedWrite::None;
     }
 
-    /// Acts on a response that reports a failure of the unconfirmed write ([late-write-error-fails-flush]).
+    /// Acts on a response that reports a failure of the unconfirmed write
+    /// ([late-write-error-fails-flush]).
     pub(super) fn unconfirmed_write_failed(&mut self) {
         match core::mem::replace(&mut self.unconfirmed, UnconfirmedWrite::None) {
             UnconfirmedWrite::None => {}

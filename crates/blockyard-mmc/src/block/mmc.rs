@@ -35,7 +35,8 @@ pub struct Mmc<H> {
     pub(super) policy: HostPolicy,
     pub(super) plan: Plan,
     pub(super) target: Target,
-    /// Whether the interrupt handler, or the context that ends a request, leaves the next start to deferred work.
+    /// Whether the interrupt handler, or the context that ends a request, leaves the next start to
+    /// deferred work.
     pub(super) defers_starts: bool,
     pub(super) slots: Vec<Slot>,
     /// The number of slots in use.
@@ -80,8 +81,8 @@ const HSQ_NORMAL: u8 = 2;
 /// The limit of such a queue while small writes wait.
 const HSQ_PERFORMANCE: u8 = 5;
 
-/// Returns why `policy` does not work on `controller`, if it does not. `packs`: card and controller can pack
-/// requests as the policy wants.
+/// Returns why `policy` does not work on `controller`, if it does not. `packs`: card and controller
+/// can pack requests as the policy wants.
 fn unsupported(
     controller: &mut impl HostController,
     policy: &HostPolicy,
@@ -121,7 +122,8 @@ fn unsupported(
     reasons.into_iter().find_map(|(holds, why)| holds.then_some(why))
 }
 
-/// Returns whether a controller that finds the end of busy by `has` can work as one that does by `wants`.
+/// Returns whether a controller that finds the end of busy by `has` can work as one that does by
+/// `wants`.
 const fn finds_busy(has: BusyDetect, wants: BusyDetect) -> bool {
     match wants {
         BusyDetect::Status => true,
@@ -211,7 +213,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Ends the request in `slot`, whose transfers are over, with `status`. The context `by` posts and reports it.
+    /// Ends the request in `slot`, whose transfers are over, with `status`. The context `by` posts
+    /// and reports it.
     pub(super) fn retire(&mut self, slot: SlotId, status: Status, by: Context) {
         debug_assert!(self.slots[slot.index()].is_in_use(), "{slot:?} holds no request to end");
         self.unprepared = self.unprepared.filter(|unprepared| *unprepared != slot);
@@ -271,9 +274,9 @@ impl<H: HostController> Mmc<H> {
         })
     }
 
-    /// Returns whether a thread that has dispatched a request, and that sleeps until the driver is done with it, still
-    /// sleeps: a request is to be prepared or transfers nothing, or waits for the bus under a plan in which the thread
-    /// starts it.
+    /// Returns whether a thread that has dispatched a request, and that sleeps until the driver is
+    /// done with it, still sleeps: a request is to be prepared or transfers nothing, or waits for
+    /// the bus under a plan in which the thread starts it.
     #[must_use]
     pub fn holds_dispatcher(&self) -> bool {
         let starts = self.plan.ended_by == EndedBy::WaitingThread;

@@ -13,11 +13,11 @@ pub(super) struct PackLimit {
 }
 
 impl PackLimit {
-    /// Returns what `policy` wants of `target` behind a host with `capabilities`; `None` if the card or the
-    /// host cannot.
+    /// Returns what `policy` wants of `target` behind a host with `capabilities`; `None` if the
+    /// card or the host cannot.
     ///
-    /// A controller must take the header and two requests in one transfer, and must not have one bounce buffer
-    /// for all requests. A command queue takes no packed commands.
+    /// A controller must take the header and two requests in one transfer, and must not have one
+    /// bounce buffer for all requests. A command queue takes no packed commands.
     pub(super) fn of(
         policy: &HostPolicy,
         target: &Target,

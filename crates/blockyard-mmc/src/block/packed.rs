@@ -1,17 +1,18 @@
 //! Packed commands: several requests go over in one transfer, and the card is busy once.
 //!
-//! A [header](crate::command::packed) lists the requests. A packed write has it as the first block of its
-//! transfer; a packed read sends it in a transfer of its own, before that of the data.
+//! A [header](crate::command::packed) lists the requests. A packed write has it as the first block
+//! of its transfer; a packed read sends it in a transfer of its own, before that of the data.
 //!
-//! A packed write is done when the card, no longer busy, says so in response to CMD13. If that response has the
-//! exception bit, EXT_CSD is read: it names the first request that failed. The requests before that one are
-//! done. That one and those behind it are tried again, each alone and with all its tries. So are all requests
-//! if the pack failed and none is named. All requests of a packed read that failed are read again.
+//! A packed write is done when the card, no longer busy, says so in response to CMD13. If that
+//! response has the exception bit, EXT_CSD is read: it names the first request that failed. The
+//! requests before that one are done. That one and those behind it are tried again, each alone and
+//! with all its tries. So are all requests if the pack failed and none is named. All requests of a
+//! packed read that failed are read again.
 //!
 //! # Rules
 //!
-//! - When a request starts, the requests that are ready right behind it join it, as long
-//!   as they move data in its direction, need nothing else of CMD23, and fit card and controller. The order
+//! - When a request starts, the requests that are ready right behind it join it, as long as they
+//!   move data in its direction, need nothing else of CMD23, and fit card and controller. The order
 //!   stays.
 
 use super::act::Context;
@@ -195,8 +196,8 @@ impl<H: HostController> Mmc<H> {
         self.release_bus(Status::Ok);
     }
 
-    /// Takes the pack off the bus. Its first `done` requests end well; or all end with `status`, if that is an
-    /// error.
+    /// Takes the pack off the bus. Its first `done` requests end well; or all end with `status`, if
+    /// that is an error.
     pub(super) fn retire_packed(&mut self, done: u8, status: Status, by: Context) {
         debug_assert!(self.bus.is_none(), "[one-claim-on-bus]: the pack still has the bus");
         let done = usize::from(done).min(self.pack.len());
@@ -221,7 +222,8 @@ impl<H: HostController> Mmc<H> {
     }
 }
 
-/// Returns the block count and the address of the request in `slot`, as the header of a pack lists them.
+/// Returns the block count and the address of the request in `slot`, as the header of a pack lists
+/// them.
 fn pack_entry(slots: &[Slot], target: &Target, slot: &SlotId) -> (BlockCount, u32) {
     let of = &slots[slot.index()];
     let blocks = u16::try_from(of.sectors).expect("blocks of an accepted request");

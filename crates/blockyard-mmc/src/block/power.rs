@@ -10,7 +10,8 @@ pub const DISABLE_LIMIT: Duration = Duration::from_ms(500);
 pub(super) enum Power {
     /// It does.
     On,
-    /// It does until it is idle, and is off then; or it stays on, if it is not idle by this instant.
+    /// It does until it is idle, and is off then; or it stays on, if it is not idle by this
+    /// instant.
     Disabling(Instant),
     /// It does not.
     Off,

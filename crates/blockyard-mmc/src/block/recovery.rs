@@ -1,30 +1,30 @@
 //! Recovery of failed transfers.
 //!
-//! First CMD13 asks for the card's status, CMD12 stops a transfer that the card is still at, and CMD13 is
-//! repeated until the card is ready. A card that does not answer, or does not become ready, is reset. Then
-//! the request is tried again, or ends. A read that fails in its last try is read by the card's own sectors, one
-//! by one, each tried [`SECTOR_TRIES`](super::SECTOR_TRIES) times. The first sector that cannot be read ends the
-//! request with an error.
+//! First CMD13 asks for the card's status, CMD12 stops a transfer that the card is still at, and
+//! CMD13 is repeated until the card is ready. A card that does not answer, or does not become
+//! ready, is reset. Then the request is tried again, or ends. A read that fails in its last try is
+//! read by the card's own sectors, one by one, each tried [`SECTOR_TRIES`](super::SECTOR_TRIES)
+//! times. The first sector that cannot be read ends the request with an error.
 //!
-//! An SD card could say how many blocks of a failed write are good (ACMD22, which Linux sends). It is not
-//! asked: no partial success of a write is reported, and writing the same blocks again costs nothing but time
-//! and wear after an error.
+//! An SD card could say how many blocks of a failed write are good (ACMD22, which Linux sends). It
+//! is not asked: no partial success of a write is reported, and writing the same blocks again costs
+//! nothing but time and wear after an error.
 //!
 //! # Rules
 //!
-//! - **[retries-bounded]** A request is tried again [`RETRIES_MAX`](super::RETRIES_MAX) times. After an error of
-//!   its data, at most [`DATA_RETRIES`](super::DATA_RETRIES) tries are left.
+//! - **[retries-bounded]** A request is tried again [`RETRIES_MAX`](super::RETRIES_MAX) times.
+//!   After an error of its data, at most [`DATA_RETRIES`](super::DATA_RETRIES) tries are left.
 //! - Controller and card are reset before the last of these tries.
-//! - **[only-good-blocks-count]** Blocks that came before an error of the bus stay read and are not read again,
-//!   as far as they are whole sectors of the card's own. Nothing counts of a write, nor of a transfer of which
-//!   the card reports a failure in any response up to the one to CMD13. A write has also failed if a CMD13
-//!   after it was not answered.
+//! - **[only-good-blocks-count]** Blocks that came before an error of the bus stay read and are not
+//!   read again, as far as they are whole sectors of the card's own. Nothing counts of a write, nor
+//!   of a transfer of which the card reports a failure in any response up to the one to CMD13. A
+//!   write has also failed if a CMD13 after it was not answered.
 //! - Data or a response that came damaged has a tuned bus tuned again before the next
 //!   transfer. If tuning fails, controller and card are reset.
-//! - The card that comes back from a reset is checked. If it is the same card,
-//!   requests continue with the address that it has now, and without what is no longer on (cache, packed commands,
-//!   background operations). If it is another card, or one that no longer has what was promised of it, the card
-//!   counts as removed.
+//! - The card that comes back from a reset is checked. If it is the same card, requests continue
+//!   with the address that it has now, and without what is no longer on (cache, packed commands,
+//!   background operations). If it is another card, or one that no longer has what was promised of
+//!   it, the card counts as removed.
 
 use super::claim::{AfterRecovery, BusStep, Health};
 use super::mmc::Mmc;
@@ -63,8 +63,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Notes `failure` of a step. The first failure counts, and the card is recovered before anything else
-    /// happens.
+    /// Notes `failure` of a step. The first failure counts, and the card is recovered before
+    /// anything else happens.
     pub(super) fn failed(&mut self, failure: Failure) {
         let bus = self.bus.as_mut().expect("claim of a failed step");
         debug_assert_ne!(failure.cause, Cause::Gone, "a removed card is not recovered");
@@ -95,7 +95,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Acts on a command of the recovery without a response: it is sent again, or the card is reset.
+    /// Acts on a command of the recovery without a response: it is sent again, or the card is
+    /// reset.
     fn command_failed(&mut self, exchange: &Exchange, now: Instant) {
         match self.step_after_try(BusStep::Status) {
             BusStep::Reset => {
@@ -146,8 +147,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Tunes the bus again. No write is unconfirmed: the card has answered [`BusStep::AskBeforeTuning`], or a
-    /// command that turned the engine off.
+    /// Tunes the bus again. No write is unconfirmed: the card has answered
+    /// [`BusStep::AskBeforeTuning`], or a command that turned the engine off.
     pub(super) fn retune_bus(&mut self, now: Instant) -> Result<(), HostError> {
         debug_assert!(!self.has_unconfirmed_write(), "[status-before-tuning]");
         self.retune_needed = false;

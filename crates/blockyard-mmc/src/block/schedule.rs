@@ -22,15 +22,16 @@ pub(super) enum Due {
 }
 
 impl<H: HostController> Mmc<H> {
-    /// Returns whether `context` has something to do at `now`. Ask for [`Context::Interrupt`] in interrupts only:
-    /// at other times another context does what it could do.
+    /// Returns whether `context` has something to do at `now`. Ask for [`Context::Interrupt`] in
+    /// interrupts only: at other times another context does what it could do.
     #[inline]
     #[must_use]
     pub fn pending(&self, context: Context, now: Instant) -> bool {
         self.choose(context, now).is_some()
     }
 
-    /// Begins the next act of `context`, if it has one. No other context can begin it ([one-act-per-request]).
+    /// Begins the next act of `context`, if it has one. No other context can begin it
+    /// ([one-act-per-request]).
     pub fn begin(&mut self, context: Context, now: Instant) -> Option<Act> {
         self.tick(now);
         let (kind, slot) = self.act_of(self.choose(context, now)?);
@@ -111,8 +112,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Moves the request in `slot`, for which an act has ended, to `stage`: to the front of the line where it goes
-    /// on with what has begun.
+    /// Moves the request in `slot`, for which an act has ended, to `stage`: to the front of the
+    /// line where it goes on with what has begun.
     fn move_to(&mut self, slot: SlotId, stage: Stage) {
         if self.card_gone && matches!(stage, Stage::Fresh | Stage::Ready) {
             return self.retire(slot, Status::Gone, self.ending_context());
@@ -162,7 +163,8 @@ impl<H: HostController> Mmc<H> {
         self.choose_job(open, context, now)
     }
 
-    /// Returns the jobs that some context may have to do. All other jobs wait for the bus or for the engine.
+    /// Returns the jobs that some context may have to do. All other jobs wait for the bus or for
+    /// the engine.
     #[inline]
     fn open_jobs(&self) -> Jobs {
         let waits = !self.ready.is_empty() || self.lone_read().is_some();
@@ -179,8 +181,8 @@ impl<H: HostController> Mmc<H> {
             .with(Job::Complete, !self.posted.is_empty())
     }
 
-    /// Returns whether no context has a job, according to [`Self::open_jobs`]. Checks that no context has a job
-    /// that it leaves out.
+    /// Returns whether no context has a job, according to [`Self::open_jobs`]. Checks that no
+    /// context has a job that it leaves out.
     #[cfg(test)]
     pub(super) fn checked_open_jobs(&self, now: Instant) -> bool {
         let open = self.open_jobs();
@@ -221,7 +223,8 @@ impl<H: HostController> Mmc<H> {
 
     /// Returns what `context` has to do of `job`.
     ///
-    /// Not inlined: inlined, it would load the fields that all jobs need before it checks the first job.
+    /// Not inlined: inlined, it would load the fields that all jobs need before it checks the first
+    /// job.
     #[inline(never)]
     fn due(&self, job: Job, context: Context, now: Instant) -> Option<Due> {
         let slot = match job {
@@ -279,7 +282,8 @@ impl<H: HostController> Mmc<H> {
         if self.slots[slot.index()].memory.is_prepared() { ActKind::Post } else { ActKind::CopyOut }
     }
 
-    /// Returns whether the data that `slot` has read is copied out of the bounce buffer after posting.
+    /// Returns whether the data that `slot` has read is copied out of the bounce buffer after
+    /// posting.
     fn copies_out(&self, slot: SlotId) -> bool {
         let Slot { kind, status, .. } = self.slots[slot.index()];
         self.policy.bounce == Bounce::Async && kind.is_read() && status == Status::Ok
@@ -335,7 +339,8 @@ impl<H: HostController> Mmc<H> {
         turn && self.bus.is_none() && self.previous_allows_start() // [one-claim-on-bus]
     }
 
-    /// Returns whether the requests before have come as far as they must before the next one starts.
+    /// Returns whether the requests before have come as far as they must before the next one
+    /// starts.
     pub(super) fn previous_allows_start(&self) -> bool {
         match self.plan.overlap {
             Overlap::AtOnce => true,

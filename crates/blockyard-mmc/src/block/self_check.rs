@@ -6,9 +6,9 @@ use crate::controller::{HostController, SlotId};
 use alloc::vec::Vec;
 
 impl<H: HostController> Mmc<H> {
-    /// Checks that each slot is where its stage says and nowhere else, that one claim is on the bus, and that an
-    /// exclusive operation has the card to itself. Takes time and memory in proportion to the slots: for tests
-    /// and debugging.
+    /// Checks that each slot is where its stage says and nowhere else, that one claim is on the
+    /// bus, and that an exclusive operation has the card to itself. Takes time and memory in
+    /// proportion to the slots: for tests and debugging.
     ///
     /// # Panics
     ///

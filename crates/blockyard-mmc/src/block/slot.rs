@@ -120,8 +120,8 @@ impl Memory {
         }
     }
 
-    /// Notes that the memory of `blocks` more of `all` blocks has been prepared beside the read. Returns whether more is
-    /// left.
+    /// Notes that the memory of `blocks` more of `all` blocks has been prepared beside the read.
+    /// Returns whether more is left.
     pub(super) fn prepare_more(&mut self, blocks: u32, all: u32) -> bool {
         let begun = self.begun() + blocks;
         debug_assert!(blocks > 0 && begun <= all, "[memory-prepared-once]: {begun} of {all}");
@@ -160,7 +160,8 @@ pub(super) enum Scope {
     Packable,
     /// Everything that is left, alone: a pack with this request failed.
     Alone,
-    /// This many sectors from a multiple of this number on, or else one sector: a card's reliable write.
+    /// This many sectors from a multiple of this number on, or else one sector: a card's reliable
+    /// write.
     InPieces(u8),
     /// One of the card's own sectors, which has been tried `tries` times.
     BySector {
@@ -181,8 +182,8 @@ pub(super) struct Slot {
     pub(super) kind: Kind,
     /// Commands of the operation that are done.
     pub(super) commands_done: u8,
-    /// The request was in its slot when data in the cache was lost; or it is a flush that was accepted while
-    /// such a request was in its slot.
+    /// The request was in its slot when data in the cache was lost; or it is a flush that was
+    /// accepted while such a request was in its slot.
     pub(super) held_at_loss: bool,
     /// Memory segments.
     pub(super) segments: u16,
@@ -231,7 +232,8 @@ impl Slot {
         ended_by: Context::Thread,
     };
 
-    /// Returns a slot that has just accepted the request of `issue`; `None` where `target` cannot do it.
+    /// Returns a slot that has just accepted the request of `issue`; `None` where `target` cannot
+    /// do it.
     pub(super) fn of(issue: &Issue<'_>, target: &Target) -> Option<Self> {
         let request = issue.request();
         let sector = request.sector;
@@ -265,8 +267,8 @@ impl Slot {
         (fits && is_whole).then_some(Self { kind, scope, ..slot })
     }
 
-    /// Returns the same slot with `operation`, within what `target` takes. A discard covers the whole units
-    /// within its range; where there are none, it has nothing to do.
+    /// Returns the same slot with `operation`, within what `target` takes. A discard covers the
+    /// whole units within its range; where there are none, it has nothing to do.
     fn with_operation(self, operation: Operation, target: &Target) -> Option<Self> {
         let slot = Self { stage: Stage::Exclusive, kind: Kind::Operation(operation), ..self };
         let Some(way) = operation.erases(target).first() else { return Some(slot) };
@@ -308,8 +310,9 @@ impl Slot {
         matches!(self.kind, Kind::Read | Kind::Write) && self.scope == Scope::Packable
     }
 
-    /// Returns the number of blocks whose memory is prepared next beside the read. It doubles what has memory, so
-    /// that each part is prepared while all parts before it pass, if the bus is no faster.
+    /// Returns the number of blocks whose memory is prepared next beside the read. It doubles what
+    /// has memory, so that each part is prepared while all parts before it pass, if the bus is no
+    /// faster.
     pub(super) fn next_prepared(&self) -> u32 {
         let begun = self.memory.begun();
         begun.max(FIRST_BLOCKS).min(self.sectors - begun)

@@ -12,8 +12,8 @@ impl<H: HostController> Mmc<H> {
         self.power != Power::Off
     }
 
-    /// Returns whether the host is idle. A command queue engine may have the bus nevertheless. It loses the bus
-    /// to the next user, or by [`Self::disable`].
+    /// Returns whether the host is idle. A command queue engine may have the bus nevertheless. It
+    /// loses the bus to the next user, or by [`Self::disable`].
     #[must_use]
     pub fn idle(&self) -> Idle {
         match self.slots_in_use {
@@ -23,16 +23,17 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Disables the host as soon as it has no request and its command queue engine is off. Until then the host
-    /// accepts requests. If that takes longer than [`DISABLE_LIMIT`], the host stays enabled.
-    /// [`Self::is_enabled`] returns the result.
+    /// Disables the host as soon as it has no request and its command queue engine is off. Until
+    /// then the host accepts requests. If that takes longer than [`DISABLE_LIMIT`], the host stays
+    /// enabled. [`Self::is_enabled`] returns the result.
     ///
     /// A request that comes while the host is disabled is refused for want of a
     /// [resource](blockyard::driver::Busy::Resource), and offered again after a while.
     ///
-    /// No command is sent to the card: its cache is not flushed, it is not put to sleep (CMD5), and it gets no
-    /// POWER_OFF_NOTIFICATION. A caller that cuts the power flushes first. When the host is enabled again, the
-    /// card must be selected and in its mode, as before; after a loss of power the controller restores that.
+    /// No command is sent to the card: its cache is not flushed, it is not put to sleep (CMD5), and
+    /// it gets no POWER_OFF_NOTIFICATION. A caller that cuts the power flushes first. When the host
+    /// is enabled again, the card must be selected and in its mode, as before; after a loss of
+    /// power the controller restores that.
     pub fn disable(&mut self, now: Instant) {
         if self.power == Power::On {
             self.power = Power::Disabling(now + DISABLE_LIMIT);
@@ -40,7 +41,8 @@ impl<H: HostController> Mmc<H> {
         self.tick(now);
     }
 
-    /// Enables the host. A tuned bus is tuned again before the first request, as conditions may have changed.
+    /// Enables the host. A tuned bus is tuned again before the first request, as conditions may
+    /// have changed.
     ///
     /// # Errors
     ///

@@ -2,7 +2,8 @@
 
 use crate::controller::SlotId;
 
-/// The last write, while the card has not responded to anything since. See [`late_error`](super::late_error).
+/// The last write, while the card has not responded to anything since. See
+/// [`late_error`](super::late_error).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnconfirmedWrite {
     /// No write is unconfirmed.

@@ -1,4 +1,5 @@
-//! One command on a board whose events are written down, as hosts differ in the way they find the end of busy.
+//! One command on a board whose events are written down, as hosts differ in the way they find the
+//! end of busy.
 
 use super::*;
 use crate::command::Rca;

@@ -21,8 +21,8 @@ pub enum Erase {
 }
 
 impl Card {
-    /// Returns how content that is no longer needed is discarded: by discard if the card has it, or trim, or
-    /// erase; `None` if the card erases nothing.
+    /// Returns how content that is no longer needed is discarded: by discard if the card has it, or
+    /// trim, or erase; `None` if the card erases nothing.
     #[must_use]
     pub fn discard_by(&self) -> Option<Erase> {
         if !self.csd.classes.has(Classes::ERASE) {
@@ -41,7 +41,8 @@ impl Card {
         })
     }
 
-    /// Returns how any range is made to read as zeroes without writing them; `None` if the card cannot.
+    /// Returns how any range is made to read as zeroes without writing them; `None` if the card
+    /// cannot.
     #[must_use]
     pub fn zero_by(&self) -> Option<Erase> {
         let by = match &self.kind {
@@ -58,8 +59,8 @@ impl Card {
         (self.csd.classes.has(Classes::ERASE) && self.erase_unit_sectors(by) == 1).then_some(by)
     }
 
-    /// Returns how any range is erased with every copy of it: mark, then trim; `None` if the card cannot, or
-    /// only by [`Self::sanitize`].
+    /// Returns how any range is erased with every copy of it: mark, then trim; `None` if the card
+    /// cannot, or only by [`Self::sanitize`].
     #[must_use]
     pub fn secure_erase_by(&self) -> Option<[Erase; 2]> {
         let features = SecureFeatures::SECURE_ERASE | SecureFeatures::TRIM;
@@ -74,7 +75,8 @@ impl Card {
         self.ext_csd().is_some_and(|ext| ext.secure_features().has(SecureFeatures::SANITIZE))
     }
 
-    /// Returns the unit of an erase by `by`, in sectors: starts and lengths must be multiples of it.
+    /// Returns the unit of an erase by `by`, in sectors: starts and lengths must be multiples of
+    /// it.
     #[must_use]
     pub fn erase_unit_sectors(&self, by: Erase) -> u32 {
         match by {
@@ -84,7 +86,8 @@ impl Card {
         }
     }
 
-    /// Returns the erase group in force: eMMC's high-capacity group if it is on, otherwise the CSD's.
+    /// Returns the erase group in force: eMMC's high-capacity group if it is on, otherwise the
+    /// CSD's.
     pub(super) fn erase_group_sectors(&self) -> u32 {
         self.ext_csd()
             .filter(|ext_csd| ext_csd.erase_group_on())
@@ -93,8 +96,8 @@ impl Card {
             .unwrap_or(self.csd.erase_sectors)
     }
 
-    /// Returns the size, in sectors, in which the card erases best: eMMC's erase group, SD's allocation unit,
-    /// or 4 MiB for an SD card that does not state it.
+    /// Returns the size, in sectors, in which the card erases best: eMMC's erase group, SD's
+    /// allocation unit, or 4 MiB for an SD card that does not state it.
     #[must_use]
     pub(crate) fn preferred_erase_sectors(&self) -> u32 {
         match &self.kind {
@@ -129,8 +132,8 @@ pub struct EraseWay {
 }
 
 impl EraseWay {
-    /// Returns the largest range (first sector, sectors) within the given one that consists of whole
-    /// [units](Card::erase_unit_sectors); `None` if there is none.
+    /// Returns the largest range (first sector, sectors) within the given one that consists of
+    /// whole [units](Card::erase_unit_sectors); `None` if there is none.
     #[must_use]
     pub fn whole_units(&self, sector: u64, sectors: u64) -> Option<(u64, u64)> {
         let unit = u64::from(self.unit_sectors);
@@ -139,8 +142,8 @@ impl EraseWay {
         end.checked_sub(first).filter(|&sectors| sectors > 0).map(|sectors| (first, sectors))
     }
 
-    /// Returns the commands that erase `sectors` sectors from `sector` on: first, last, go. `None` if the
-    /// range is empty, has an address that does not fit, or does not consist of whole
+    /// Returns the commands that erase `sectors` sectors from `sector` on: first, last, go. `None`
+    /// if the range is empty, has an address that does not fit, or does not consist of whole
     /// [units](Card::erase_unit_sectors).
     #[must_use]
     pub fn commands(&self, sector: u64, sectors: u64) -> Option<[Command; 3]> {

@@ -1,7 +1,7 @@
 //! A [`Card`]: what a host knows of a card that it has [identified](super::identify).
 //!
-//! The card keeps its registers. Its methods answer the questions of the request path in the same way for
-//! both standards. [`time`] has the time limits, [`erase`] the ways to erase ranges.
+//! The card keeps its registers. Its methods answer the questions of the request path in the same
+//! way for both standards. [`time`] has the time limits, [`erase`] the ways to erase ranges.
 
 use super::command::{Addressing, Rca};
 use super::host::HostCapabilities;
@@ -22,9 +22,10 @@ pub mod time;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// A card that is selected and ready, as it was when it was identified. After a reset, the card may have another
-/// address: the request path then goes by what [`HostController::reset`](super::controller::HostController::reset)
-/// returns, and this value is out of date.
+/// A card that is selected and ready, as it was when it was identified. After a reset, the card may
+/// have another address: the request path then goes by what
+/// [`HostController::reset`](super::controller::HostController::reset) returns, and this value is
+/// out of date.
 #[derive(Clone, Debug)]
 pub struct Card {
     /// The standard that the card follows, with the registers that only that standard has.
@@ -106,14 +107,15 @@ impl Card {
         card && host.set_block_count
     }
 
-    /// Returns the number of 512-byte sectors in one of the card's own sectors, which is transferred as a
-    /// whole: 1, or 8 (eMMC with 4 KiB sectors that does not emulate 512 bytes).
+    /// Returns the number of 512-byte sectors in one of the card's own sectors, which is
+    /// transferred as a whole: 1, or 8 (eMMC with 4 KiB sectors that does not emulate 512 bytes).
     #[must_use]
     pub(crate) fn data_sector_sectors(&self) -> u32 {
         self.ext_csd().map_or(1, ExtCsd::data_sector_sectors)
     }
 
-    /// Returns the bytes of the volatile write cache; 0 if there is none. SD's cache is not used here.
+    /// Returns the bytes of the volatile write cache; 0 if there is none. SD's cache is not used
+    /// here.
     #[must_use]
     pub fn cache_bytes(&self) -> u64 {
         self.ext_csd().map_or(0, ExtCsd::cache_bytes)
@@ -125,17 +127,17 @@ impl Card {
         self.ext_csd().is_some_and(|ext_csd| ext_csd.cache_on() && ext_csd.cache_bytes() != 0)
     }
 
-    /// Returns the number of requests that card and host's engine both hold, 1 to 32; 0 if one of the two has
-    /// no command queue. SD's queue is not used here.
+    /// Returns the number of requests that card and host's engine both hold, 1 to 32; 0 if one of
+    /// the two has no command queue. SD's queue is not used here.
     #[must_use]
     pub fn queue_depth(&self, host: &HostCapabilities) -> u8 {
         self.ext_csd().map_or(0, ExtCsd::queue_depth).min(host.queue_engine_tasks())
     }
 
-    /// Returns the largest number of writes, and of reads, in one packed command; 0 if there are none. A
-    /// header of one sector describes at most 63. A card that does not report which request failed packs
-    /// none, nor does a card whose own sectors are larger than 512 bytes, as its headers would be larger,
-    /// too.
+    /// Returns the largest number of writes, and of reads, in one packed command; 0 if there are
+    /// none. A header of one sector describes at most 63. A card that does not report which request
+    /// failed packs none, nor does a card whose own sectors are larger than 512 bytes, as its
+    /// headers would be larger, too.
     #[must_use]
     pub fn max_packed(&self, host: &HostCapabilities) -> (u8, u8) {
         let Some(ext_csd) = self.ext_csd().filter(|ext_csd| {
@@ -147,8 +149,9 @@ impl Card {
         (ext_csd.max_packed_writes().min(63), ext_csd.max_packed_reads().min(63))
     }
 
-    /// Returns the lengths that a reliable write can have; it needs CMD23. A task of a command queue transfers its whole
-    /// request, and so does a sector of 4 KiB: there only a reliable write of any length counts.
+    /// Returns the lengths that a reliable write can have; it needs CMD23. A task of a command
+    /// queue transfers its whole request, and so does a sector of 4 KiB: there only a reliable
+    /// write of any length counts.
     #[must_use]
     pub fn reliable_write(&self, host: &HostCapabilities) -> ReliableWrite {
         match self.ext_csd().filter(|_| self.set_block_count(host)) {
@@ -176,13 +179,15 @@ impl Card {
         self.ext_csd().is_some_and(ExtCsd::bkops)
     }
 
-    /// Returns whether the host can start background operations, and has promised to when they are urgent.
+    /// Returns whether the host can start background operations, and has promised to when they are
+    /// urgent.
     #[must_use]
     pub(crate) fn bkops_by_host(&self) -> bool {
         self.bkops() && self.ext_csd().is_some_and(ExtCsd::bkops_by_host)
     }
 
-    /// Returns the size of a partition in sectors; 0 if there is none. An SD card has a user area only.
+    /// Returns the size of a partition in sectors; 0 if there is none. An SD card has a user area
+    /// only.
     #[must_use]
     pub fn partition_sectors(&self, partition: Partition) -> u64 {
         match partition {
@@ -191,16 +196,19 @@ impl Card {
         }
     }
 
-    /// Returns the limits of the user area as a block device behind `host`; `None` if it has no sector.
+    /// Returns the limits of the user area as a block device behind `host`; `None` if it has no
+    /// sector.
     ///
-    /// Other [partitions](Partition) have no limits: the [request path](super::block) never switches
-    /// partitions (PARTITION_CONFIG), so requests for one of them would land in the user area.
+    /// Other [partitions](Partition) have no limits: the [request path](super::block) never
+    /// switches partitions (PARTITION_CONFIG), so requests for one of them would land in the user
+    /// area.
     ///
-    /// A request is one transfer, so it is limited by the largest transfer of the host and by the 16 bits of
-    /// CMD23. Discards are limited only by their type, in whole preferred erase units.
+    /// A request is one transfer, so it is limited by the largest transfer of the host and by the
+    /// 16 bits of CMD23. Discards are limited only by their type, in whole preferred erase units.
     ///
-    /// A card with reliable writes has a write cache here even if it has none: only then do writes that must be
-    /// durable (FUA) arrive as such, and become reliable writes. A flush of such a card sends nothing.
+    /// A card with reliable writes has a write cache here even if it has none: only then do writes
+    /// that must be durable (FUA) arrive as such, and become reliable writes. A flush of such a
+    /// card sends nothing.
     #[must_use]
     pub fn limits(&self, host: &HostCapabilities) -> Option<Limits> {
         if self.sectors == 0 {

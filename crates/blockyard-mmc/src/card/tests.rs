@@ -99,7 +99,8 @@ fn limits_follow_from_card_and_host() {
     let plain = HostCapabilities { set_block_count: false, ..host.clone() };
     let limits = card.limits(&plain).unwrap();
     assert!(limits.write_cache && !limits.fua);
-    // As in Linux, a card with reliable writes has a write cache for the queue, although it has none.
+    // As in Linux, a card with reliable writes has a write cache for the queue, although it has
+    // none.
     for (host, reliable) in [(&host, true), (&plain, false)] {
         let limits = emmc(emmc_5_1(), &[]).limits(host).unwrap();
         assert_eq!((limits.write_cache, limits.fua), (reliable, reliable));
@@ -138,7 +139,8 @@ fn time_limits_follow_the_standards() {
     assert_eq!(card.interrupt_limit(), Duration::from_ms(50));
     let old = emmc(emmc_4_41(), &[]);
     assert_eq!(old.switch_limit(), time::SWITCH);
-    // SDHC and SDXC have fixed limits; below 2 GB the CSD states them: TAAC 1.5 ms * 100, no more than ...
+    // SDHC and SDXC have fixed limits; below 2 GB the CSD states them: TAAC 1.5 ms * 100, no more
+    // than ...
     let sdhc = sd(example::CSD_SAMSUNG_32G, &[], SCR);
     let limits = (sdhc.read_limit(), sdhc.write_limit());
     assert_eq!(limits, (Duration::from_ms(100), Duration::from_ms(250)));
@@ -162,7 +164,8 @@ fn the_limit_of_an_erase_counts_each_group_that_it_touches() {
     assert_eq!(mmc_limit(&card, MmcErase::Discard, 1024, 1024), Duration::from_ms(1500));
     assert_eq!(mmc_limit(&card, MmcErase::Erase, 0, 1024), Duration::from_secs(1));
     assert_eq!(mmc_limit(&card, MmcErase::SecureErase, 0, 1024), Duration::from_ms(16_200));
-    // Allocation units of 4 MiB, 2 of them in 3 s, plus 1 s; if the card states nothing, 250 ms a block.
+    // Allocation units of 4 MiB, 2 of them in 3 s, plus 1 s; if the card states nothing, 250 ms a
+    // block.
     let card = sd(example::CSD_SAMSUNG_32G, &[(10, 0x90), (12, 2), (13, 0b0000_1101)], SCR);
     assert_eq!(sd_limit(&card, SdErase::Erase, 8192, 16_384), Duration::from_secs(4));
     assert_eq!(sd_limit(&card, SdErase::Erase, 8191, 2), Duration::from_secs(4));
@@ -292,7 +295,8 @@ fn time_limits_follow_from_both_parts_of_the_access_time() {
     assert_eq!(limits, (time::SD_READ, time::SD_WRITE));
 }
 
-/// Returns the read and write limits of `card` with an access time of 100 us and 200 clocks, and that time.
+/// Returns the read and write limits of `card` with an access time of 100 us and 200 clocks, and
+/// that time.
 fn limits_with_slow_access(mut card: Card) -> ((Duration, Duration), Duration) {
     let clocks = 200;
     card.csd.read_access.span = Duration::from_us(100);

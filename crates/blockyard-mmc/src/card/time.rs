@@ -1,7 +1,7 @@
 //! The time limits of a card, after which a host gives up.
 //!
-//! Limits that the card or its standard states are used as stated. For other limits the constants of this
-//! module stand in. They are the ones that Linux grants.
+//! Limits that the card or its standard states are used as stated. For other limits the constants
+//! of this module stand in. They are the ones that Linux grants.
 
 use super::erase::Erase;
 use super::erase_time::{EraseTime, times};
@@ -22,7 +22,8 @@ pub(crate) const BKOPS: Duration = Duration::from_secs(120);
 pub(crate) const INTERRUPT: Duration = Duration::from_ms(100);
 /// SD 4.6.2.1: the limit of a read of a card above 2 GB, and the largest limit of any SD card.
 pub const SD_READ: Duration = Duration::from_ms(100);
-/// SD 4.6.2.2: the limit of a write of a card above 2 GB, and the largest limit of any card up to 32 GB.
+/// SD 4.6.2.2: the limit of a write of a card above 2 GB, and the largest limit of any card up to
+/// 32 GB.
 pub const SD_WRITE: Duration = Duration::from_ms(250);
 /// SD 4.6.2.2: the limit of a write of a card above 32 GB.
 pub const SDXC_WRITE: Duration = Duration::from_ms(500);
@@ -36,8 +37,8 @@ const _: () = assert!(INTERRUPT.as_ns() < SWITCH.as_ns() && SWITCH.as_ns() < FLU
 impl Card {
     /// Returns the longest time before a block that is read.
     ///
-    /// Relative to the typical time in the CSD, eMMC may take 10 times as long, and an SD card up to 2 GB 100
-    /// times as long, but no longer than [`SD_READ`]. Larger SD cards have [`SD_READ`].
+    /// Relative to the typical time in the CSD, eMMC may take 10 times as long, and an SD card up
+    /// to 2 GB 100 times as long, but no longer than [`SD_READ`]. Larger SD cards have [`SD_READ`].
     #[must_use]
     pub fn read_limit(&self) -> Duration {
         match &self.kind {
@@ -49,8 +50,8 @@ impl Card {
         }
     }
 
-    /// Returns the longest busy time after a block that is written: as [`Self::read_limit`], times the factor
-    /// in the CSD, with [`SD_WRITE`] or [`SDXC_WRITE`].
+    /// Returns the longest busy time after a block that is written: as [`Self::read_limit`], times
+    /// the factor in the CSD, with [`SD_WRITE`] or [`SDXC_WRITE`].
     #[must_use]
     pub fn write_limit(&self) -> Duration {
         let factor = u64::from(self.csd.write_factor);

@@ -153,7 +153,8 @@ impl Command {
         Self::plain(Opcode::Awake, rca.argument())
     }
 
-    /// CMD55: the next command is an application command (ACMD). `rca` is 0 before a card has an address.
+    /// CMD55: the next command is an application command (ACMD). `rca` is 0 before a card has an
+    /// address.
     #[must_use]
     pub fn application(rca: Rca) -> Self {
         Self::plain(Opcode::Application, rca.argument())
@@ -258,7 +259,8 @@ impl Command {
     }
 }
 
-/// Commands for data. Addresses come from [`Addressing::argument`](super::Addressing::argument); blocks have 512 bytes.
+/// Commands for data. Addresses come from [`Addressing::argument`](super::Addressing::argument);
+/// blocks have 512 bytes.
 impl Command {
     /// CMD17: read one block.
     #[must_use]
@@ -284,7 +286,8 @@ impl Command {
         Self::blocks(Opcode::WriteMultiple, address, blocks)
     }
 
-    /// CMD12: end the transfer. After a write the card is busy with its data; after a read it is not.
+    /// CMD12: end the transfer. After a write the card is busy with its data; after a read it is
+    /// not.
     #[must_use]
     pub fn stop_transmission(after: Direction) -> Self {
         let response = match after {

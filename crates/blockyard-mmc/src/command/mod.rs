@@ -1,8 +1,8 @@
 //! Commands and responses: the protocol between host and card.
 //!
-//! Each [`Command`] has a constructor named after what it does, so that argument, response and data always
-//! fit. Commands are those of JESD84-B51 6.10 (eMMC) and SD 4.7 (SD). If the two give one number two
-//! meanings, there are two [`Opcode`]s.
+//! Each [`Command`] has a constructor named after what it does, so that argument, response and data
+//! always fit. Commands are those of JESD84-B51 6.10 (eMMC) and SD 4.7 (SD). If the two give one
+//! number two meanings, there are two [`Opcode`]s.
 
 mod address;
 mod catalogue;

@@ -14,7 +14,8 @@ use super::data::Direction;
 /// The number of entries that fit a header of 512 bytes.
 pub const MAX_ENTRIES: u8 = 63;
 
-/// Writes the header of a packed command into `block`. `entries` has the block count and the address of each.
+/// Writes the header of a packed command into `block`. `entries` has the block count and the
+/// address of each.
 ///
 /// # Panics
 ///

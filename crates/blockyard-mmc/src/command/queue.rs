@@ -1,5 +1,5 @@
-//! Commands of eMMC's command queue (JESD84-B51 6.6.39): CMD44 and CMD45 describe a task, CMD13 reports tasks
-//! that are ready, and CMD46 or CMD47 executes a task. CMD48 removes tasks.
+//! Commands of eMMC's command queue (JESD84-B51 6.6.39): CMD44 and CMD45 describe a task, CMD13
+//! reports tasks that are ready, and CMD46 or CMD47 executes a task. CMD48 removes tasks.
 
 use super::address::Rca;
 use super::catalogue::Command;

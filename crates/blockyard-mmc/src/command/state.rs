@@ -4,8 +4,8 @@
 
 use super::data::Direction;
 
-/// The state of a card. Those from [`Self::Idle`] to [`Self::Disconnect`] have the numbers of CURRENT_STATE
-/// in the status.
+/// The state of a card. Those from [`Self::Idle`] to [`Self::Disconnect`] have the numbers of
+/// CURRENT_STATE in the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CardState {
     /// After power-up or CMD0.
@@ -48,8 +48,8 @@ impl CardState {
         Self::Inactive,
     ];
 
-    /// Returns CURRENT_STATE of the status. A card that sleeps or is inactive sends no status; the numbers
-    /// here are eMMC's, 10, and one that no state has, 15.
+    /// Returns CURRENT_STATE of the status. A card that sleeps or is inactive sends no status; the
+    /// numbers here are eMMC's, 10, and one that no state has, 15.
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
@@ -59,7 +59,8 @@ impl CardState {
         }
     }
 
-    /// Returns the state that CURRENT_STATE names; `None` for a state into which no host brings a card.
+    /// Returns the state that CURRENT_STATE names; `None` for a state into which no host brings a
+    /// card.
     #[must_use]
     pub(crate) const fn from_number(number: u32) -> Option<Self> {
         match number {
@@ -79,8 +80,9 @@ impl CardState {
         }
     }
 
-    /// Returns the state after the last block of a transfer: a card that sent is done, one that received is
-    /// busy. Other states stay. An open-ended transfer has no last block: CMD12 ends it.
+    /// Returns the state after the last block of a transfer: a card that sent is done, one that
+    /// received is busy. Other states stay. An open-ended transfer has no last block: CMD12 ends
+    /// it.
     #[must_use]
     pub const fn after_data(self) -> Self {
         match self {

@@ -81,8 +81,8 @@ impl Status {
         self.0 & Self::ERRORS
     }
 
-    /// Returns CURRENT_STATE, bits 12:9: the card's state when the command came, before the command took
-    /// effect. `None` for a number that neither standard has.
+    /// Returns CURRENT_STATE, bits 12:9: the card's state when the command came, before the command
+    /// took effect. `None` for a number that neither standard has.
     #[must_use]
     pub const fn state(self) -> Option<CardState> {
         CardState::from_number(self.0 >> 9 & 0xf)

@@ -1,13 +1,14 @@
-//! One MMC request from its start to its end: which of its parts are still to be reported, and how it went. Its
-//! first failure is kept, because later ones follow from it.
+//! One MMC request from its start to its end: which of its parts are still to be reported, and how
+//! it went. Its first failure is kept, because later ones follow from it.
 //!
 //! # Rules
 //!
-//! - **[request-ends-once]** An MMC request ends once: with the last of its parts, or with the first error of
-//!   the controller. Parts may be reported in any order, as interrupts may.
-//! - **[earlier-bits-ignored]** Bits of a response that speak of the command *before* it fail the request
-//!   only if that command is one of the request's own. The same holds for [`Status::OF_WORK_BEFORE`], [after
-//!   a write](Exchange::after_write) that no CMD13 followed ([late-error-is-the-writes]).
+//! - **[request-ends-once]** An MMC request ends once: with the last of its parts, or with the
+//!   first error of the controller. Parts may be reported in any order, as interrupts may.
+//! - **[earlier-bits-ignored]** Bits of a response that speak of the command *before* it fail the
+//!   request only if that command is one of the request's own. The same holds for
+//!   [`Status::OF_WORK_BEFORE`], [after a write](Exchange::after_write) that no CMD13 followed
+//!   ([late-error-is-the-writes]).
 
 use super::command::status::Status;
 use super::command::{Direction, Response};
@@ -35,8 +36,8 @@ pub enum Cause {
 }
 
 impl Failure {
-    /// Returns whether the card may have answered without the host reading it: the response was damaged, or
-    /// its interrupt got lost. A card reports a failure of earlier work only once.
+    /// Returns whether the card may have answered without the host reading it: the response was
+    /// damaged, or its interrupt got lost. A card reports a failure of earlier work only once.
     pub(super) const fn hides_answer(&self) -> bool {
         matches!(self.cause, Cause::Host(_))
     }
@@ -54,7 +55,8 @@ pub enum Progress {
     Stray,
 }
 
-/// An earlier write on which the first response of an MMC request may report ([earlier-bits-ignored]).
+/// An earlier write on which the first response of an MMC request may report
+/// ([earlier-bits-ignored]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EarlierWrite {
     None,
@@ -88,7 +90,8 @@ const fn bit(part: Part) -> u8 {
 const OF_COMMAND_BEFORE: u32 = Status::COM_CRC_ERROR | Status::ILLEGAL_COMMAND;
 
 impl Exchange {
-    /// The progress of `transaction`, which is started on a host that finds the end of busy by `busy`.
+    /// The progress of `transaction`, which is started on a host that finds the end of busy by
+    /// `busy`.
     #[must_use]
     pub fn new(transaction: &MmcRequest, busy: BusyDetect) -> Self {
         let data = transaction.data();
@@ -120,14 +123,15 @@ impl Exchange {
         self
     }
 
-    /// Returns whether the first response reported a failure of an earlier write ([earlier-bits-ignored]).
+    /// Returns whether the first response reported a failure of an earlier write
+    /// ([earlier-bits-ignored]).
     #[must_use]
     pub(crate) const fn write_before_failed(&self) -> bool {
         matches!(self.earlier_write, EarlierWrite::Failed)
     }
 
-    /// Takes an `event` of the controller, with bounded work. A [stray](Progress::Stray) event changes
-    /// nothing.
+    /// Takes an `event` of the controller, with bounded work. A [stray](Progress::Stray) event
+    /// changes nothing.
     pub fn event(&mut self, event: HostEvent) -> Progress {
         if self.awaited == 0 {
             return Progress::Stray;
@@ -155,8 +159,8 @@ impl Exchange {
         }
     }
 
-    /// Notes that the request took too long and was taken off the bus: the first part that was awaited timed
-    /// out.
+    /// Notes that the request took too long and was taken off the bus: the first part that was
+    /// awaited timed out.
     pub fn timed_out(&mut self) {
         let parts = [Part::Announce, Part::Command, Part::Data, Part::Stop, Part::Busy];
         if let Some(part) = parts.into_iter().find(|&part| self.awaits(part)) {
@@ -170,8 +174,8 @@ impl Exchange {
         self.failure
     }
 
-    /// Returns the number of whole blocks that were transferred. Of a write the host sent this many; only the
-    /// card knows what became of them.
+    /// Returns the number of whole blocks that were transferred. Of a write the host sent this
+    /// many; only the card knows what became of them.
     #[must_use]
     pub const fn blocks(&self) -> u16 {
         self.blocks

@@ -198,7 +198,8 @@ fn a_timeout_names_the_part_that_was_awaited() {
     }
 }
 
-/// An event of a part that is not awaited, or of any part after the end, is stray and changes nothing.
+/// An event of a part that is not awaited, or of any part after the end, is stray and changes
+/// nothing.
 #[test]
 fn an_event_that_is_not_awaited_changes_nothing() {
     const PARTS: [Part; 5] = [Part::Announce, Part::Command, Part::Data, Part::Stop, Part::Busy];

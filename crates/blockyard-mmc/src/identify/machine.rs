@@ -133,8 +133,8 @@ impl Identify {
         }
     }
 
-    /// Takes the result of the step that [`Self::next`] returned. After [`Step::Done`] and [`Step::Failed`]
-    /// it changes nothing.
+    /// Takes the result of the step that [`Self::next`] returned. After [`Step::Done`] and
+    /// [`Step::Failed`] it changes nothing.
     pub fn answered(&mut self, answer: Answer<'_>) {
         if self.failed.is_some() {
             return;

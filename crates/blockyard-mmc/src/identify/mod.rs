@@ -1,28 +1,29 @@
-//! Identification: from a slot with power to a [`Card`](crate::card::Card) in its best mode (JESD84-B51 6.4
-//! to 6.6; SD 4.2 and 4.3).
+//! Identification: from a slot with power to a [`Card`](crate::card::Card) in its best mode
+//! (JESD84-B51 6.4 to 6.6; SD 4.2 and 4.3).
 //!
-//! [`Identify`] does no I/O. [`Identify::next`] returns a step; the host performs it and reports the result
-//! with [`Identify::answered`], until the step is [`Step::Done`] or [`Step::Failed`].
+//! [`Identify`] does no I/O. [`Identify::next`] returns a step; the host performs it and reports
+//! the result with [`Identify::answered`], until the step is [`Step::Done`] or [`Step::Failed`].
 //!
 //! ```text
 //! power ─► CMD0 ─► CMD8 ─► CMD5 ─► ACMD41 ─┬─ SD: CMD11 ─► CMD2 3 9 7 ─► SCR SSR CMD6 ─► mode ─► done
 //!                                           └─ eMMC: CMD0 1 2 3 9 7 ─► EXT_CSD ─► mode ─► settings ─► done
 //! ```
 //!
-//! Settings that a card can do without (cache, HPI, erase groups, reports of packed commands that failed) may
-//! fail. A bus that is tuned, and has drifted, is tuned again by the steps of a [`Retune`].
+//! Settings that a card can do without (cache, HPI, erase groups, reports of packed commands that
+//! failed) may fail. A bus that is tuned, and has drifted, is tuned again by the steps of a
+//! [`Retune`].
 //!
 //! # Rules
 //!
-//! - **[only-legal-commands]** No command is sent that is [illegal](super::command::legal::legal) in the
-//!   card's state. Probes that find out which standard a card follows are the exception: the wrong card stays
-//!   silent.
-//! - A step that fails is tried [`TRIES`] times in all; a step that cannot be
-//!   repeated, once. A probe is over when the card stays silent. Before a mode was chosen, identification
-//!   starts over [`TRIES`] times in all, then without 1.8 V.
-//! - A mode that fails is not used again, and nothing is assumed of the card on
-//!   which it failed: identification starts over, without power in between if the host can, and chooses again
-//!   among the rest. When the slowest timing fails, it starts over with a narrower bus.
+//! - **[only-legal-commands]** No command is sent that is [illegal](super::command::legal::legal)
+//!   in the card's state. Probes that find out which standard a card follows are the exception: the
+//!   wrong card stays silent.
+//! - A step that fails is tried [`TRIES`] times in all; a step that cannot be repeated, once. A
+//!   probe is over when the card stays silent. Before a mode was chosen, identification starts over
+//!   [`TRIES`] times in all, then without 1.8 V.
+//! - A mode that fails is not used again, and nothing is assumed of the card on which it failed:
+//!   identification starts over, without power in between if the host can, and chooses again among
+//!   the rest. When the slowest timing fails, it starts over with a narrower bus.
 //! - A mode counts only once the card's data arrives well in it.
 //!
 //! Memory is allocated here; a [`Card`](crate::card::Card) needs none later on.

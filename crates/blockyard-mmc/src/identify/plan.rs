@@ -83,7 +83,8 @@ impl Identify {
         let four = self.found.scr.is_some_and(|scr| scr.width_4) && self.width >= Width::Four;
         let width = if four { Width::Four } else { Width::One };
         let timings = self.sd_timings();
-        // At 3.3 V the basic timing is always there. A card that went to 1.8 V must have four lanes.
+        // At 3.3 V the basic timing is always there. A card that went to 1.8 V must have four
+        // lanes.
         let best = Mode::best(timings.and(self.timings), width, &self.host)
             .ok_or(Failure::Malformed(Opcode::SendScr))?;
         self.found.mode = Some(best);
@@ -258,7 +259,8 @@ fn to_lanes(best: Mode) -> Vec<Move> {
     }
 }
 
-/// Returns the switch of BUS_WIDTH (183) for a mode: lanes, both edges (4 added), and strobe (bit 7).
+/// Returns the switch of BUS_WIDTH (183) for a mode: lanes, both edges (4 added), and strobe (bit
+/// 7).
 pub(super) fn wide(mode: Mode) -> Move {
     let lanes = match mode.width {
         Width::One => 0,

@@ -1,8 +1,8 @@
 //! Tuning a bus again in its mode (JESD84-B51 6.6.5, 6.6.6; SD 4.2.4.5).
 //!
-//! HS200, SDR104 and SDR50 are tuned in their own mode. A bus with a strobe, or in a timing that was never
-//! tuned, needs no tuning. HS400 is tuned in HS200, the only mode in which the device takes CMD21: the bus goes
-//! there by high speed, and back the way it came at first.
+//! HS200, SDR104 and SDR50 are tuned in their own mode. A bus with a strobe, or in a timing that
+//! was never tuned, needs no tuning. HS400 is tuned in HS200, the only mode in which the device
+//! takes CMD21: the bus goes there by high speed, and back the way it came at first.
 
 use super::moves::Move;
 use super::plan::{by_high_speed, high_speed, wide};
@@ -15,10 +15,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use blockyard::time::Duration;
 
-/// The steps that tune the bus of a card again: [`Step::Send`], [`Step::Drive`] and [`Step::Tune`], in this
-/// order. A [`HostController::retune`] performs them. All must go well, and no status may report an
-/// [error](crate::command::status::Status::errors); otherwise the bus is not tuned, and the card has to be
-/// reset. Allocates when it is made.
+/// The steps that tune the bus of a card again: [`Step::Send`], [`Step::Drive`] and [`Step::Tune`],
+/// in this order. A [`HostController::retune`] performs them. All must go well, and no status may
+/// report an [error](crate::command::status::Status::errors); otherwise the bus is not tuned, and
+/// the card has to be reset. Allocates when it is made.
 ///
 /// [`HostController::retune`]: crate::controller::HostController::retune
 #[derive(Clone, Debug)]

@@ -15,7 +15,8 @@ pub const TRIES: u8 = 3;
 /// The time between two questions whether a card is ready.
 pub const READY_INTERVAL: Duration = Duration::from_ms(10);
 
-/// The number of times that a card is asked whether it is ready. It must be within a second (SD 4.2.3; JESD84-B51 6.4.2).
+/// The number of times that a card is asked whether it is ready. It must be within a second (SD
+/// 4.2.3; JESD84-B51 6.4.2).
 pub const READY_TRIES: u8 = 101;
 
 /// The time limit of a command without busy, and of its data.
@@ -24,18 +25,19 @@ pub const COMMAND: Duration = Duration::from_ms(150);
 /// The next step of the host.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Send `command`, with its data if it has any. Give up after `limit`, if there is no response, no data,
-    /// or busy does not end. Answer with [`Answer::Response`] or [`Answer::Data`].
+    /// Send `command`, with its data if it has any. Give up after `limit`, if there is no response,
+    /// no data, or busy does not end. Answer with [`Answer::Response`] or [`Answer::Data`].
     Send {
         /// The command.
         command: Command,
         /// The time limit.
         limit: Duration,
     },
-    /// Switch the card's power off; or on, if it is off, with signals at 3.3 V. The mode of the bus follows.
+    /// Switch the card's power off; or on, if it is off, with signals at 3.3 V. The mode of the bus
+    /// follows.
     Power(bool),
-    /// Change the voltage of the signals while the clock stands still. On SD this is the second half of
-    /// CMD11, and fails if the card does not release its data lines (SD 4.2.4.2).
+    /// Change the voltage of the signals while the clock stands still. On SD this is the second
+    /// half of CMD11, and fails if the card does not release its data lines (SD 4.2.4.2).
     Voltage(SignalVoltage),
     /// Drive the bus in this mode from now on.
     Drive(Mode),

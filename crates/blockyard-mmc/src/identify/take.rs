@@ -138,8 +138,8 @@ impl Identify {
         Ok(())
     }
 
-    /// Acts on a probe without a good answer, which says what the card is not. Returns `None` if `first` is
-    /// no probe.
+    /// Acts on a probe without a good answer, which says what the card is not. Returns `None` if
+    /// `first` is no probe.
     pub(super) fn handle_silence(&mut self, first: Move) -> Option<Result<(), Failure>> {
         match first {
             Move::IfCond | Move::IoCond => {}

@@ -1,5 +1,6 @@
-//! Identification against a small model of a card, written from the standards: every command must be legal
-//! ([only-legal-commands]), and data arrives only while host and card drive the bus in the same mode.
+//! Identification against a small model of a card, written from the standards: every command must
+//! be legal ([only-legal-commands]), and data arrives only while host and card drive the bus in the
+//! same mode.
 
 use super::*;
 use crate::card::Card;
@@ -183,7 +184,8 @@ fn every_failed_mode_is_followed_by_the_next_one() {
         }
     }
     for bad in 1..uhs.len() {
-        // SDR12 and default speed carry SCR and functions. If they are bad, so is every mode at their voltage.
+        // SDR12 and default speed carry SCR and functions. If they are bad, so is every mode at
+        // their voltage.
         let flaws = Flaws { bad: uhs[..bad].to_vec(), ..Flaws::default() };
         let card = sdxc(flaws).identify(&HostCapabilities::full()).unwrap();
         assert_eq!(card.mode.timing, uhs[bad]);
@@ -259,8 +261,8 @@ fn any_command_or_response_may_be_lost_once_or_twice() {
                 };
                 let card = new(flaws).identify(&HostCapabilities::full());
                 let mode = card.unwrap_or_else(|why| panic!("{number}, {heard}: {why}")).mode;
-                // CMD11 cannot be repeated, so its loss costs 1.8 V. A lost response to a switch of the timing
-                // costs that timing.
+                // CMD11 cannot be repeated, so its loss costs 1.8 V. A lost response to a switch of
+                // the timing costs that timing.
                 let command = whole.log[number];
                 let changed = heard && command.argument >> 31 == 1;
                 let same = match command.opcode {

@@ -51,8 +51,8 @@ impl Cid {
         }
     }
 
-    /// Reads the CID of an eMMC device. The year has four bits. It begins at 1997; with EXT_CSD revisions
-    /// above 4, the codes of 1997 to 2009 mean 2013 to 2025.
+    /// Reads the CID of an eMMC device. The year has four bits. It begins at 1997; with EXT_CSD
+    /// revisions above 4, the codes of 1997 to 2009 mean 2013 to 2025.
     #[must_use]
     pub fn mmc(bits: &Bits<16>, ext_csd_revision: u8) -> Self {
         let name: [u8; 6] = bits.bytes(56);

@@ -1,7 +1,7 @@
 //! CSD: capacity, clock and timing of every card (JESD84-B51 7.3; SD 5.3).
 //!
-//! SD has three layouts, which the register states: 1.0 (standard capacity), 2.0 (SDHC, SDXC) and 3.0 (SDUC).
-//! eMMC has one. A host knows which standard the card follows.
+//! SD has three layouts, which the register states: 1.0 (standard capacity), 2.0 (SDHC, SDXC) and
+//! 3.0 (SDUC). eMMC has one. A host knows which standard the card follows.
 
 use super::{Bits, Register, RegisterError};
 use blockyard::time::Duration;
@@ -24,8 +24,8 @@ pub struct Csd {
     pub classes: Classes,
     /// READ_BL_LEN: the largest block in bytes; 512, 1024 or 2048. Transfers always use 512.
     pub read_block_bytes: u32,
-    /// The smallest erase, in sectors: the erase group of eMMC, the erase sector of SD, or one sector if the
-    /// SD card erases single blocks.
+    /// The smallest erase, in sectors: the erase group of eMMC, the erase sector of SD, or one
+    /// sector if the SD card erases single blocks.
     pub erase_sectors: u32,
     /// Whether the card is write-protected, permanently or temporarily.
     pub write_protected: bool,
@@ -80,8 +80,8 @@ impl Csd {
     ///
     /// # Errors
     ///
-    /// Fails for a layout above 3.0, and for a reserved code of the clock or, in layout 1.0, of the access
-    /// time or block length.
+    /// Fails for a layout above 3.0, and for a reserved code of the clock or, in layout 1.0, of the
+    /// access time or block length.
     pub fn sd(bits: &Bits<16>) -> Result<Self, RegisterError> {
         let layout = match bits.field(127, 126) {
             0 => Layout::Sd1,
@@ -142,8 +142,8 @@ fn refused(field: &'static str, value: u32) -> RegisterError {
 /// The tenths of the mantissa that TRAN_SPEED and TAAC share; code 0 is reserved.
 const TENTHS: [u32; 16] = [0, 10, 12, 13, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 70, 80];
 
-/// Returns the clock of TRAN_SPEED: a mantissa (bits 6:3) and a power of ten (bits 2:0). eMMC has 26 and 52
-/// MHz for SD's 25 and 50 (JESD84-B51 7.3.6).
+/// Returns the clock of TRAN_SPEED: a mantissa (bits 6:3) and a power of ten (bits 2:0). eMMC has
+/// 26 and 52 MHz for SD's 25 and 50 (JESD84-B51 7.3.6).
 fn max_clock_hz(bits: &Bits<16>, layout: Layout) -> Result<u32, RegisterError> {
     let code = bits.field(103, 96);
     let mantissa = bits.field(102, 99);
@@ -159,7 +159,8 @@ fn max_clock_hz(bits: &Bits<16>, layout: Layout) -> Result<u32, RegisterError> {
     Ok(tenths * 10_u32.pow(4 + exponent))
 }
 
-/// Returns the times of TAAC, a mantissa and a power of ten from 1 ns to 10 ms, and NSAC, hundreds of clocks.
+/// Returns the times of TAAC, a mantissa and a power of ten from 1 ns to 10 ms, and NSAC, hundreds
+/// of clocks.
 fn read_access(bits: &Bits<16>) -> Result<ReadAccess, RegisterError> {
     let tenths = TENTHS[bits.field(118, 115) as usize];
     if tenths == 0 {

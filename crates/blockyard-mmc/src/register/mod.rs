@@ -10,12 +10,12 @@
 //! | [`ssr`] | data of ACMD13: 512 bits | SD |
 //! | [`switch`] | data of CMD6: 512 bits | SD 1.10 and later |
 //!
-//! Layouts are from JEDEC JESD84-B51 chapter 7 (eMMC) and the SD Physical Layer Simplified Specification 9.x
-//! chapters 4 and 5 (SD). Fields have the names that they have there.
+//! Layouts are from JEDEC JESD84-B51 chapter 7 (eMMC) and the SD Physical Layer Simplified
+//! Specification 9.x chapters 4 and 5 (SD). Fields have the names that they have there.
 //!
-//! A field that a host needs in order to work is refused if its value is reserved. A field that only informs
-//! is kept as it came, or left out, so that no card is refused for it. A register newer than we know is read
-//! as the newest that we know: the standards promise that this works.
+//! A field that a host needs in order to work is refused if its value is reserved. A field that
+//! only informs is kept as it came, or left out, so that no card is refused for it. A register
+//! newer than we know is read as the newest that we know: the standards promise that this works.
 //!
 //! # Rules
 //!
@@ -52,7 +52,8 @@ impl fmt::Display for Register {
     }
 }
 
-/// A field with a value that a host cannot work with: reserved, or in contradiction to other fields.
+/// A field with a value that a host cannot work with: reserved, or in contradiction to other
+/// fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterError {
     /// The register.
@@ -84,8 +85,8 @@ impl<const N: usize> Bits<N> {
     ///
     /// # Panics
     ///
-    /// Panics if `high` is below `low` or not in the register, or if there are more than 32 bits. Positions
-    /// are constants of the parsers, so this does not depend on what a card sent
+    /// Panics if `high` is below `low` or not in the register, or if there are more than 32 bits.
+    /// Positions are constants of the parsers, so this does not depend on what a card sent
     /// ([parsers-never-panic]).
     #[must_use]
     pub fn field(&self, high: usize, low: usize) -> u32 {
@@ -137,18 +138,18 @@ impl<const N: usize> Bits<N> {
 }
 
 impl Bits<16> {
-    /// A register from four words, the most significant first, with CRC and end bit in the last byte: the
-    /// form in which most hosts deliver it.
+    /// A register from four words, the most significant first, with CRC and end bit in the last
+    /// byte: the form in which most hosts deliver it.
     #[must_use]
     pub fn from_words(words: [u32; 4]) -> Self {
         let [first, second, third, last] = words.map(u128::from);
         Self((first << 96 | second << 64 | third << 32 | last).to_be_bytes())
     }
 
-    /// A register from the four response registers of an SDHCI controller, the lowest address (the least
-    /// significant word) first. The controller keeps CRC and end bit and delivers the other 120 bits shifted
-    /// down by 8 (SD Host Controller Simplified Specification 2.2.7). This function shifts them back, above a
-    /// zero byte.
+    /// A register from the four response registers of an SDHCI controller, the lowest address (the
+    /// least significant word) first. The controller keeps CRC and end bit and delivers the other
+    /// 120 bits shifted down by 8 (SD Host Controller Simplified Specification 2.2.7). This
+    /// function shifts them back, above a zero byte.
     #[must_use]
     pub fn from_sdhci(response: [u32; 4]) -> Self {
         let [last, third, second, first] = response;
@@ -159,8 +160,8 @@ impl Bits<16> {
 
 #[cfg(test)]
 pub(super) mod example {
-    //! Registers of real cards that their owners published, for tests. CID and CSD end in their CRC, so a
-    //! typing error shows: see `real_registers_carry_a_valid_crc`.
+    //! Registers of real cards that their owners published, for tests. CID and CSD end in their
+    //! CRC, so a typing error shows: see `real_registers_carry_a_valid_crc`.
 
     use super::Bits;
 
@@ -186,7 +187,8 @@ mod tests {
     use super::*;
     use std::string::ToString;
 
-    /// Four words, in the order of a bus and in that of SDHCI, which drops the last byte and shifts the others down.
+    /// Four words, in the order of a bus and in that of SDHCI, which drops the last byte and shifts
+    /// the others down.
     #[test]
     fn words_are_taken_in_the_order_of_their_controller() {
         let words = [0x0f0e_0d0c, 0x0b0a_0908, 0x0706_0504, 0x0302_0100];

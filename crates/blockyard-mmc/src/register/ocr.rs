@@ -12,7 +12,8 @@ impl MmcOcr {
     /// In an argument: the host can address sectors.
     pub(crate) const SECTOR_MODE: u32 = 0b10 << 29;
 
-    /// Returns whether the device has finished its power-up (bit 31). Before, no other bit is valid.
+    /// Returns whether the device has finished its power-up (bit 31). Before, no other bit is
+    /// valid.
     #[must_use]
     pub const fn is_ready(self) -> bool {
         self.0 >> 31 == 1

@@ -22,8 +22,8 @@ pub struct Ssr {
     pub allocation_unit_sectors: Option<u32>,
     /// The time of erases, if the card states it.
     pub erase: Option<EraseTiming>,
-    /// PERFORMANCE_ENHANCE: the number of tasks that the command queue holds, 1 to 32; 0 if there is no
-    /// queue.
+    /// PERFORMANCE_ENHANCE: the number of tasks that the command queue holds, 1 to 32; 0 if there
+    /// is no queue.
     pub queue_depth: u8,
     /// PERFORMANCE_ENHANCE: whether there is a volatile cache, which is off until it is turned on.
     pub cache: bool,
@@ -45,7 +45,8 @@ pub struct EraseTiming {
 }
 
 impl EraseTiming {
-    /// Returns the limit of erasing `units` allocation units: at least a second, as in 4.14. Saturates.
+    /// Returns the limit of erasing `units` allocation units: at least a second, as in 4.14.
+    /// Saturates.
     ///
     /// # Panics
     ///
@@ -88,8 +89,8 @@ impl Ssr {
     }
 }
 
-/// Returns the allocation unit of an AU_SIZE: 16 KiB doubled up to 8 MiB, then 12, 16, 24, 32 and 64 MiB; 0
-/// states none.
+/// Returns the allocation unit of an AU_SIZE: 16 KiB doubled up to 8 MiB, then 12, 16, 24, 32 and
+/// 64 MiB; 0 states none.
 fn unit_sectors(code: u32) -> Option<u32> {
     const MIB: u32 = 2048;
     match code {

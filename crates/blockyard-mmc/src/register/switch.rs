@@ -76,8 +76,8 @@ impl SwitchStatus {
         Some(self.0.byte(low + 3, low)).filter(|&number| number != 0xf)
     }
 
-    /// Returns whether function `number` of `group` is busy and cannot be left or entered now. Cards before
-    /// version 1 of the structure do not tell: never.
+    /// Returns whether function `number` of `group` is busy and cannot be left or entered now.
+    /// Cards before version 1 of the structure do not tell: never.
     ///
     /// # Panics
     ///
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn a_uhs_card_s_answer_is_read_by_the_standard_s_positions() {
-        // Byte n holds bits 511 - 8n to 504 - 8n. Bytes 0, 1: 200 mA. Support bits: group 4 in bytes
-        // 6, 7; group 1 in bytes 12, 13. Selection: groups 4, 3 in byte 15, groups 2, 1 in byte 16.
-        // Byte 17: version 1. Busy: group 1 in bytes 28, 29.
+        // Byte n holds bits 511 - 8n to 504 - 8n. Bytes 0, 1: 200 mA. Support bits: group 4 in
+        // bytes 6, 7; group 1 in bytes 12, 13. Selection: groups 4, 3 in byte 15, groups 2, 1 in
+        // byte 16. Byte 17: version 1. Busy: group 1 in bytes 28, 29.
         let mut bytes = [0; 64];
         bytes[1] = 200;
         bytes[7] = 0x0f;

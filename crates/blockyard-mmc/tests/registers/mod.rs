@@ -1,8 +1,9 @@
-//! A card whose responses are arbitrary bytes: every register is parsed or refused by name, identification ends, and
-//! every method of the resulting card returns. Nothing panics ([parsers-never-panic]).
+//! A card whose responses are arbitrary bytes: every register is parsed or refused by name,
+//! identification ends, and every method of the resulting card returns. Nothing panics
+//! ([parsers-never-panic]).
 //!
-//! The first byte chooses the host and the probes that the card answers. The card's responses are taken from the
-//! other bytes, which repeat.
+//! The first byte chooses the host and the probes that the card answers. The card's responses are
+//! taken from the other bytes, which repeat.
 
 use blockyard_mmc::card::Card;
 use blockyard_mmc::command::status::Status;
@@ -12,8 +13,8 @@ use blockyard_mmc::identify::{Answer, BusError, Failure, Identify, Step};
 use blockyard_mmc::register::Bits;
 use blockyard_mmc::register::ext_csd::partition::Partition;
 
-/// The limit on the steps of identification: 3 widths, 6 timings and 1.8 V, each with a few starts of about 130
-/// steps.
+/// The limit on the steps of identification: 3 widths, 6 timings and 1.8 V, each with a few starts
+/// of about 130 steps.
 const STEPS_MAX: u32 = 20_000;
 
 /// Parses `bytes` as a card.

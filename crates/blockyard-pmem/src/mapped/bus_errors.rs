@@ -1,24 +1,27 @@
 //! Bus errors: the end of a mapping instead of the end of the process.
 //!
-//! The kernel sends SIGBUS to a thread that touches a page of a mapping whose bytes cannot be had: the file was
-//! truncated, or the medium failed. [`catch_bus_errors`] makes this an error of the mapping.
+//! The kernel sends SIGBUS to a thread that touches a page of a mapping whose bytes cannot be had:
+//! the file was truncated, or the medium failed. [`catch_bus_errors`] makes this an error of the
+//! mapping.
 //!
 //! # Rules
 //!
-//! - **[lost-page-breaks-mapping]** A bus error in a guarded mapping marks the mapping as broken, and puts zeroes in the
-//!   place of the whole mapping, before the access continues. An access looks at the mark after it has touched the
-//!   mapping, so it never answers with these zeroes. The file is not touched any more. A file that was cut short within
-//!   a page breaks its mapping as soon as a flush or [`Mapped::look_for_cut`](super::Mapped::look_for_cut) finds it.
+//! - **[lost-page-breaks-mapping]** A bus error in a guarded mapping marks the mapping as broken,
+//!   and puts zeroes in the place of the whole mapping, before the access continues. An access
+//!   looks at the mark after it has touched the mapping, so it never answers with these zeroes. The
+//!   file is not touched any more. A file that was cut short within a page breaks its mapping as
+//!   soon as a flush or [`Mapped::look_for_cut`](super::Mapped::look_for_cut) finds it.
 //!
 //! # Safety
 //!
-//! The handler is async-signal-safe: it loads and stores atomics and makes system calls, and takes no lock and no
-//! memory. A node of the list is never freed, so the handler may follow the list at any time. It costs 48 bytes for each
-//! mapping that was ever guarded.
+//! The handler is async-signal-safe: it loads and stores atomics and makes system calls, and takes
+//! no lock and no memory. A node of the list is never freed, so the handler may follow the list at
+//! any time. It costs 48 bytes for each mapping that was ever guarded.
 //!
-//! A thread in the handler is about to access the mapping that has the address, so this mapping lives. A node is
-//! alive from after its mapping is made until before it is unmapped. So a live node whose range has the address is the
-//! node of that mapping, as two mappings that live at the same time do not overlap.
+//! A thread in the handler is about to access the mapping that has the address, so this mapping
+//! lives. A node is alive from after its mapping is made until before it is unmapped. So a live
+//! node whose range has the address is the node of that mapping, as two mappings that live at the
+//! same time do not overlap.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
@@ -51,20 +54,22 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 /// The mark of mappings that are not guarded.
 static UNBROKEN: AtomicBool = AtomicBool::new(false);
 
-/// Makes bus errors in mappings that are opened from now on errors of the medium: every later call on such a mapping
-/// returns [`MediaError::Failed`](blockyard_btt::MediaError::Failed), and nothing more is written to its file.
+/// Makes bus errors in mappings that are opened from now on errors of the medium: every later call
+/// on such a mapping returns [`MediaError::Failed`](blockyard_btt::MediaError::Failed), and nothing
+/// more is written to its file.
 ///
-/// Without this, a process dies by SIGBUS if another process truncates a file that it has mapped, or if the medium cannot
-/// read a page. This installs a handler of SIGBUS for the whole process, so it is up to the program to ask for it.
-/// Signals that concern other memory go to the previous handler, which is then reinstalled.
+/// Without this, a process dies by SIGBUS if another process truncates a file that it has mapped,
+/// or if the medium cannot read a page. This installs a handler of SIGBUS for the whole process, so
+/// it is up to the program to ask for it. Signals that concern other memory go to the previous
+/// handler, which is then reinstalled.
 ///
 /// # Panics
 ///
 /// Panics if the system refuses a handler, which POSIX excludes for SIGBUS.
 pub fn catch_bus_errors() {
     CATCHING.call_once(|| {
-        // SAFETY: zeroes are a valid `sigaction`, and both calls get pointers to whole ones. The handler is
-        // async-signal-safe: see the module.
+        // SAFETY: zeroes are a valid `sigaction`, and both calls get pointers to whole ones. The
+        // handler is async-signal-safe: see the module.
         unsafe {
             let mut before = core::mem::zeroed::<libc::sigaction>();
             let asked = libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before);
@@ -72,7 +77,8 @@ pub fn catch_bus_errors() {
             BEFORE.get_or_init(|| before);
             let mut action = core::mem::zeroed::<libc::sigaction>();
             action.sa_sigaction = handle as *const () as usize;
-            // A stack of its own, where the thread has one: the cause may be an overflow of its stack.
+            // A stack of its own, where the thread has one: the cause may be an overflow of its
+            // stack.
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
             let set = libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut());
             assert_eq!(set, 0, "SIGBUS can be handled");
@@ -82,7 +88,8 @@ pub fn catch_bus_errors() {
 
 /// The handler of SIGBUS.
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: the kernel passes a `siginfo_t`. Where the signal was sent by a process, the address is not used.
+    // SAFETY: the kernel passes a `siginfo_t`. Where the signal was sent by a process, the address
+    // is not used.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
     let is_access = matches!(
         code,
@@ -102,7 +109,8 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) 
         unsafe { libc::sigaction(signal, before, ptr::null_mut()) };
     }
     if !is_access {
-        // SAFETY: `raise` is async-signal-safe. An access needs no new signal, because it is repeated.
+        // SAFETY: `raise` is async-signal-safe. An access needs no new signal, because it is
+        // repeated.
         unsafe { libc::raise(signal) };
     }
 }
@@ -128,8 +136,9 @@ impl Node {
         self.is_broken.store(true, Ordering::SeqCst);
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
-        // SAFETY: the range is a live mapping of a `Mapped`, to which nothing refers but copies and atomics. The kernel
-        // replaces it at once, so no access finds the range unmapped, and `Mapped` unmaps the replacement.
+        // SAFETY: the range is a live mapping of a `Mapped`, to which nothing refers but copies and
+        // atomics. The kernel replaces it at once, so no access finds the range unmapped, and
+        // `Mapped` unmaps the replacement.
         unsafe { mmap_anonymous(self.start.load(Ordering::Relaxed), self.len, access, flags) }
             .is_ok()
     }
@@ -168,7 +177,8 @@ impl Guard {
     /// Whether the mapping was whole when the caller accessed it.
     #[inline]
     pub(super) fn is_whole(&self) -> bool {
-        // The handler ran in this thread during the access, or before another thread's zeroes could be found.
+        // The handler ran in this thread during the access, or before another thread's zeroes could
+        // be found.
         compiler_fence(Ordering::SeqCst);
         !self.is_broken.load(Ordering::Relaxed)
     }

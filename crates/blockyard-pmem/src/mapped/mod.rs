@@ -1,15 +1,17 @@
-//! Mapped memory as the memory of a BTT: a file, the parts of a pool one after another, or a mapping of the caller.
+//! Mapped memory as the memory of a BTT: a file, the parts of a pool one after another, or a
+//! mapping of the caller.
 //!
 //! # Safety
 //!
-//! Each constructor establishes the only invariant, which never changes: `start` is the start of a mapping of `len`
-//! bytes, readable and, if asked for, writable, which lives as long as the value. Every access is checked
-//! against the length. No reference into the mapping is made: bytes are copied, and words are loaded and stored by
-//! aligned atomics. Copies may race with copies of other threads and then mix bytes, which [`Memory`] allows.
+//! Each constructor establishes the only invariant, which never changes: `start` is the start of a
+//! mapping of `len` bytes, readable and, if asked for, writable, which lives as long as the value.
+//! Every access is checked against the length. No reference into the mapping is made: bytes are
+//! copied, and words are loaded and stored by aligned atomics. Copies may race with copies of other
+//! threads and then mix bytes, which [`Memory`] allows.
 //!
-//! A process gets SIGBUS if another process truncates a mapped file, if the medium has no space for a hole, or if it
-//! cannot read a page. So the file is locked, and [`Mapped::take_room`] fills its holes. The process dies, unless it asks
-//! for errors instead ([`catch_bus_errors`]).
+//! A process gets SIGBUS if another process truncates a mapped file, if the medium has no space for
+//! a hole, or if it cannot read a page. So the file is locked, and [`Mapped::take_room`] fills its
+//! holes. The process dies, unless it asks for errors instead ([`catch_bus_errors`]).
 #![allow(unsafe_code, reason = "mappings are raw memory; see Safety above")]
 #![allow(clippy::cast_possible_truncation, reason = "the bytes of a mapping are addressable")]
 
@@ -65,23 +67,25 @@ enum Kind {
     Discarded,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and is reached by copies and atomics only.
+// SAFETY: the mapping belongs to the process, not to a thread, and is reached by copies and atomics
+// only.
 unsafe impl Send for Mapped {}
 // SAFETY: as above; racing copies may mix bytes, which nothing relies on.
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Maps a whole file or block device for reading and, if it was opened so, for writing. In `persistent`
-    /// memory, bytes are durable once their cache lines are written back.
+    /// Maps a whole file or block device for reading and, if it was opened so, for writing. In
+    /// `persistent` memory, bytes are durable once their cache lines are written back.
     ///
-    /// If the file system maps persistent memory directly, the metadata that a later recovery needs to find the
-    /// bytes are durable before the bytes are stored (`MAP_SYNC`). Otherwise the memory counts as persistent
-    /// because the caller says so: see [`is_synchronous`](Self::is_synchronous).
+    /// If the file system maps persistent memory directly, the metadata that a later recovery needs
+    /// to find the bytes are durable before the bytes are stored (`MAP_SYNC`). Otherwise the memory
+    /// counts as persistent because the caller says so: see
+    /// [`is_synchronous`](Self::is_synchronous).
     ///
     /// # Errors
     ///
-    /// The file cannot be mapped, another process has it open, or the processor has no supported instructions to
-    /// write lines back.
+    /// The file cannot be mapped, another process has it open, or the processor has no supported
+    /// instructions to write lines back.
     pub fn new(file: File, writable: bool, persistent: bool, copying: Copying) -> io::Result<Self> {
         Self::of_parts(Parts::whole(file)?, writable, persistent, copying)
     }
@@ -128,21 +132,24 @@ impl Mapped {
         Ok(Self { start, len, home, writable, copying, lines, is_synchronous, guard })
     }
 
-    /// Uses `len` bytes at `start` that the caller has mapped: persistent memory, a device, or memory that processes
-    /// share. If `persistent`, bytes are durable once their cache lines are written back, which every fence waits for.
-    /// Otherwise a fence waits for nothing, and a flush is `msync`.
+    /// Uses `len` bytes at `start` that the caller has mapped: persistent memory, a device, or
+    /// memory that processes share. If `persistent`, bytes are durable once their cache lines are
+    /// written back, which every fence waits for. Otherwise a fence waits for nothing, and a flush
+    /// is `msync`.
     ///
-    /// The caller unmaps the memory, and locks what is mapped if others could write it. [`catch_bus_errors`] does not
-    /// concern this memory. Every page counts as allocated.
+    /// The caller unmaps the memory, and locks what is mapped if others could write it.
+    /// [`catch_bus_errors`] does not concern this memory. Every page counts as allocated.
     ///
     /// # Safety
     ///
-    /// Until the value is dropped, the bytes are mapped and readable and, if `writable`, writable; no Rust reference to
-    /// any of them is used; and nothing but values of this type and other processes writes them.
+    /// Until the value is dropped, the bytes are mapped and readable and, if `writable`, writable;
+    /// no Rust reference to any of them is used; and nothing but values of this type and other
+    /// processes writes them.
     ///
     /// # Errors
     ///
-    /// `start` is not aligned to eight bytes, or the processor has no supported instructions to write lines back.
+    /// `start` is not aligned to eight bytes, or the processor has no supported instructions to
+    /// write lines back.
     pub unsafe fn over(
         start: NonNull<u8>,
         len: usize,
@@ -161,15 +168,16 @@ impl Mapped {
         Ok(Self { start, len, home, writable, copying, lines, is_synchronous, guard })
     }
 
-    /// Whether the file system ensures that bytes with durable cache lines are found after a power cut
-    /// (`MAP_SYNC`), because it knows the memory as persistent. This is not known of a mapping of the caller.
+    /// Whether the file system ensures that bytes with durable cache lines are found after a power
+    /// cut (`MAP_SYNC`), because it knows the memory as persistent. This is not known of a mapping
+    /// of the caller.
     #[must_use]
     pub const fn is_synchronous(&self) -> bool {
         self.is_synchronous
     }
 
-    /// The names of the instructions that make lines durable and that write past the caches, if the memory is
-    /// persistent.
+    /// The names of the instructions that make lines durable and that write past the caches, if the
+    /// memory is persistent.
     #[must_use]
     pub fn instructions(&self) -> Option<(&'static str, &'static str)> {
         self.lines.map(Lines::names)
@@ -189,8 +197,8 @@ impl Mapped {
         if let Home::Parts(parts) = &self.home { Some(parts) } else { None }
     }
 
-    /// Sets up the page tables of the whole mapping now, so that no later access has to. This pays off before many
-    /// random accesses.
+    /// Sets up the page tables of the whole mapping now, so that no later access has to. This pays
+    /// off before many random accesses.
     ///
     /// # Errors
     ///
@@ -204,13 +212,15 @@ impl Mapped {
         Ok(unsafe { madvise(self.all(), self.len, advice) }?)
     }
 
-    /// Breaks the mapping if another process has cut a file short ([lost-page-breaks-mapping]). This notices what no
-    /// bus error tells: the page in which the file ends now stays mapped, the rest of it reads as zeroes, and what is
-    /// written there never reaches the file. An access that was carried out before a look that succeeds was right.
+    /// Breaks the mapping if another process has cut a file short ([lost-page-breaks-mapping]).
+    /// This notices what no bus error tells: the page in which the file ends now stays mapped, the
+    /// rest of it reads as zeroes, and what is written there never reaches the file. An access that
+    /// was carried out before a look that succeeds was right.
     ///
     /// # Errors
     ///
-    /// [`MediaError::Failed`] if the mapping is broken. Without [`catch_bus_errors`], only this call fails.
+    /// [`MediaError::Failed`] if the mapping is broken. Without [`catch_bus_errors`], only this
+    /// call fails.
     pub fn look_for_cut(&self) -> Result<(), MediaError> {
         let parts = match &self.home {
             Home::Parts(parts) | Home::Mapping { contents: parts } => parts,
@@ -246,7 +256,8 @@ impl Mapped {
     #[inline]
     fn word(&self, at: u64) -> &AtomicU32 {
         assert!(at.is_multiple_of(4), "[words-are-atomic]: aligned to four bytes");
-        // SAFETY: four aligned bytes of the mapping, which starts at a page. Only atomics refer to them.
+        // SAFETY: four aligned bytes of the mapping, which starts at a page. Only atomics refer to
+        // them.
         unsafe { AtomicU32::from_ptr(self.span(at, 4).cast()) }
     }
 
@@ -269,8 +280,9 @@ impl Drop for Mapped {
     }
 }
 
-/// Fails an access beyond a mapping of `all` bytes. This stands out of line, because the arguments of the message would be
-/// stored at each access, and a locked instruction of a BTT's write waits for all stores before it.
+/// Fails an access beyond a mapping of `all` bytes. This stands out of line, because the arguments
+/// of the message would be stored at each access, and a locked instruction of a BTT's write waits
+/// for all stores before it.
 #[cold]
 #[inline(never)]
 fn outside(at: u64, len: usize, all: u64) -> ! {
@@ -283,7 +295,8 @@ fn lines() -> io::Result<Lines> {
     Lines::detect().ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, words))
 }
 
-/// Maps `len` bytes of parts one after another. Returns the first address, and whether `MAP_SYNC` holds for all.
+/// Maps `len` bytes of parts one after another. Returns the first address, and whether `MAP_SYNC`
+/// holds for all.
 fn map(parts: &Parts, len: usize, writable: bool, kind: Kind) -> io::Result<(NonNull<u8>, bool)> {
     let access = ProtFlags::READ | if writable { ProtFlags::WRITE } else { ProtFlags::empty() };
     let mut all = parts.iter();
@@ -299,7 +312,8 @@ fn map(parts: &Parts, len: usize, writable: bool, kind: Kind) -> io::Result<(Non
                 Ok(is_synchronous && is_this)
             });
             if mapped.is_err() {
-                // SAFETY: our reservation, with some parts mapped in its place, to which nothing points.
+                // SAFETY: our reservation, with some parts mapped in its place, to which nothing
+                // points.
                 let _ = unsafe { munmap(start, len) };
             }
             (start, mapped.map_err(|error: Errno| error)?)
@@ -344,7 +358,8 @@ fn map_with(
     flags: MapFlags,
 ) -> Result<*mut c_void, Errno> {
     let Part { file, skipped, len, .. } = part;
-    // SAFETY: a new mapping, placed by the kernel or in the place of our reservation, overlaps nothing else.
+    // SAFETY: a new mapping, placed by the kernel or in the place of our reservation, overlaps
+    // nothing else.
     unsafe { mmap(address, *len as usize, access, flags, file, *skipped) }
 }
 

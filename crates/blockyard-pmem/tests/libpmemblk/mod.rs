@@ -6,8 +6,8 @@ use blockyard_pmem::{Image, ImageMemory, ImageOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Calls libpmemblk: `create SIZE`, then `write LBA BYTE`, `zero LBA`, `error LBA`, and `read LBA`, which prints the
-/// byte that fills the sector, or the error.
+/// Calls libpmemblk: `create SIZE`, then `write LBA BYTE`, `zero LBA`, `error LBA`, and `read LBA`,
+/// which prints the byte that fills the sector, or the error.
 const PEER: &str = r#"
 import ctypes, os, sys
 lib = ctypes.CDLL("libpmemblk.so.1", use_errno=True)

@@ -20,7 +20,8 @@ pub fn ring(bell: &OwnedFd) {
     let _ = rustix::io::write(bell, &[1; 8]);
 }
 
-/// Waits until `bell` rings, for at most `wait`; [`Duration::MAX`] is no limit. Returns whether it rings.
+/// Waits until `bell` rings, for at most `wait`; [`Duration::MAX`] is no limit. Returns whether it
+/// rings.
 pub fn wait(bell: &OwnedFd, wait: Duration) -> bool {
     let limit = Timespec::try_from(wait).ok().filter(|_| wait != Duration::MAX);
     let mut waits = [PollFd::new(bell, PollFlags::IN)];

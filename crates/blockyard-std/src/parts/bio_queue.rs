@@ -2,9 +2,9 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[undone-waits-a-turn]** A request that the device gives back undone is issued again in the next call of
-//!   [`BioQueue::advance`], not in the same one. So every pass of a call ends requests or is the last one, and a device that
-//!   gives back a request for ever occupies no lane for ever.
+//! - **[undone-waits-a-turn]** A request that the device gives back undone is issued again in the
+//!   next call of [`BioQueue::advance`], not in the same one. So every pass of a call ends requests
+//!   or is the last one, and a device that gives back a request for ever occupies no lane for ever.
 
 use crate::parts::shape::Shape;
 use blockyard::bio::Bio;
@@ -23,8 +23,8 @@ const CPU: CpuId = CpuId(0);
 /// Its only hardware queue.
 const HCTX: HctxId = HctxId(0);
 
-/// The least number of bios in a queue, counting the parts of split ones: four for each of 128 requests, 72 bytes each.
-/// Further bios wait before the queue.
+/// The least number of bios in a queue, counting the parts of split ones: four for each of 128
+/// requests, 72 bytes each. Further bios wait before the queue.
 const BIOS_MIN: u32 = 512;
 
 /// A request queue that takes bios without end. See the [module](self).
@@ -81,7 +81,8 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
         self.submit_now(bio, now);
     }
 
-    /// Submits `bio` in the next call of [`Self::advance`]. Unlike [`Self::submit`], this ends no other bio.
+    /// Submits `bio` in the next call of [`Self::advance`]. Unlike [`Self::submit`], this ends no
+    /// other bio.
     pub fn submit_later(&mut self, bio: Bio) {
         self.waiting.push_back(bio);
         self.is_due = true;
@@ -100,8 +101,8 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
         }
     }
 
-    /// Submits `bio`. Returns whether the queue accepted it or rejected it for good; `false` means that no
-    /// tag is free.
+    /// Submits `bio`. Returns whether the queue accepted it or rejected it for good; `false` means
+    /// that no tag is free.
     #[inline]
     fn enters(&mut self, bio: Bio, now: Instant) -> bool {
         let status = match self.queue.submit(&mut self.host, CPU, bio, now) {
@@ -125,8 +126,9 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
         self.queue.next_ended().or_else(|| self.refused.pop_front())
     }
 
-    /// Does everything that can be done now: runs the queue, concludes completed requests, and submits the
-    /// bios that waited for their tags. After that, [`Self::poll_at`] says whether requests wait for the next call.
+    /// Does everything that can be done now: runs the queue, concludes completed requests, and
+    /// submits the bios that waited for their tags. After that, [`Self::poll_at`] says whether
+    /// requests wait for the next call.
     pub fn advance(&mut self, now: Instant) {
         if self.is_plugged {
             self.is_plugged = false;
@@ -216,8 +218,8 @@ mod tests {
     use blockyard::limits::Limits;
     use blockyard::policy::{Policies, SchedDepth};
 
-    /// A disk in memory relies on an empty queue as the proof that its requests have ended. One whose bio waited for a tag, or
-    /// whose refusal nobody had seen, was empty.
+    /// A disk in memory relies on an empty queue as the proof that its requests have ended. One
+    /// whose bio waited for a tag, or whose refusal nobody had seen, was empty.
     #[test]
     fn a_queue_whose_bios_wait_is_not_empty() {
         let no_tags = Policies { sched_depth: SchedDepth::Fixed(0), ..Policies::mq_deadline() };

@@ -1,4 +1,5 @@
-//! The bios of a transfer. Each bio covers whole blocks; a transfer too long for one bio gets several in turn.
+//! The bios of a transfer. Each bio covers whole blocks; a transfer too long for one bio gets
+//! several in turn.
 
 use crate::parts::job::{SECTOR, Transfer};
 use blockyard::bio::{Bio, Flags, Op};
@@ -6,7 +7,8 @@ use blockyard::bio::{Bio, Flags, Op};
 /// The length of the longest bio, in sectors: a power of two, as is every such limit.
 pub const BIO_SECTORS_MAX: u32 = 1 << 31;
 
-/// Returns a bio over the blocks of `transfer`, or over as many of its first blocks as fit into `most` sectors.
+/// Returns a bio over the blocks of `transfer`, or over as many of its first blocks as fit into
+/// `most` sectors.
 #[inline]
 pub fn first_bio<P>(op: Op, transfer: &Transfer<P>, block_bytes: u64, most: u32) -> Bio {
     let offset = transfer.offset;
@@ -14,8 +16,8 @@ pub fn first_bio<P>(op: Op, transfer: &Transfer<P>, block_bytes: u64, most: u32)
     let block = block_bytes.max(SECTOR);
     let start = offset / block * block / SECTOR;
     let bio = Bio::new(op, start, sectors_from(start, transfer, block_bytes, most), 0);
-    // The data of a partial block does not adjoin its neighbours' in memory. A fast transfer that fails must not fail
-    // others.
+    // The data of a partial block does not adjoin its neighbours' in memory. A fast transfer that
+    // fails must not fail others.
     let is_whole = (offset | len).is_multiple_of(block);
     if is_whole && !transfer.fast { bio } else { bio.with_flags(Flags::NO_MERGE) }
 }
@@ -26,7 +28,8 @@ pub fn is_last<P>(bio: &Bio, transfer: &Transfer<P>) -> bool {
     (bio.sector + u64::from(bio.sectors)) * SECTOR >= transfer.offset + transfer.len
 }
 
-/// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of `transfer`.
+/// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of
+/// `transfer`.
 pub fn next_bio<P>(bio: &Bio, transfer: &Transfer<P>, block_bytes: u64, most: u32) -> Option<Bio> {
     if is_last(bio, transfer) {
         return None;
@@ -35,8 +38,8 @@ pub fn next_bio<P>(bio: &Bio, transfer: &Transfer<P>, block_bytes: u64, most: u3
     Some(Bio { sector, sectors: sectors_from(sector, transfer, block_bytes, most), ..*bio })
 }
 
-/// Returns the length in sectors of the bio of `transfer` that starts at `sector`. It does not cross a multiple of `most`,
-/// so the bios of a range do not cut pages in two.
+/// Returns the length in sectors of the bio of `transfer` that starts at `sector`. It does not
+/// cross a multiple of `most`, so the bios of a range do not cut pages in two.
 #[inline]
 fn sectors_from<P>(sector: u64, transfer: &Transfer<P>, block_bytes: u64, most: u32) -> u32 {
     let end = (transfer.offset + transfer.len).next_multiple_of(block_bytes.max(SECTOR));

@@ -1,19 +1,20 @@
 //! A depth that lanes share: a limit on the requests, and on their bytes, in flight at a device.
 //!
-//! All lanes take from one [`Depth`] and give back to it. A lane takes a request before the request leaves
-//! the elevator, and takes its bytes once it knows which request that is. A lane that is refused is marked
-//! as waiting, and the next lane that gives back wakes it. Lanes share nothing else on the path of a
-//! request. Only disks in files have a depth: a disk in memory completes each request before the next.
+//! All lanes take from one [`Depth`] and give back to it. A lane takes a request before the request
+//! leaves the elevator, and takes its bytes once it knows which request that is. A lane that is
+//! refused is marked as waiting, and the next lane that gives back wakes it. Lanes share nothing
+//! else on the path of a request. Only disks in files have a depth: a disk in memory completes each
+//! request before the next.
 //!
 //! # Rules (cited by name, model-checked in `tests/depth_model.rs`)
 //!
-//! - **[depth-never-exceeded]** Lanes never take more than the depth, with one exception: a request with more
-//!   bytes than the whole depth is admitted while no other request has bytes.
-//! - **[depth-waiter-rung]** No wake-up is lost: a refused lane is woken after the depth that it lacked has been
-//!   given back. A lane is marked before its last try, and the depth is given back before the marks are
-//!   read. A lane is woken once until it tries again.
-//! - **[even-share-while-waiting]** While another lane waits, no lane takes more than its even share of the
-//!   requests. So every lane gets its share, whatever the others do.
+//! - **[depth-never-exceeded]** Lanes never take more than the depth, with one exception: a request
+//!   with more bytes than the whole depth is admitted while no other request has bytes.
+//! - **[depth-waiter-rung]** No wake-up is lost: a refused lane is woken after the depth that it
+//!   lacked has been given back. A lane is marked before its last try, and the depth is given back
+//!   before the marks are read. A lane is woken once until it tries again.
+//! - **[even-share-while-waiting]** While another lane waits, no lane takes more than its even
+//!   share of the requests. So every lane gets its share, whatever the others do.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -48,12 +49,13 @@ struct Pot {
 }
 
 impl Depth {
-    /// Returns a depth of `requests_max` requests and `bytes_max` bytes of data in total, for `lanes` lanes.
+    /// Returns a depth of `requests_max` requests and `bytes_max` bytes of data in total, for
+    /// `lanes` lanes.
     ///
     /// # Panics
     ///
-    /// Panics if `lanes` is not within 1 to [`SHARING_LANES_MAX`], if `requests_max` is less than `lanes`,
-    /// or if `bytes_max` is not within 1 to [`DEPTH_BYTES_MAX`].
+    /// Panics if `lanes` is not within 1 to [`SHARING_LANES_MAX`], if `requests_max` is less than
+    /// `lanes`, or if `bytes_max` is not within 1 to [`DEPTH_BYTES_MAX`].
     #[must_use]
     pub fn new(requests_max: u64, bytes_max: u64, lanes: u32) -> Self {
         assert!((1..=SHARING_LANES_MAX).contains(&lanes), "the lanes are between 1 and 64");
@@ -66,8 +68,8 @@ impl Depth {
         Self { requests: Pot::new(), bytes: Pot::new(), requests_max, bytes_max, share }
     }
 
-    /// Takes one request for `lane`, which already holds `taken` requests. Returns `false` if it cannot; the
-    /// lane is then marked as waiting, and will be woken when it should try again.
+    /// Takes one request for `lane`, which already holds `taken` requests. Returns `false` if it
+    /// cannot; the lane is then marked as waiting, and will be woken when it should try again.
     #[must_use]
     pub fn take_request(&self, lane: u32, taken: u64) -> bool {
         self.requests.take(lane, 1, |all| all < self.requests_max, taken >= self.share)
@@ -78,8 +80,8 @@ impl Depth {
         self.requests.put(1, wake);
     }
 
-    /// Takes the `bytes` of a request that `lane` has taken. Returns `false` if it cannot; the lane is then
-    /// marked as waiting.
+    /// Takes the `bytes` of a request that `lane` has taken. Returns `false` if it cannot; the lane
+    /// is then marked as waiting.
     #[must_use]
     pub fn take_bytes(&self, lane: u32, bytes: u64) -> bool {
         bytes == 0
@@ -104,8 +106,9 @@ impl Pot {
         Self { taken: AtomicU64::new(0), waiting: AtomicU64::new(0), rung: AtomicU64::new(0) }
     }
 
-    /// Takes `amount` for `lane` if `fits` accepts the amount taken so far. A lane that `has_share`, its even
-    /// share, gives way to other lanes that wait ([even-share-while-waiting]).
+    /// Takes `amount` for `lane` if `fits` accepts the amount taken so far. A lane that
+    /// `has_share`, its even share, gives way to other lanes that wait
+    /// ([even-share-while-waiting]).
     fn take(&self, lane: u32, amount: u64, fits: impl Fn(u64) -> bool, has_share: bool) -> bool {
         let bit = 1 << lane;
         if self.rung.load(Ordering::Acquire) & bit != 0 {

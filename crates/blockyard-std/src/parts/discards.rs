@@ -1,5 +1,5 @@
-//! Discards of block devices. Each lane has a thread for them: io_uring has no such operation before Linux 6.12, and
-//! the system call blocks for as long as the device takes.
+//! Discards of block devices. Each lane has a thread for them: io_uring has no such operation
+//! before Linux 6.12, and the system call blocks for as long as the device takes.
 //!
 //! # Safety
 //!
@@ -25,7 +25,8 @@ pub struct Discard {
     pub len: u64,
 }
 
-/// The result of a discard: the number of the disk, the number of the operation, and the result of the system call.
+/// The result of a discard: the number of the disk, the number of the operation, and the result of
+/// the system call.
 pub type Discarded = (u16, u32, io::Result<usize>);
 
 /// The discards of a lane. Their thread starts with the first one, and ends with the lane.

@@ -6,16 +6,16 @@
 //!    └──────────── the loan is dropped ◄──────────────┘
 //! ```
 //!
-//! A call ends when its [`Loan`] is dropped, not when its request ends. So whoever still uses the memory, such as the
-//! kernel after a request has timed out, keeps the call from ending.
+//! A call ends when its [`Loan`] is dropped, not when its request ends. So whoever still uses the
+//! memory, such as the kernel after a request has timed out, keeps the call from ending.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[lender-waits]** From the creation of a loan to its drop, its memory is valid, stays in place, and is not touched by
-//!   its lender. A `Ticket` keeps the memory that it owns to itself for that long, and `lend` and `lend_mut` do not
-//!   return before, not even by a panic.
-//! - **[borrower-alone]** Between these moments, only one holder of the loan at a time uses the memory: first the lane and
-//!   its device, or the kernel at their command, and then nobody.
+//! - **[lender-waits]** From the creation of a loan to its drop, its memory is valid, stays in
+//!   place, and is not touched by its lender. A `Ticket` keeps the memory that it owns to itself
+//!   for that long, and `lend` and `lend_mut` do not return before, not even by a panic.
+//! - **[borrower-alone]** Between these moments, only one holder of the loan at a time uses the
+//!   memory: first the lane and its device, or the kernel at their command, and then nobody.
 //!
 //! # Safety
 //!
@@ -54,7 +54,8 @@ trait Lender: Send + Sync {
     fn take_back(&self, status: Option<Status>);
 }
 
-// SAFETY: the memory is the loan's alone ([lender-waits]), and other threads may reach it: it is bytes.
+// SAFETY: the memory is the loan's alone ([lender-waits]), and other threads may reach it: it is
+// bytes.
 unsafe impl Send for Loan {}
 
 impl Loan {
@@ -102,8 +103,8 @@ impl Loan {
     pub fn copy_to(&self, from: usize, map: &Map, at: usize, len: usize) {
         let from = self.span(from..from + len);
         let to = map.span(at..at + len);
-        // SAFETY: the memory is valid and nobody writes to it ([lender-waits], [borrower-alone]); no reference into a map
-        // exists, so the two do not overlap.
+        // SAFETY: the memory is valid and nobody writes to it ([lender-waits], [borrower-alone]);
+        // no reference into a map exists, so the two do not overlap.
         unsafe { ptr::copy_nonoverlapping(from.start, to.start, len) };
     }
 
@@ -121,11 +122,12 @@ impl Loan {
         unsafe { ptr::copy_nonoverlapping(from.start, to.start, len) };
     }
 
-    /// Passes the bytes of `range` to `use_bytes`. Meanwhile, no other call about this memory may be made, and the kernel
-    /// must not use it ([borrower-alone]).
+    /// Passes the bytes of `range` to `use_bytes`. Meanwhile, no other call about this memory may
+    /// be made, and the kernel must not use it ([borrower-alone]).
     pub(crate) fn read<R>(&self, range: Range<usize>, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
         let span = self.span(range);
-        // SAFETY: valid memory that nobody writes to while the reference exists ([lender-waits], [borrower-alone]).
+        // SAFETY: valid memory that nobody writes to while the reference exists ([lender-waits],
+        // [borrower-alone]).
         use_bytes(unsafe { core::slice::from_raw_parts(span.start, span.len) })
     }
 
@@ -154,8 +156,8 @@ impl Drop for Loan {
     }
 }
 
-/// A caller's side of an I/O: its result when it has ended, and the memory that the ticket owns meanwhile. It has no `Debug`,
-/// which would look at lent memory.
+/// A caller's side of an I/O: its result when it has ended, and the memory that the ticket owns
+/// meanwhile. It has no `Debug`, which would look at lent memory.
 pub(crate) struct Ticket<B> {
     state: Mutex<State>,
     /// Nobody locks this while a loan of it exists ([lender-waits]).
@@ -205,7 +207,8 @@ impl<B: Send + 'static> Ticket<B> {
         (ticket, Loan { span, is_writable, status: Cell::new(None), lender })
     }
 
-    /// Returns the result and the memory if the I/O has ended. Otherwise wakes `waker` when it does.
+    /// Returns the result and the memory if the I/O has ended. Otherwise wakes `waker` when it
+    /// does.
     ///
     /// # Panics
     ///

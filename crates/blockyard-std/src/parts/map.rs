@@ -1,16 +1,18 @@
-//! Memory that the kernel accesses concurrently: anonymous mappings, which we access only by copying.
+//! Memory that the kernel accesses concurrently: anonymous mappings, which we access only by
+//! copying.
 //!
-//! A [`Map`] holds the data of a disk in memory and is shared by all lanes; a [`Pages`] is a buffer of
-//! one lane, aligned for direct I/O. The kernel may write to either at any time, and so may another
-//! lane in a map. So no reference into either is ever created: bytes are copied in and out, or passed
-//! to the kernel as a [`Span`].
+//! A [`Map`] holds the data of a disk in memory and is shared by all lanes; a [`Pages`] is a buffer
+//! of one lane, aligned for direct I/O. The kernel may write to either at any time, and so may
+//! another lane in a map. So no reference into either is ever created: bytes are copied in and out,
+//! or passed to the kernel as a [`Span`].
 //!
 //! # Safety
 //!
-//! The only invariant is established by [`Map::new`] and never changes: `start` is the beginning of a
-//! mapping of `len` bytes, readable and writable, which lives until the value is dropped. Every access
-//! is checked against `len`. Two lanes that copy the same bytes at the same time get some mix of them,
-//! as do two clients that write one place of a disk at once: no invariant of ours depends on those bytes.
+//! The only invariant is established by [`Map::new`] and never changes: `start` is the beginning of
+//! a mapping of `len` bytes, readable and writable, which lives until the value is dropped. Every
+//! access is checked against `len`. Two lanes that copy the same bytes at the same time get some
+//! mix of them, as do two clients that write one place of a disk at once: no invariant of ours
+//! depends on those bytes.
 #![allow(unsafe_code, reason = "mappings are raw memory; see Safety above")]
 
 use core::ffi::c_void;
@@ -34,8 +36,8 @@ unsafe impl Send for Map {}
 // SAFETY: as above; racing copies may mix bytes, which nothing here relies on.
 unsafe impl Sync for Map {}
 
-/// A range of memory that is passed to the kernel. The code that passes it keeps the memory's owner alive
-/// until the kernel has finished with it.
+/// A range of memory that is passed to the kernel. The code that passes it keeps the memory's owner
+/// alive until the kernel has finished with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// The first byte.
@@ -46,7 +48,8 @@ pub struct Span {
 
 #[allow(clippy::len_without_is_empty, reason = "no mapping is empty")]
 impl Map {
-    /// Returns `len` bytes of zeroes, rounded up to whole pages. A page takes memory once it is written.
+    /// Returns `len` bytes of zeroes, rounded up to whole pages. A page takes memory once it is
+    /// written.
     ///
     /// # Errors
     ///
@@ -69,8 +72,8 @@ impl Map {
     /// Fails if there is not enough memory.
     pub fn fill_with_huge_pages(&self) -> io::Result<()> {
         let all = self.address(0);
-        // SAFETY: advice about a mapping of ours; its bytes stay as they are. A kernel without huge pages
-        // refuses, which changes nothing but speed.
+        // SAFETY: advice about a mapping of ours; its bytes stay as they are. A kernel without huge
+        // pages refuses, which changes nothing but speed.
         let _ = unsafe { madvise(all, self.len, Advice::LinuxHugepage) };
         // SAFETY: as above; writes nothing.
         Ok(unsafe { madvise(all, self.len, Advice::LinuxPopulateWrite) }?)
@@ -120,7 +123,8 @@ impl Map {
         self.zero(end_page..range.end);
         let pages = self.span(first_page..end_page);
         if pages.len > 0 {
-            // SAFETY: whole pages of a private anonymous mapping of ours; they read as zeroes afterwards.
+            // SAFETY: whole pages of a private anonymous mapping of ours; they read as zeroes
+            // afterwards.
             let freed = unsafe { madvise(pages.start.cast(), pages.len, Advice::LinuxDontNeed) };
             if freed.is_err() {
                 self.zero(first_page..end_page);

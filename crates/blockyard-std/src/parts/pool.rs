@@ -1,7 +1,7 @@
 //! A pool of buffers for data in flight. Sizes are powers of two, and returned buffers are reused.
 //!
-//! A new buffer takes memory as it is filled. A reused one has all its memory from the start, so it counts as spare until
-//! its user has been charged for the whole of it ([`Pool::charged`]).
+//! A new buffer takes memory as it is filled. A reused one has all its memory from the start, so it
+//! counts as spare until its user has been charged for the whole of it ([`Pool::charged`]).
 
 use crate::parts::map::Pages;
 use std::collections::BTreeSet;
@@ -10,7 +10,8 @@ use std::rc::Rc;
 
 /// The smallest buffer, as a power of two: a page.
 const CLASS_MIN: u32 = 12;
-/// The largest buffer, as a power of two: 64 MiB, enough for the longest request and the blocks at its ends.
+/// The largest buffer, as a power of two: 64 MiB, enough for the longest request and the blocks at
+/// its ends.
 const CLASS_MAX: u32 = 26;
 /// The largest buffer, in bytes.
 pub const BUFFER_BYTES_MAX: usize = 1 << CLASS_MAX;
@@ -28,14 +29,15 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Returns an empty pool, which will keep returned buffers of at most `spare_bytes_max` bytes in total.
+    /// Returns an empty pool, which will keep returned buffers of at most `spare_bytes_max` bytes
+    /// in total.
     pub fn new(spare_bytes_max: usize) -> Self {
         let spare = [const { Vec::new() }; CLASSES];
         Self { spare, spare_bytes: 0, spare_bytes_max, lent: BTreeSet::new() }
     }
 
-    /// Returns a buffer of at least `len` bytes, at most [`BUFFER_BYTES_MAX`], whose content is arbitrary. Unless the user `is_charged` for all of it,
-    /// [`Self::charged`] follows.
+    /// Returns a buffer of at least `len` bytes, at most [`BUFFER_BYTES_MAX`], whose content is
+    /// arbitrary. Unless the user `is_charged` for all of it, [`Self::charged`] follows.
     ///
     /// # Errors
     ///
@@ -59,7 +61,8 @@ impl Pool {
         }
     }
 
-    /// Takes back a buffer from [`Self::take`]. If the buffer has other owners, the last of them frees it.
+    /// Takes back a buffer from [`Self::take`]. If the buffer has other owners, the last of them
+    /// frees it.
     pub fn give(&mut self, pages: Rc<Pages>) {
         self.charged(&pages);
         if Rc::strong_count(&pages) == 1 && self.spare_bytes + pages.len() <= self.spare_bytes_max {
@@ -110,7 +113,8 @@ mod tests {
         assert_eq!(pool.spare_bytes, 4096);
     }
 
-    /// A client that holds a reused buffer, but was charged for a part of it, leaves less room for spare buffers.
+    /// A client that holds a reused buffer, but was charged for a part of it, leaves less room for
+    /// spare buffers.
     #[test]
     fn a_reused_buffer_counts_as_spare_until_it_is_charged() {
         let mut pool = Pool::new(8192);

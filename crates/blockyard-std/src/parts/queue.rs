@@ -2,10 +2,11 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[range-in-slices]** In one turn, a lane discards and zeroes at most one slice of a disk whose work its own thread does,
-//!   or that much of shorter ranges. The slices of several requests take turns.
-//! - **[abandoned-range-stops]** No further bio of an [abandoned](crate::parts::job::abandon) job is submitted. Its range ends with an error where the
-//!   present bio ends.
+//! - **[range-in-slices]** In one turn, a lane discards and zeroes at most one slice of a disk
+//!   whose work its own thread does, or that much of shorter ranges. The slices of several requests
+//!   take turns.
+//! - **[abandoned-range-stops]** No further bio of an [abandoned](crate::parts::job::abandon) job
+//!   is submitted. Its range ends with an error where the present bio ends.
 
 use crate::parts::bio_queue::BioQueue;
 use crate::parts::bios::{first_bio, is_last, next_bio};
@@ -21,8 +22,9 @@ use blockyard::trace::Sink;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The most bios of one job that a lane submits in one turn, each after the end of the one before: a range of exabytes on a disk
-/// without data has billions. [`LaneQueue::poll_at`] says that there are more.
+/// The most bios of one job that a lane submits in one turn, each after the end of the one before:
+/// a range of exabytes on a disk without data has billions. [`LaneQueue::poll_at`] says that there
+/// are more.
 const ROUNDS_OF_A_TURN: usize = 16;
 
 /// A lane as it advances one of its queues.
@@ -36,9 +38,10 @@ pub trait Rounds {
     /// Returns a job that has ended to its owner.
     fn return_to_owner(&mut self, ended: EndedJob);
 
-    /// Advances the queue, and returns the jobs that end to their owners. Each bio that ends may let its job submit another one. The
-    /// number of such rounds is limited: a TRIM of 1 TiB on a disk without data would otherwise end 4096 bios of 256 MiB here, one
-    /// after the other, while all other clients wait.
+    /// Advances the queue, and returns the jobs that end to their owners. Each bio that ends may
+    /// let its job submit another one. The number of such rounds is limited: a TRIM of 1 TiB on a
+    /// disk without data would otherwise end 4096 bios of 256 MiB here, one after the other, while
+    /// all other clients wait.
     #[inline]
     fn take_rounds(&mut self) {
         for _ in 0..ROUNDS_OF_A_TURN {
@@ -94,7 +97,8 @@ pub struct LaneQueue<D, S> {
 }
 
 impl<D: Device, S: Sink> LaneQueue<D, S> {
-    /// Returns a queue over `device`, which has the tags of [`Shape::tags`] and finds its data in `jobs`.
+    /// Returns a queue over `device`, which has the tags of [`Shape::tags`] and finds its data in
+    /// `jobs`.
     pub fn new(shape: Shape, device: D, sink: S, jobs: &Jobs) -> Self {
         let bios = BioQueue::new(&shape, device, sink);
         Self { bios, jobs: Rc::clone(jobs), shape, slices: VecDeque::new() }
@@ -112,8 +116,8 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
         self.submit(Bio { cookie, flags, prio, segments, ..bio }, now);
     }
 
-    /// Returns a job that has ended, each exactly once. If a bio succeeded and its job has more, submits the next one and
-    /// sets `submitted`.
+    /// Returns a job that has ended, each exactly once. If a bio succeeded and its job has more,
+    /// submits the next one and sets `submitted`.
     #[inline(always)] // a call that moves a job to its owner would cost a lane 3 instructions of 100
     pub fn next_ended(&mut self, submitted: &mut bool) -> Option<EndedJob> {
         loop {
@@ -134,7 +138,8 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
         }
     }
 
-    /// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of its job.
+    /// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of
+    /// its job.
     #[inline]
     fn next_of(&self, bio: &Bio, number: u32) -> Option<Bio> {
         let transfer = &self.jobs.borrow()[number].transfer;
@@ -144,8 +149,8 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
         next_bio(bio, transfer, self.shape.block_bytes, self.shape.longest_bio(bio.op))
     }
 
-    /// Submits the bio that follows one of its job which has ended. This ends no other bio, so a caller of [`Self::next_ended`] comes
-    /// to an end.
+    /// Submits the bio that follows one of its job which has ended. This ends no other bio, so a
+    /// caller of [`Self::next_ended`] comes to an end.
     fn submit_next(&mut self, bio: Bio) {
         if self.shape.is_sliced(bio.op) {
             self.slices.push_back(bio);

@@ -10,7 +10,8 @@ use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Duration;
 
-/// Makes an elevator of the embedder's own for a queue of this configuration, on a host with these tags.
+/// Makes an elevator of the embedder's own for a queue of this configuration, on a host with these
+/// tags.
 pub type MakeElevator = fn(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>;
 
 /// The limits and policies of a disk. See the [module](self).
@@ -20,15 +21,18 @@ pub struct Shape {
     pub limits: Limits,
     /// The design of the queue.
     pub policies: Policies,
-    /// Its elevator, if the design has one of the embedder's own ([`ElevatorKind::Other`](blockyard::policy::ElevatorKind)).
+    /// Its elevator, if the design has one of the embedder's own
+    /// ([`ElevatorKind::Other`](blockyard::policy::ElevatorKind)).
     pub elevator: Option<MakeElevator>,
     /// The largest number of requests in flight at the device.
     pub depth: u16,
     /// The alignment that the device needs, in bytes, or 1 for none.
     pub block_bytes: u64,
-    /// The time after which the core asks the device about a request; `None` for the core's default.
+    /// The time after which the core asks the device about a request; `None` for the core's
+    /// default.
     pub timeout: Option<Duration>,
-    /// Whether the lane's own thread discards and zeroes, which may take long (`[range-in-slices]`).
+    /// Whether the lane's own thread discards and zeroes, which may take long
+    /// (`[range-in-slices]`).
     pub takes_slices: bool,
     /// Whether a discard or zeroing of any length is one bio.
     pub takes_long_ranges: bool,
@@ -54,7 +58,8 @@ impl Shape {
         matches!(op, Op::Discard | Op::WriteZeroes) && self.takes_slices
     }
 
-    /// Returns the length of the longest bio of `op`, in sectors. The bios of one job follow each other.
+    /// Returns the length of the longest bio of `op`, in sectors. The bios of one job follow each
+    /// other.
     #[inline]
     pub(crate) const fn longest_bio(&self, op: Op) -> u32 {
         match op {
@@ -65,11 +70,12 @@ impl Shape {
     }
 }
 
-/// The most requests that an elevator may hold: the most tags of a hardware queue in Linux (BLK_MQ_MAX_DEPTH). All of their memory is
-/// reserved when a disk opens.
+/// The most requests that an elevator may hold: the most tags of a hardware queue in Linux
+/// (BLK_MQ_MAX_DEPTH). All of their memory is reserved when a disk opens.
 const SCHED_DEPTH_MAX: u32 = 10_240;
 
-/// Refuses policies of which the core makes no queue with this `elevator`, or one that takes no request.
+/// Refuses policies of which the core makes no queue with this `elevator`, or one that takes no
+/// request.
 ///
 /// # Errors
 ///

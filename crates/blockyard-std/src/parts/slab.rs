@@ -1,7 +1,8 @@
-//! A table of values with small, reusable numbers. The crate `slab` is no replacement: it cannot report a lack of
-//! memory, as [`Slab::make_room`] does.
+//! A table of values with small, reusable numbers. The crate `slab` is no replacement: it cannot
+//! report a lack of memory, as [`Slab::make_room`] does.
 
-/// A table of values, each with a small number. A number is reused after its value has been removed.
+/// A table of values, each with a small number. A number is reused after its value has been
+/// removed.
 #[derive(Debug)]
 pub struct Slab<T> {
     slots: Vec<Option<T>>,

@@ -1,5 +1,5 @@
-//! Metadata contexts, whose status BLOCK_STATUS reports. A context is identified by its position in the list of its
-//! export, which is also its number on the wire.
+//! Metadata contexts, whose status BLOCK_STATUS reports. A context is identified by its position in
+//! the list of its export, which is also its number on the wire.
 
 /// The only context that the protocol defines: holes, and ranges that read as zeroes.
 pub const BASE_ALLOCATION: &str = "base:allocation";

@@ -1,4 +1,5 @@
-//! Errors in replies: [`Errno`] has the eight values of the protocol, and no other value can be sent.
+//! Errors in replies: [`Errno`] has the eight values of the protocol, and no other value can be
+//! sent.
 
 use core::fmt;
 
@@ -13,7 +14,8 @@ pub enum Errno {
     NoMemory,
     /// EINVAL: an unknown command or flag, or an impossible combination or range.
     Invalid,
-    /// ENOSPC: the range ends beyond the export, or the storage is full, including quotas and file size limits.
+    /// ENOSPC: the range ends beyond the export, or the storage is full, including quotas and file
+    /// size limits.
     NoSpace,
     /// EOVERFLOW: the read is too long.
     Overflow,

@@ -23,19 +23,22 @@ pub struct ExportIndex(pub usize);
 /// The block sizes of an export, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockSizes {
-    /// Offsets and lengths must be multiples of this: a power of two up to 65,536. Those of TRIM need not be, and with
-    /// `partial_zeroes` those of WRITE_ZEROES need not be.
+    /// Offsets and lengths must be multiples of this: a power of two up to 65,536. Those of TRIM
+    /// need not be, and with `partial_zeroes` those of WRITE_ZEROES need not be.
     pub minimum: u32,
-    /// Offsets and lengths should be multiples of this: a power of two, at least the minimum and 512.
+    /// Offsets and lengths should be multiples of this: a power of two, at least the minimum and
+    /// 512.
     pub preferred: u32,
     /// The most data that one request may carry. At least the preferred block.
     pub maximum: u32,
-    /// Whether WRITE_ZEROES may have parts of minimum blocks. The server then keeps the rest of such a block.
+    /// Whether WRITE_ZEROES may have parts of minimum blocks. The server then keeps the rest of
+    /// such a block.
     pub partial_zeroes: bool,
 }
 
 impl BlockSizes {
-    /// The sizes that clients assume by default: a minimum of 1 byte, preferably 4 KiB, and at most 32 MiB.
+    /// The sizes that clients assume by default: a minimum of 1 byte, preferably 4 KiB, and at most
+    /// 32 MiB.
     pub const DEFAULT: Self =
         Self { minimum: 1, preferred: 4096, maximum: PAYLOAD_BYTES_DEFAULT, partial_zeroes: false };
 }
@@ -97,7 +100,8 @@ impl Exports {
         Self::numbered((0..).map(ExportIndex).zip(exports).collect())
     }
 
-    /// Checks every export. Each has its own number, so that a server can add and remove exports while it runs.
+    /// Checks every export. Each has its own number, so that a server can add and remove exports
+    /// while it runs.
     ///
     /// # Errors
     ///

@@ -2,7 +2,8 @@
 
 use core::ops::BitOr;
 
-/// The capabilities of an export, sent as the transmission flags. A command or flag that is not offered is refused.
+/// The capabilities of an export, sent as the transmission flags. A command or flag that is not
+/// offered is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct ExportFlags(u16);
 
@@ -31,7 +32,8 @@ impl ExportFlags {
     pub const CACHE: Self = Self(1 << 10);
     /// The flag FAST_ZERO of WRITE_ZEROES.
     pub const FAST_ZERO: Self = Self(1 << 11);
-    /// BLOCK_STATUS may name contexts. The handshake sets it if headers are extended and there are contexts.
+    /// BLOCK_STATUS may name contexts. The handshake sets it if headers are extended and there are
+    /// contexts.
     pub(crate) const BLOCK_STATUS_PAYLOAD: Self = Self(1 << 12);
 
     /// Returns whether all flags of `other` are set.

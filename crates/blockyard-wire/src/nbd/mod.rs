@@ -7,18 +7,21 @@
 //!                   the payload of a WRITE bypasses it
 //! ```
 //!
-//! Each is a value with one owner. It takes bytes and results, and returns the next step. Sockets, memory, TLS and
-//! deadlines belong to the runtime. The handshake copies the options that it parses, and allocates up to a limit. The
-//! transmission copies only headers, and does not allocate. The rules are in [`handshake`] and [`transmission`].
+//! Each is a value with one owner. It takes bytes and results, and returns the next step. Sockets,
+//! memory, TLS and deadlines belong to the runtime. The handshake copies the options that it
+//! parses, and allocates up to a limit. The transmission copies only headers, and does not
+//! allocate. The rules are in [`handshake`] and [`transmission`].
 //!
 //! A runtime must ensure the following:
 //!
-//! - It offers `CAN_MULTI_CONN` only for an export whose flush on one connection covers the writes that were answered
-//!   on all connections.
-//! - After [`TransmissionEnd::Disconnected`], it answers the requests in flight, sends the replies, and closes the
+//! - It offers `CAN_MULTI_CONN` only for an export whose flush on one connection covers the writes
+//!   that were answered on all connections.
+//! - After [`TransmissionEnd::Disconnected`], it answers the requests in flight, sends the replies,
+//!   and closes the connection.
+//! - After the header of a successful READ, it sends the data. If it cannot, it closes the
 //!   connection.
-//! - After the header of a successful READ, it sends the data. If it cannot, it closes the connection.
-//! - A write with FUA is durable before its answer. A flush covers every write that was answered before the flush came.
+//! - A write with FUA is durable before its answer. A flush covers every write that was answered
+//!   before the flush came.
 
 pub mod context;
 pub mod errno;

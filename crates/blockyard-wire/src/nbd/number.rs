@@ -1,5 +1,5 @@
-//! The numbers of the protocol, under the names of the specification without the prefix `NBD_`. All are sent with the
-//! most significant byte first.
+//! The numbers of the protocol, under the names of the specification without the prefix `NBD_`. All
+//! are sent with the most significant byte first.
 
 /// The first eight bytes that a server sends.
 pub const INIT_PASSWD: u64 = 0x4e42_444d_4147_4943;
@@ -22,7 +22,8 @@ pub const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 pub const FLAG_FIXED_NEWSTYLE: u16 = 1 << 0;
 /// Handshake flag of the server, and of a client that accepts it: no zeroes after `EXPORT_NAME`.
 pub const FLAG_NO_ZEROES: u16 = 1 << 1;
-/// The number of zero bytes after the flags in the answer to `EXPORT_NAME`, unless `NO_ZEROES` is agreed on.
+/// The number of zero bytes after the flags in the answer to `EXPORT_NAME`, unless `NO_ZEROES` is
+/// agreed on.
 pub const EXPORT_NAME_ZEROES: usize = 124;
 
 /// Options.

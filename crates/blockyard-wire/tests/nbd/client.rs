@@ -125,7 +125,8 @@ pub(crate) struct Reply {
     pub(crate) error: u32,
     /// Whether it was a simple reply.
     pub(crate) simple: bool,
-    /// The data that were read, by offset, with holes as zeroes. Those of a simple reply have offset 0.
+    /// The data that were read, by offset, with holes as zeroes. Those of a simple reply have
+    /// offset 0.
     pub(crate) data: Vec<(u64, Vec<u8>)>,
     /// Status by context.
     pub(crate) status: BTreeMap<u32, Vec<(u64, u64)>>,
@@ -133,7 +134,8 @@ pub(crate) struct Reply {
     pub(crate) messages: u32,
 }
 
-/// Reads the replies of a server. `read_len` returns the bytes of data of a successful simple reply.
+/// Reads the replies of a server. `read_len` returns the bytes of data of a successful simple
+/// reply.
 pub(crate) fn replies(
     bytes: &[u8],
     headers: Headers,

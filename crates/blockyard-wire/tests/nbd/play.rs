@@ -1,6 +1,7 @@
 //! Any bytes as a connection, for the fuzz target `nbd_server` and proptest.
 //!
-//! The first eight bytes choose the exports and how the rest is split. The rest comes from the client.
+//! The first eight bytes choose the exports and how the rest is split. The rest comes from the
+//! client.
 
 use super::client::{option_replies, replies};
 use super::server::Server;

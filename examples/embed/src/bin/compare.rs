@@ -1,7 +1,9 @@
-//! 4 KiB random reads of a file in the page cache: by a disk, by `tokio::fs`, and by an io_uring without anything around it.
-//! `cargo run --release --bin compare FILE [READS]` prints reads per second, and processor time for each read.
+//! 4 KiB random reads of a file in the page cache: by a disk, by `tokio::fs`, and by an io_uring
+//! without anything around it. `cargo run --release --bin compare FILE [READS]` prints reads per
+//! second, and processor time for each read.
 //!
-//! Sixteen reads are in flight, or two where two threads block. The file should be at least 64 MiB long.
+//! Sixteen reads are in flight, or two where two threads block. The file should be at least 64 MiB
+//! long.
 
 use blockyard_std::{Disk, Options};
 use io_uring::{IoUring, opcode, types};
@@ -136,7 +138,8 @@ fn by_hand(path: &Path, reads: u64) -> io::Result<&'static str> {
             let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), buffer.as_mut_ptr(), len)
                 .offset(offsets.next())
                 .build();
-            // SAFETY: file and buffers live until all reads of the round have ended, and are not used meanwhile.
+            // SAFETY: file and buffers live until all reads of the round have ended, and are not
+            // used meanwhile.
             unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)?;
         }
         ring.submit_and_wait(buffers.len())?;

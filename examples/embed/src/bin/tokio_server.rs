@@ -1,7 +1,8 @@
-//! A server on tokio: clients read and write one disk over TCP. `cargo run --bin tokio_server ADDRESS FILE`.
+//! A server on tokio: clients read and write one disk over TCP. `cargo run --bin tokio_server
+//! ADDRESS FILE`.
 //!
-//! A request is a letter, an offset and a length, both little-endian: `r` reads, `w` writes the bytes that follow, `f`
-//! flushes. The reply is `+`, with the bytes of a read behind it, or `-`.
+//! A request is a letter, an offset and a length, both little-endian: `r` reads, `w` writes the
+//! bytes that follow, `f` flushes. The reply is `+`, with the bytes of a read behind it, or `-`.
 
 use blockyard_std::Disk;
 use std::io;
@@ -80,7 +81,8 @@ mod tests {
         client.read_u8().await.unwrap() == b'+'
     }
 
-    /// Eight clients at once, each with its own part of the disk, and one that leaves while its read is in flight.
+    /// Eight clients at once, each with its own part of the disk, and one that leaves while its
+    /// read is in flight.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn clients_read_what_they_wrote() {
         let disk = Disk::memory(1 << 20).unwrap();

@@ -1,11 +1,12 @@
-//! A virtio-blk device of a VMM, on virtio-queue. `cargo run --bin virtio_blk` lets a small guest use it.
+//! A virtio-blk device of a VMM, on virtio-queue. `cargo run --bin virtio_blk` lets a small guest
+//! use it.
 //!
-//! The device is a thread. A kick of the guest tells it to take all chains of descriptors and to begin their requests as one
-//! batch. Each request is a future, whose waker sends the thread its number; the thread then fills the guest's memory, and
-//! interrupts the guest.
+//! The device is a thread. A kick of the guest tells it to take all chains of descriptors and to
+//! begin their requests as one batch. Each request is a future, whose waker sends the thread its
+//! number; the thread then fills the guest's memory, and interrupts the guest.
 //!
-//! The memory of a guest changes under a reader, so no safe Rust slice of it exists: data is copied between it and the buffers
-//! of the I/O.
+//! The memory of a guest changes under a reader, so no safe Rust slice of it exists: data is copied
+//! between it and the buffers of the I/O.
 
 use blockyard_std::{Act, Batch, Disk, Error, Io, Status};
 use core::future::Future;
@@ -252,7 +253,8 @@ impl Guest {
         [start, start + 64, start + u64::from(DATA)]
     }
 
-    /// Makes a request of `len` bytes available in `slot`, as a chain of header, data in two parts, and status.
+    /// Makes a request of `len` bytes available in `slot`, as a chain of header, data in two parts,
+    /// and status.
     fn submit(&mut self, slot: u16, kind: u32, sector: u64, len: u32) {
         assert!(slot < SLOTS, "each slot has four descriptors");
         let [header, status, data] = Self::places(slot);
@@ -289,7 +291,8 @@ impl Guest {
         self.kicks.send(Event::Kick).expect("a device that runs");
     }
 
-    /// Waits for an interrupt, and returns the slots of the requests that have ended, with their status and length.
+    /// Waits for an interrupt, and returns the slots of the requests that have ended, with their
+    /// status and length.
     fn wait(&mut self) -> Vec<(u16, u8, u32)> {
         self.interrupts.recv().expect("a device that runs");
         let index = GuestAddress(USED + 2);
@@ -371,7 +374,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 mod tests {
     use super::*;
 
-    /// Sixteen requests at a time, at random places, against a model. A slot has 4096 bytes of the disk to itself.
+    /// Sixteen requests at a time, at random places, against a model. A slot has 4096 bytes of the
+    /// disk to itself.
     #[test]
     fn a_guest_reads_what_it_wrote() {
         let disk = Disk::memory(u64::from(SLOTS) * u64::from(DATA)).unwrap();

@@ -1,7 +1,7 @@
 //! Direct commands: commands without data that go through the engine, one at a time.
 //!
-//! They serve what can be done with the engine on, such as a flush of the card's cache. Their sender knows
-//! what a direct command means, and decides whether to send it again.
+//! They serve what can be done with the engine on, such as a flush of the card's cache. Their
+//! sender knows what a direct command means, and decides whether to send it again.
 
 use crate::block::mmc::Mmc;
 use crate::block::slot::Stage;
@@ -14,14 +14,15 @@ use crate::exchange::{Cause, Failure};
 use blockyard::time::{Duration, Instant};
 
 impl<H: HostController> Mmc<H> {
-    /// Sends `command`, which has no data, through the command queue engine after all tasks that the engine has
-    /// now. It fails if that takes longer than `limit`. [`Self::next_direct`] returns how it ended.
+    /// Sends `command`, which has no data, through the command queue engine after all tasks that
+    /// the engine has now. It fails if that takes longer than `limit`. [`Self::next_direct`]
+    /// returns how it ended.
     ///
     /// # Errors
     ///
-    /// The command cannot be sent now: the engine is off, is being recovered, or takes no direct commands; the
-    /// command before has not ended, or nobody has [asked](Self::next_direct) how; or an exclusive operation
-    /// waits ([exclusive-waits-for-idle]).
+    /// The command cannot be sent now: the engine is off, is being recovered, or takes no direct
+    /// commands; the command before has not ended, or nobody has [asked](Self::next_direct) how; or
+    /// an exclusive operation waits ([exclusive-waits-for-idle]).
     pub fn direct(
         &mut self,
         command: &Command,
@@ -58,8 +59,8 @@ impl<H: HostController> Mmc<H> {
             && self.controller.capabilities().queue_engine_direct
     }
 
-    /// Ends the direct command with `end`. A flush that sent it goes on. Returns `false` if the engine has no
-    /// direct command.
+    /// Ends the direct command with `end`. A flush that sent it goes on. Returns `false` if the
+    /// engine has no direct command.
     pub(super) fn end_direct(&mut self, end: DirectEnd) -> bool {
         let cqe = self.cqe.as_mut().expect("engine of a direct command");
         if !cqe.direct.end(end) {
@@ -87,7 +88,8 @@ impl<H: HostController> Mmc<H> {
         Some(end)
     }
 
-    /// Takes the response to the direct command. Returns `false` if the engine has no direct command.
+    /// Takes the response to the direct command. Returns `false` if the engine has no direct
+    /// command.
     pub(super) fn direct_done(&mut self, response: Response) -> bool {
         let status = response.status();
         // [late-error-is-the-writes]: the tasks before the command are done, so this response is the first

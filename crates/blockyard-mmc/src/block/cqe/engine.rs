@@ -90,8 +90,8 @@ impl<H: HostController> Mmc<H> {
         self.cqe.as_ref().is_some_and(|cqe| cqe.direct.is_sent())
     }
 
-    /// Returns whether an exclusive operation or a host that is being disabled waits for the engine to lose
-    /// the bus.
+    /// Returns whether an exclusive operation or a host that is being disabled waits for the engine
+    /// to lose the bus.
     pub(in crate::block) fn engine_must_leave(&self) -> bool {
         self.exclusive.is_some() || self.power != Power::On
     }

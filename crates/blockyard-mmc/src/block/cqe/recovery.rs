@@ -1,27 +1,29 @@
-//! Recovery from a failed task: the engine and the card forget all tasks, and each task is tried again or
-//! ends. A task that takes longer than [`TASK_LIMIT`], or a direct command that takes longer than its limit, has
-//! failed.
+//! Recovery from a failed task: the engine and the card forget all tasks, and each task is tried
+//! again or ends. A task that takes longer than [`TASK_LIMIT`], or a direct command that takes
+//! longer than its limit, has failed.
 //!
 //! 1. The engine halts ([`HALT_LIMIT`]). If it does not, the bus is taken from it.
-//! 2. CMD13 asks for the card's status, CMD12 stops a transfer that the card is at, and CMD13 is repeated
-//!    until the card is ready.
+//! 2. CMD13 asks for the card's status, CMD12 stops a transfer that the card is at, and CMD13 is
+//!    repeated until the card is ready.
 //! 3. CMD48 makes the card forget all tasks, and CMD13 is repeated until the card is ready.
-//! 4. The engine halts once more ([`LAST_HALT_LIMIT`]) and forgets all tasks ([`CLEAR_LIMIT`]). If it does
-//!    not do both in time, it is disabled and enabled again.
+//! 4. The engine halts once more ([`LAST_HALT_LIMIT`]) and forgets all tasks ([`CLEAR_LIMIT`]). If
+//!    it does not do both in time, it is disabled and enabled again.
 //! 5. Each task is tried again, or ends.
 //!
-//! A card that does not obey in steps 2 and 3 is reset instead of all that follows. Tasks that are not marked
-//! as failed are tried again, and that does not count as one of their retries. For the marked ones the rules
-//! of [`recovery`](crate::block::recovery) hold; this recovery's reset is the one before their last try.
+//! A card that does not obey in steps 2 and 3 is reset instead of all that follows. Tasks that are
+//! not marked as failed are tried again, and that does not count as one of their retries. For the
+//! marked ones the rules of [`recovery`](crate::block::recovery) hold; this recovery's reset is the
+//! one before their last try.
 //!
 //! # Rules
 //!
 //! - A failure marks the tasks that it names; if it names none that the engine
 //!   has, it marks the oldest. So each recovery brings some task nearer to its end.
-//! - **[suspect-tasks-redone]** A task that is done while the engine is recovered is only noted, and ends
-//!   with the others. It is tried again if the card then reports a failure, or may have reported one in a
-//!   response that got lost: the failure may be this task's. Once a response to a command of the engine's own
-//!   has reported a failure of earlier work, or got lost, no task is noted any more.
+//! - **[suspect-tasks-redone]** A task that is done while the engine is recovered is only noted,
+//!   and ends with the others. It is tried again if the card then reports a failure, or may have
+//!   reported one in a response that got lost: the failure may be this task's. Once a response to a
+//!   command of the engine's own has reported a failure of earlier work, or got lost, no task is
+//!   noted any more.
 
 use super::task::task_of;
 use crate::block::claim::Phase;
@@ -54,8 +56,8 @@ const EXECUTE_READ: u8 = Opcode::ExecuteRead.index();
 const EXECUTE_WRITE: u8 = Opcode::ExecuteWrite.index();
 
 impl<H: HostController> Mmc<H> {
-    /// Acts on a failure of `tasks`, which may be empty. Returns `false` if no engine is on that could have
-    /// failed.
+    /// Acts on a failure of `tasks`, which may be empty. Returns `false` if no engine is on that
+    /// could have failed.
     pub(super) fn tasks_failed(
         &mut self,
         state: State,
@@ -132,8 +134,8 @@ impl<H: HostController> Mmc<H> {
         self.set_engine_state(State::Changing(Change { aim, ..change }));
     }
 
-    /// Acts on the `status` with which the card responded to the engine's `command`. Returns `false` if no
-    /// engine is on.
+    /// Acts on the `status` with which the card responded to the engine's `command`. Returns
+    /// `false` if no engine is on.
     pub(super) fn card_responded(
         &mut self,
         state: State,
@@ -174,7 +176,8 @@ impl<H: HostController> Mmc<H> {
         true
     }
 
-    /// Believes no task that is, or will be, reported as done during this recovery ([suspect-tasks-redone]).
+    /// Believes no task that is, or will be, reported as done during this recovery
+    /// ([suspect-tasks-redone]).
     fn distrust_completions(&mut self) {
         self.distrust_tasks();
         if let Some(recovery) = self.recovery() {
@@ -210,7 +213,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Acts on an `event` that ends a step of the engine. Returns `false` if the engine had no such step.
+    /// Acts on an `event` that ends a step of the engine. Returns `false` if the engine had no such
+    /// step.
     pub(super) fn engine_answered(
         &mut self,
         change: &Change,
@@ -261,8 +265,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Decides for each task whether it is tried again or ends. Returns whether a reset comes before any is
-    /// tried again.
+    /// Decides for each task whether it is tried again or ends. Returns whether a reset comes
+    /// before any is tried again.
     pub(super) fn decide_tasks(&mut self) -> bool {
         debug_assert!(self.bus.is_none(), "[one-claim-on-bus]");
         self.end_direct(DirectEnd::Cleared);
@@ -286,8 +290,8 @@ impl<H: HostController> Mmc<H> {
                 self.ready.put_back(slot);
             }
         }
-        // The card has responded since the last task was noted as done, or that task was not believed
-        // ([suspect-tasks-redone]).
+        // The card has responded since the last task was noted as done, or that task was not
+        // believed ([suspect-tasks-redone]).
         self.confirm_write();
         resets
     }

@@ -30,8 +30,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Returns whether deferred work may have something to do for the engine. Where the answer is no, it has
-    /// nothing to do. `request_waits`: a request waits for the engine.
+    /// Returns whether deferred work may have something to do for the engine. Where the answer is
+    /// no, it has nothing to do. `request_waits`: a request waits for the engine.
     pub(in crate::block) fn engine_may_step(&self, cqe: &Cqe, request_waits: bool) -> bool {
         match &cqe.state {
             State::Changing(change) => matches!(change.phase, Phase::Due(_)),
@@ -59,8 +59,8 @@ impl<H: HostController> Mmc<H> {
         (self.tunes_before_tasks() && request_waits) || operates || leaves
     }
 
-    /// Returns whether the bus is to be tuned before a task is queued. A bus that drifts with each transfer is
-    /// thus tuned once for each task.
+    /// Returns whether the bus is to be tuned before a task is queued. A bus that drifts with each
+    /// transfer is thus tuned once for each task.
     pub(super) fn tunes_before_tasks(&self) -> bool {
         self.retune_needed && self.cqe.as_ref().is_some_and(|cqe| !cqe.must_queue_before_tuning)
     }
@@ -121,7 +121,8 @@ impl<H: HostController> Mmc<H> {
             _ => self.target.switch_limit,
         };
         let request = MmcRequest::plain(command, limit);
-        // During a recovery, the response may be about tasks that were under way ([suspect-tasks-redone]).
+        // During a recovery, the response may be about tasks that were under way
+        // ([suspect-tasks-redone]).
         let after_write = self.has_unconfirmed_write() && !self.change().recovers();
         let busy_detect = self.controller.capabilities().busy_detect;
         let exchange = Exchange::new(&request, busy_detect).after_write(after_write);

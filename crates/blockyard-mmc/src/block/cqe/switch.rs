@@ -1,8 +1,9 @@
 //! Turning the engine on and off, and what the card reports meanwhile.
 //!
-//! CMD6 turns the card's queue on before the engine, and off after it. Only the status that follows says
-//! whether that worked. A card that does not become ready, or does not take the command, is reset. Where the
-//! card's queue cannot be turned on, the first request in line fails, so that this does not repeat for ever.
+//! CMD6 turns the card's queue on before the engine, and off after it. Only the status that follows
+//! says whether that worked. A card that does not become ready, or does not take the command, is
+//! reset. Where the card's queue cannot be turned on, the first request in line fails, so that this
+//! does not repeat for ever.
 
 use crate::block::act::Context;
 use crate::block::claim::Phase;
@@ -63,8 +64,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Acts on a command without a response: it is sent again once the card has reported its status, or
-    /// controller and card are reset.
+    /// Acts on a command without a response: it is sent again once the card has reported its
+    /// status, or controller and card are reset.
     fn engine_request_unanswered(&mut self, exchange: &Exchange, now: Instant) {
         let change = self.change();
         match change.step {
@@ -168,7 +169,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Counts it as a failure of the request that is first in line that the card's queue could not be turned on.
+    /// Counts it as a failure of the request that is first in line that the card's queue could not
+    /// be turned on.
     fn fail_first(&mut self, failure: Failure) {
         let Some(slot) = self.ready.first() else { return };
         self.counts.failures += 1;

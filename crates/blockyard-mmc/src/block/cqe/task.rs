@@ -78,8 +78,8 @@ impl<H: HostController> Mmc<H> {
         (of.stage == Stage::Queued && of.mark == Mark::None).then_some((slot, of))
     }
 
-    /// Notes that the engine has done `task` well. Returns `false` if the engine did not have it, or it has
-    /// failed.
+    /// Notes that the engine has done `task` well. Returns `false` if the engine did not have it,
+    /// or it has failed.
     pub(super) fn task_done(&mut self, task: TaskId) -> bool {
         let recovers = self.is_recovering();
         let distrusts = self.recovery().is_some_and(|recovery| recovery.distrusts);
@@ -95,8 +95,8 @@ impl<H: HostController> Mmc<H> {
         true
     }
 
-    /// Ends the request in `slot`, whose task is done and no longer the engine's; or makes the rest of the
-    /// request ready.
+    /// Ends the request in `slot`, whose task is done and no longer the engine's; or makes the rest
+    /// of the request ready.
     pub(super) fn task_succeeded(&mut self, slot: SlotId) {
         debug_assert_eq!(self.slots[slot.index()].stage, Stage::Queued, "{slot:?} holds no task");
         self.unconfirmed = match self.slots[slot.index()].direction() {

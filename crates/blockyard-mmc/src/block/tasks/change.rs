@@ -31,7 +31,8 @@ pub(in crate::block) enum Aim {
 /// The knowledge gathered while the engine is recovered. All four combinations occur.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::block) struct Recovery {
-    /// The card may have reported a failure of any task that was noted as done ([suspect-tasks-redone]).
+    /// The card may have reported a failure of any task that was noted as done
+    /// ([suspect-tasks-redone]).
     pub(in crate::block) distrusts: bool,
     /// A flush has used up its time: a card that is still busy with it gets no more.
     pub(in crate::block) overdue: bool,

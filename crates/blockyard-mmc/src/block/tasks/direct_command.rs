@@ -4,8 +4,8 @@ use crate::command::Response;
 use crate::exchange::Failure;
 use blockyard::time::Instant;
 
-/// No direct command can be sent now: the engine is not on, or has no place for one. Wait, or use an
-/// [MMC request](crate::request::MmcRequest) where the engine is off.
+/// No direct command can be sent now: the engine is not on, or has no place for one. Wait, or use
+/// an [MMC request](crate::request::MmcRequest) where the engine is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotDirect;
 
@@ -16,8 +16,8 @@ pub enum DirectEnd {
     Done(Response),
     /// It failed.
     Failed(Failure),
-    /// A task failed, and the direct command was cleared with all tasks. Whether the card has done it is not
-    /// known.
+    /// A task failed, and the direct command was cleared with all tasks. Whether the card has done
+    /// it is not known.
     Cleared,
 }
 

@@ -233,8 +233,8 @@ fn an_error_of_background_operations_keeps_the_result_of_a_read() {
     }
 }
 
-/// The card reports in its response to the read of EXT_CSD that the write before it failed. That write is still held
-/// ([late-write-error-fails-flush]).
+/// The card reports in its response to the read of EXT_CSD that the write before it failed. That
+/// write is still held ([late-write-error-fails-flush]).
 #[test]
 fn a_write_whose_failure_shows_when_background_operations_begin_ends_with_an_error() {
     let mut bench = simple(BusyDetect::Hardware);

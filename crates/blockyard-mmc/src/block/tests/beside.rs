@@ -1,4 +1,5 @@
-//! Reads that start before their memory is prepared ([data-waits-for-memory], [prepared-before-settled]).
+//! Reads that start before their memory is prepared ([data-waits-for-memory],
+//! [prepared-before-settled]).
 
 use super::*;
 use crate::controller::{HostError, Part};
@@ -25,13 +26,15 @@ fn off_the_bus(policy: HostPolicy, bio: Bio) -> u64 {
     bench.span(0).to.as_ns() / 1000
 }
 
-/// Prepare 50, beside the access 20 and 30, start 5 (see `cost`); a command 2, twice, and each block 20.
+/// Prepare 50, beside the access 20 and 30, start 5 (see `cost`); a command 2, twice, and each
+/// block 20.
 #[test]
 fn a_lone_read_starts_at_once_and_its_memory_is_prepared_beside_it() {
     for pipeline in BY_THREAD {
         let before = HostPolicy::new(pipeline, BusyDetect::Hardware);
         assert_eq!(read_off_the_bus(before, 16), 50 + 5 + 4 + 16 * 20, "{pipeline:?}");
-        // The data waits for the memory of a page, and the other page is prepared while that passes.
+        // The data waits for the memory of a page, and the other page is prepared while that
+        // passes.
         assert_eq!(read_off_the_bus(beside(pipeline), 16), 5 + 20 + 16 * 20, "{pipeline:?}");
         assert_eq!(
             read_off_the_bus(beside(pipeline), 8),

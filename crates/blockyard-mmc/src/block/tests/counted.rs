@@ -4,8 +4,8 @@ use super::*;
 use crate::command::status::Status as CardStatus;
 use crate::controller::{HostError, Part};
 
-/// The failure of a write that was already told is a lost or a doubtful write instead. The engine's own commands are
-/// those of no request.
+/// The failure of a write that was already told is a lost or a doubtful write instead. The engine's
+/// own commands are those of no request.
 #[test]
 fn a_fault_is_one_failure() {
     let faults = [

@@ -1,4 +1,5 @@
-//! The command queue engine: how it is turned on and off, and what runs in parallel ([engine-owns-bus]).
+//! The command queue engine: how it is turned on and off, and what runs in parallel
+//! ([engine-owns-bus]).
 
 use super::*;
 use crate::command::Opcode;
@@ -58,7 +59,8 @@ fn tasks_wait_for_the_card_in_parallel_and_for_the_bus_in_turn() {
     for (sector, from) in [(0, 100), (100, 105), (200, 160), (300, 215), (700, 435)] {
         assert_eq!(bench.the(ActKind::Start, sector).from, at(from), "{sector}");
     }
-    // Two commands of 2 us and 1000 us until data is ready; then a command and 8 blocks of 20 us for each task.
+    // Two commands of 2 us and 1000 us until data is ready; then a command and 8 blocks of 20 us
+    // for each task.
     for task in 0..8 {
         let from = 1109 + 162 * task;
         let to = 1109 + 162 * (task + 1);
@@ -283,8 +285,8 @@ fn a_queue_that_cannot_be_turned_on_fails_requests_in_bounded_time() {
 #[test]
 fn a_late_error_is_not_a_failure_of_the_task_whose_command_reports_it() {
     // [late-error-is-the-writes]: the first write is reported and lost, or the engine still has it and writes it
-    // again. A response during a transfer may be about any write that has started, so the first write is in
-    // doubt.
+    // again. A response during a transfer may be about any write that has started, so the first
+    // write is in doubt.
     for (when, opcode, (lost_writes, doubtful_writes), failures, transfers) in [
         (1500, Opcode::ExecuteWrite, (1, 0), 0, 3),
         (1500, Opcode::QueueTaskAddress, (0, 1), 1, 3),
@@ -352,7 +354,8 @@ fn a_late_error_reported_to_a_switch_of_the_queue_is_the_writes() {
     assert_eq!((bench.mmc().counts().failures, bench.script().resets), (1, 1));
 }
 
-/// The bus drifts at every transfer and at the command that turns the queue on. Each tuning lets one task run.
+/// The bus drifts at every transfer and at the command that turns the queue on. Each tuning lets
+/// one task run.
 #[test]
 fn a_bus_that_always_drifts_does_not_starve_tasks() {
     let mut bench = cqe();
@@ -364,8 +367,8 @@ fn a_bus_that_always_drifts_does_not_starve_tasks() {
     assert!((1..=5).contains(&bench.script().retunes), "{}", bench.script().retunes);
 }
 
-/// During a recovery the card reports that it refused a queue command. That does not concern the write reported
-/// before; bits for earlier work do ([late-error-is-the-writes]).
+/// During a recovery the card reports that it refused a queue command. That does not concern the
+/// write reported before; bits for earlier work do ([late-error-is-the-writes]).
 #[test]
 fn only_bits_for_earlier_work_concern_a_write_before_a_recovery() {
     let illegal = CardStatus::ILLEGAL_COMMAND;

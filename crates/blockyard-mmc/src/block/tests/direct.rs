@@ -14,7 +14,8 @@ fn flush() -> Command {
     Command::switch(SwitchAccess::WriteByte, FLUSH_CACHE, 1)
 }
 
-/// A bench with two tasks of 1 ms each in the engine, and the number of MMC requests and tasks so far.
+/// A bench with two tasks of 1 ms each in the engine, and the number of MMC requests and tasks so
+/// far.
 fn with_tasks() -> (Bench, usize) {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().engine.access.extend([(0, us(1000)), (100, us(1000))]);
@@ -115,7 +116,8 @@ fn failed_direct(part: Part, cause: Cause) -> Option<DirectEnd> {
     Some(DirectEnd::Failed(Failure { part, cause }))
 }
 
-/// The first direct command after a write confirms the write, so the failure of the next one is its own.
+/// The first direct command after a write confirms the write, so the failure of the next one is its
+/// own.
 #[test]
 fn a_good_response_to_a_direct_command_confirms_the_write_before() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
@@ -132,7 +134,8 @@ fn a_good_response_to_a_direct_command_confirms_the_write_before() {
     assert_eq!(bench.mmc().counts().lost_writes, 0);
 }
 
-/// The card is still busy with a direct command that has taken too long. The discard that waits has its own time.
+/// The card is still busy with a direct command that has taken too long. The discard that waits has
+/// its own time.
 #[test]
 fn an_operation_that_waits_does_not_end_with_a_direct_command_that_is_late() {
     let policy = HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware);

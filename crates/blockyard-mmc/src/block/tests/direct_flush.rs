@@ -34,7 +34,8 @@ fn a_flush_is_a_direct_command_if_the_engine_takes_it() {
     }
 }
 
-/// If the direct command of a flush or the CMD13 after it fails, the flush starts again without the engine.
+/// If the direct command of a flush or the CMD13 after it fails, the flush starts again without the
+/// engine.
 #[test]
 fn a_flush_that_fails_as_a_direct_command_is_done_without_the_engine() {
     let said = Fault::Bits(Part::Command, CardStatus::SWITCH_ERROR);
@@ -80,7 +81,8 @@ fn a_direct_flush_ends_at_its_limit() {
             "an overdue operation is not tried again"
         );
         assert!(count_switches(&bench) <= before + 1, "the flush was sent again");
-        // The reset loses the cache's content, which one more flush reports ([reset-loss-fails-flush]).
+        // The reset loses the cache's content, which one more flush reports
+        // ([reset-loss-fails-flush]).
         bench.script().busy = us(100);
         bench.submit([Bio { cookie: 901, ..FLUSH }, Bio::read(500, 8, 1)]);
         bench.settle();
@@ -96,8 +98,8 @@ fn count_switches(bench: &Bench) -> usize {
     bench.spans().iter().filter(|span| span.command == Opcode::Switch).count()
 }
 
-/// The card becomes ready with a direct flush shortly after the limit. From then on it is not the flush that keeps it
-/// busy, but what the recovery asks for, and the flush is repeated.
+/// The card becomes ready with a direct flush shortly after the limit. From then on it is not the
+/// flush that keeps it busy, but what the recovery asks for, and the flush is repeated.
 #[test]
 fn a_direct_flush_that_is_done_soon_after_its_limit_is_repeated_without_a_reset() {
     let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Status));
@@ -175,8 +177,8 @@ fn a_flush_that_always_fails_is_tried_as_often_with_an_engine_as_without() {
     assert_eq!(sent(&mut bench).len(), 1 + usize::from(RETRIES_MAX));
 }
 
-/// A write is reported, and the response to the direct flush after it has `bits`, which also concern the write.
-/// This flush and the next one fail, and the third succeeds.
+/// A write is reported, and the response to the direct flush after it has `bits`, which also
+/// concern the write. This flush and the next one fail, and the third succeeds.
 pub(super) fn direct_flush_with_response(bits: u32) -> Bench {
     let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.writes(1);
@@ -195,8 +197,8 @@ pub(super) fn direct_flush_with_response(bits: u32) -> Bench {
     bench
 }
 
-/// The response to a direct flush reports that the flush was refused and that the write before it failed. The host
-/// acts on both.
+/// The response to a direct flush reports that the flush was refused and that the write before it
+/// failed. The host acts on both.
 #[test]
 fn a_refused_direct_flush_does_not_hide_a_late_write_error() {
     let mut bench = direct_flush_with_response(CardStatus::ERROR | CardStatus::SWITCH_ERROR);

@@ -20,7 +20,8 @@ fn mmc(pipeline: Pipeline) -> Mmc<Scripted> {
     Mmc::new(Scripted::new(policy.transfer, policy.busy), emmc(), policy).unwrap()
 }
 
-/// Every dispatcher prepares its request. Only that of a host without a queue of its own starts it, too.
+/// Every dispatcher prepares its request. Only that of a host without a queue of its own starts it,
+/// too.
 #[test]
 fn a_dispatcher_sleeps_until_it_has_prepared_and_where_it_starts_until_it_has_started() {
     for (pipeline, starts) in [

@@ -6,8 +6,9 @@ use super::*;
 use crate::command::status::Status as CardStatus;
 use crate::controller::{HostError, Part};
 
-/// The first response after a reported write is damaged or missing, or its interrupt is lost, so the write's fate is
-/// unknown. Flushes fail as for a lost write, and the write counts as in doubt ([doubtful-write-fails-flush]).
+/// The first response after a reported write is damaged or missing, or its interrupt is lost, so
+/// the write's fate is unknown. Flushes fail as for a lost write, and the write counts as in doubt
+/// ([doubtful-write-fails-flush]).
 #[test]
 fn a_write_is_in_doubt_if_the_next_response_got_lost() {
     let lost = [HostError::Damaged, HostError::Timeout];
@@ -38,8 +39,8 @@ fn a_write_is_in_doubt_if_the_next_response_got_lost() {
     }
 }
 
-/// The same with a command queue: at one of the engine's own commands, at a direct command, or when the engine is
-/// turned off.
+/// The same with a command queue: at one of the engine's own commands, at a direct command, or when
+/// the engine is turned off.
 #[test]
 fn a_write_is_in_doubt_if_the_engines_next_response_got_lost() {
     let lost = Fault::Error(Part::Command, HostError::Damaged, 0);
@@ -88,8 +89,8 @@ fn a_write_is_in_doubt_if_the_card_is_reset_before_it_responds() {
     assert_eq!(bench.mmc().counts().doubtful_writes, 1);
 }
 
-/// A write is in doubt and not reported yet. A flush that is accepted before the report does not cover it, so
-/// the next flush also fails ([reset-loss-fails-flush]).
+/// A write is in doubt and not reported yet. A flush that is accepted before the report does not
+/// cover it, so the next flush also fails ([reset-loss-fails-flush]).
 #[test]
 fn a_flush_accepted_before_a_doubtful_write_is_reported_does_not_cover_it() {
     let mut bench = bench(HostPolicy::new(Pipeline::Hsq(HsqPolicy::TODAY), BusyDetect::Hardware));
@@ -111,8 +112,8 @@ fn a_flush_accepted_before_a_doubtful_write_is_reported_does_not_cover_it() {
     assert_eq!(ended, [Status::Ok, Status::IoError, Status::IoError, Status::Ok]);
 }
 
-/// DAT0 shows that a card is busy with a write beyond its limit. The card is reset and the write is repeated, so the
-/// write is not in doubt. The cache's content is lost ([reset-loss-fails-flush]).
+/// DAT0 shows that a card is busy with a write beyond its limit. The card is reset and the write is
+/// repeated, so the write is not in doubt. The cache's content is lost ([reset-loss-fails-flush]).
 #[test]
 fn a_write_that_takes_too_long_is_not_in_doubt() {
     let mut bench = simple(BusyDetect::Line);
@@ -136,9 +137,9 @@ fn a_late_write_error_fails_a_direct_flush_which_is_not_repeated() {
     assert!(bench.script().engine.disables.is_empty());
 }
 
-/// After a write is reported, the card reports its failure in the response to a read or to a flush. One later flush
-/// fails ([late-write-error-fails-flush]). If a flush is in flight, another submitter may have requested the next one
-/// before the failure, so both fail.
+/// After a write is reported, the card reports its failure in the response to a read or to a flush.
+/// One later flush fails ([late-write-error-fails-flush]). If a flush is in flight, another
+/// submitter may have requested the next one before the failure, so both fail.
 #[test]
 fn a_late_write_error_fails_the_flush_under_way_and_the_next_one() {
     for pipeline in one_by_one() {

@@ -1,4 +1,5 @@
-//! Errors at each part of a request: which parts are retried, which data is kept, and how requests end.
+//! Errors at each part of a request: which parts are retried, which data is kept, and how requests
+//! end.
 
 use super::*;
 use crate::command::Opcode;
@@ -144,8 +145,9 @@ fn a_card_that_ignores_three_status_commands_is_reset() {
     assert_eq!((bench.count(ActKind::SendStatus), bench.script().resets), (3, 1));
 }
 
-/// Found by the simulator's swarm: a card reports only once that a page could not be programmed. If that response to
-/// CMD13 was damaged or its interrupt was lost, the next response was good and the host reported success.
+/// Found by the simulator's swarm: a card reports only once that a page could not be programmed. If
+/// that response to CMD13 was damaged or its interrupt was lost, the next response was good and the
+/// host reported success.
 #[test]
 fn a_write_is_repeated_if_the_response_to_its_status_command_got_lost() {
     for error in [HostError::Damaged, HostError::Timeout] {
@@ -212,7 +214,8 @@ fn a_late_write_error_is_not_a_failure_of_the_next_request() {
             (2, Status::Ok),
             "{pipeline:?}: the next is innocent"
         );
-        // If one request runs at a time, the first write was reported before. Otherwise it ends with an error.
+        // If one request runs at a time, the first write was reported before. Otherwise it ends
+        // with an error.
         let first = if lost_writes { Status::Ok } else { Status::IoError };
         assert_eq!((bench.ended[&0], counts.lost_writes), (first, u64::from(lost_writes)));
     }

@@ -228,7 +228,8 @@ fn tasks_done_in_a_recovery_are_doubted_after_a_report_of_earlier_work() {
     assert_eq!(bench.mmc().counts().strays, strays);
 }
 
-/// The card responds to the recovery after the write is done, so a later report is not about that write.
+/// The card responds to the recovery after the write is done, so a later report is not about that
+/// write.
 #[test]
 fn a_write_done_in_a_recovery_is_confirmed_by_it() {
     let mut bench = halting();

@@ -270,8 +270,8 @@ fn only_a_write_past_the_cache_is_a_reliable_write() {
     assert_eq!(sent(&mut bench), [(6, 0x0320_0100)]);
 }
 
-/// As in Linux, a card without a cache gets reliable writes. Its flush waits like any other and sends nothing, so that
-/// the engine stays on.
+/// As in Linux, a card without a cache gets reliable writes. Its flush waits like any other and
+/// sends nothing, so that the engine stays on.
 #[test]
 fn without_a_cache_durable_writes_are_reliable_and_flushes_have_no_command() {
     for policy in every_policy() {
@@ -294,7 +294,8 @@ fn durable_write(at: u64) -> Bio {
     Bio::write(at, 8, at).with_flags(Flags::FUA)
 }
 
-/// REL_WR_SEC_C: without EN_REL_WR, a card takes reliable writes of one sector, or of that many from a multiple of it on.
+/// REL_WR_SEC_C: without EN_REL_WR, a card takes reliable writes of one sector, or of that many
+/// from a multiple of it on.
 #[test]
 fn a_reliable_write_has_a_length_that_the_card_takes() {
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
@@ -384,8 +385,9 @@ fn a_reset_that_may_lose_data_fails_the_next_flush_once() {
     }
 }
 
-/// Found by the simulator's swarm: a flush that was requested before a reset and accepted after the recovery reported
-/// the loss. A submitter that waited for the next flush had also asked before the reset, and got a success.
+/// Found by the simulator's swarm: a flush that was requested before a reset and accepted after the
+/// recovery reported the loss. A submitter that waited for the next flush had also asked before the
+/// reset, and got a success.
 #[test]
 fn every_flush_requested_before_a_reset_reports_the_loss() {
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);

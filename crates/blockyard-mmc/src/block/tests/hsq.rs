@@ -31,8 +31,8 @@ fn the_limit_holds_with_and_without_its_off_by_one() {
         assert_eq!(held, expected, "limit {limit}, off by one: {off_by_one}");
     }
     let dynamic = HsqLimit::Dynamic;
-    // Two writes must wait when one is sent while another is still being completed. With room for two requests in
-    // all, the limit never sees two writes.
+    // Two writes must wait when one is sent while another is still being completed. With room for
+    // two requests in all, the limit never sees two writes.
     assert_eq!(
         [true, false].map(|keep| most_held(dynamic, keep, forty_requests(Op::Write, 8))),
         [6, 2]
@@ -125,7 +125,8 @@ fn offer(mmc: &mut Mmc<Scripted>, tag: u16, now: Instant) -> Accept {
     mmc.queue_rq(&Issue::new(HctxId(0), DriverTag(tag), now, RequestId(0), &requests, &bios))
 }
 
-/// Deferred work has been told to start the next request, and is late. The thread leaves the start to it.
+/// Deferred work has been told to start the next request, and is late. The thread leaves the start
+/// to it.
 #[test]
 fn a_request_that_becomes_ready_before_deferred_work_runs_is_not_started_by_the_thread() {
     let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
@@ -144,8 +145,9 @@ fn a_request_that_becomes_ready_before_deferred_work_runs_is_not_started_by_the_
     assert_eq!(mmc.step(Context::Deferred, now), Some(ActKind::Start));
 }
 
-/// Returns the first `count` tags in the order in which their requests start, or fewer if none is left. The requests
-/// `first` arrive together, and each of `again` arrives again as soon as it has ended.
+/// Returns the first `count` tags in the order in which their requests start, or fewer if none is
+/// left. The requests `first` arrive together, and each of `again` arrives again as soon as it has
+/// ended.
 fn order_of(order: HsqOrder, first: &[u16], again: &[u16], count: usize) -> Vec<u64> {
     let policy = HsqPolicy { order, limit: HsqLimit::Fixed(5), ..HsqPolicy::TODAY };
     let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);

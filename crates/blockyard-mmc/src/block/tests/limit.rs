@@ -53,7 +53,8 @@ fn a_command_after_which_the_card_works_has_the_limit_of_that_work() {
     assert_eq!(limits(&bench, Opcode::SendExtCsd), [READ]);
 }
 
-/// The card works although its response came damaged. It gets the time of that work, and ten seconds at least.
+/// The card works although its response came damaged. It gets the time of that work, and ten
+/// seconds at least.
 #[test]
 fn a_card_whose_response_was_damaged_is_waited_for_as_long_as_its_work_may_take() {
     let flush = Bio::new(Op::Flush, 0, 0, 0);

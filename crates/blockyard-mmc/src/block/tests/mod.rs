@@ -1,8 +1,8 @@
-//! Tests of the request path over a [scripted controller](scripted), in virtual time. A checked layer watches
-//! the contract of the driver.
+//! Tests of the request path over a [scripted controller](scripted), in virtual time. A checked
+//! layer watches the contract of the driver.
 //!
-//! [`Bench`] runs a request queue over an [`Mmc`] with two processors, for the thread and for deferred work,
-//! and an interrupt handler that takes no time. It records which act ran when.
+//! [`Bench`] runs a request queue over an [`Mmc`] with two processors, for the thread and for
+//! deferred work, and an interrupt handler that takes no time. It records which act ran when.
 
 mod background;
 mod beside;

@@ -10,9 +10,9 @@ fn burst(pipeline: Pipeline) -> Bench {
     bench
 }
 
-/// For requests 1 to 4 of a burst: whether the memory is ready before the previous request leaves the bus, whether
-/// the request starts before the previous one is posted and before that one is complete, and which contexts start
-/// and post the request.
+/// For requests 1 to 4 of a burst: whether the memory is ready before the previous request leaves
+/// the bus, whether the request starts before the previous one is posted and before that one is
+/// complete, and which contexts start and post the request.
 fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
     let bench = burst(pipeline);
     let shapes: Vec<_> = (1..5)
@@ -156,7 +156,8 @@ fn a_second_request_never_starts_before_the_table_allows_it() {
     }
 }
 
-/// Deferred work is late. Linux's dispatcher waits until it has taken up the request that has left the bus.
+/// Deferred work is late. Linux's dispatcher waits until it has taken up the request that has left
+/// the bus.
 #[test]
 fn the_next_start_waits_until_deferred_work_has_taken_up_the_request_before() {
     let policy = HostPolicy::new(Pipeline::IssueOnCompletion, BusyDetect::Hardware);

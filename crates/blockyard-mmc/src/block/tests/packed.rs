@@ -125,7 +125,8 @@ fn a_pack_fits_the_limits_of_the_controller() {
     }
 }
 
-/// The request at sector 1200 fails in the first pack. Requests before it are done; the others are sent alone.
+/// The request at sector 1200 fails in the first pack. Requests before it are done; the others are
+/// sent alone.
 #[test]
 fn requests_before_the_failed_entry_are_done_and_the_others_are_retried_alone() {
     for packed in [Packed::Write, Packed::ReadWrite] {
@@ -164,7 +165,8 @@ fn requests_before_the_failed_entry_are_done_and_the_others_are_retried_alone() 
     }
 }
 
-/// The recovery is over when EXT_CSD is read for the failed entry: an error of that read is another failure.
+/// The recovery is over when EXT_CSD is read for the failed entry: an error of that read is another
+/// failure.
 #[test]
 fn a_pack_fails_once_more_when_the_read_that_names_its_entry_fails() {
     let lost = Fault::Error(Part::Data, HostError::Damaged, 0);
@@ -252,7 +254,8 @@ fn removing_the_card_ends_each_request_of_a_pack_once() {
     }
 }
 
-/// The card refuses an entry of a pack and is then removed. A write that the card has not done must not succeed.
+/// The card refuses an entry of a pack and is then removed. A write that the card has not done must
+/// not succeed.
 #[test]
 fn a_write_after_the_failed_entry_does_not_succeed_when_the_card_is_removed() {
     for policy in packing(Packed::Write) {
@@ -327,7 +330,8 @@ fn a_failed_header_of_a_packed_read_is_stopped_like_a_write() {
     }
 }
 
-/// Each write of a pack may keep the card busy for as long as a write that comes alone. A read waits for its first data only.
+/// Each write of a pack may keep the card busy for as long as a write that comes alone. A read
+/// waits for its first data only.
 #[test]
 fn a_pack_has_the_time_of_its_requests() {
     for policy in packing(Packed::ReadWrite) {
@@ -370,7 +374,8 @@ fn a_pack_is_done_if_the_exception_is_not_its_own() {
     }
 }
 
-/// EXT_CSD names the entry that failed only of packed writes that the card itself reports as failed.
+/// EXT_CSD names the entry that failed only of packed writes that the card itself reports as
+/// failed.
 #[test]
 fn a_pack_of_which_ext_csd_says_nothing_is_not_judged_by_it() {
     let exception = CardStatus::ERROR | CardStatus::EXCEPTION_EVENT;
@@ -445,8 +450,8 @@ fn write_with_status_error(policy: HostPolicy, fault: Option<usize>) -> Bench {
     bench
 }
 
-/// A pack has at least two requests and at most as many entries as its header. A card that is asked for packed reads too
-/// must take both. A command queue is not packed.
+/// A pack has at least two requests and at most as many entries as its header. A card that is asked
+/// for packed reads too must take both. A command queue is not packed.
 #[test]
 fn a_pack_is_as_long_as_card_and_header_allow() {
     for (packed, writes, reads, expected) in [

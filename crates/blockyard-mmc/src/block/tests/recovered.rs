@@ -18,7 +18,8 @@ const FIRST: usize = 2;
 
 const TURNED_ON: [ActKind; 3] = [SwitchQueue, SendStatus, EnableEngine];
 
-/// The first transfer fails with `fault` while other tasks are in the engine. Tasks are ready after 1 ms.
+/// The first transfer fails with `fault` while other tasks are in the engine. Tasks are ready after
+/// 1 ms.
 fn failing(fault: Fault) -> Bench {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().faults.insert(FIRST, fault);
@@ -151,7 +152,8 @@ fn the_recovery_survives_a_failure_of_any_of_its_commands() {
 #[test]
 fn a_card_that_ignores_a_recovery_command_is_reset_and_its_queue_turned_on_again() {
     let data = [HaltEngine, SendStatus, SendStop, SendStatus, DiscardTasks];
-    // No response comes from that command on. Repeated and unanswered commands count: three times in all.
+    // No response comes from that command on. Repeated and unanswered commands count: three times
+    // in all.
     for (step, more) in [(1, 2), (2, 1), (4, 1)] {
         let mut bench = failing(error(Part::Data));
         let silent = FIRST + step..=FIRST + step + more;
@@ -234,8 +236,8 @@ fn tasks_done_during_a_recovery_are_repeated_if_the_card_reports_a_failure() {
     }
 }
 
-/// Returns the tries of a one-sector read and of a write whose transfers always fail with `fault`, the resets, and
-/// the final statuses.
+/// Returns the tries of a one-sector read and of a write whose transfers always fail with `fault`,
+/// the resets, and the final statuses.
 fn fail_every_try(bio: Bio, fault: Fault) -> (Vec<u16>, u32, Status) {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().bad_sector =

@@ -95,8 +95,8 @@ fn a_tuned_bus_is_tuned_again_after_a_suspend() {
     }
 }
 
-/// The bus drifts after a write is reported. CMD13 comes before tuning, because responses during tuning are ignored
-/// ([status-before-tuning]).
+/// The bus drifts after a write is reported. CMD13 comes before tuning, because responses during
+/// tuning are ignored ([status-before-tuning]).
 #[test]
 fn the_status_is_read_after_a_write_before_the_bus_is_tuned() {
     for pipeline in one_by_one() {
@@ -115,7 +115,8 @@ fn the_status_is_read_after_a_write_before_the_bus_is_tuned() {
     }
 }
 
-/// A bus that needs tuning before the engine is turned on, again after each reset, and cannot be tuned.
+/// A bus that needs tuning before the engine is turned on, again after each reset, and cannot be
+/// tuned.
 #[test]
 fn a_task_on_a_bus_that_is_never_tuned_ends_with_the_error_of_tuning() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));

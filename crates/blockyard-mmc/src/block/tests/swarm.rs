@@ -47,7 +47,8 @@ struct Tally {
     nothing_open: u64,
 }
 
-/// Requests a sanitize repeatedly, until one is accepted or many tries have failed. Returns how many were accepted.
+/// Requests a sanitize repeatedly, until one is accepted or many tries have failed. Returns how
+/// many were accepted.
 fn sanitize(bench: &mut Bench, mut prng: Prng) -> usize {
     let wanted = prng.below(3);
     (0..wanted).filter(|_| sanitize_once(bench, &mut prng)).count()
@@ -104,7 +105,8 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
     tally
 }
 
-/// Returns a bench with one of `policies`, a card and a queue, and whether the card is plain: reads and writes only.
+/// Returns a bench with one of `policies`, a card and a queue, and whether the card is plain: reads
+/// and writes only.
 fn random_bench(policies: &[HostPolicy], prng: &mut Prng) -> (Bench, bool) {
     let mut policy = prng.pick(policies);
     policy.packed = prng.pick(&[Packed::Off, Packed::Write, Packed::ReadWrite]);
@@ -148,7 +150,8 @@ fn randomise_card(bench: &mut Bench, prng: &mut Prng) {
     bench.script().engine.deaf.extend((0..60).map(|_| prng.below(deaf) == 0));
 }
 
-/// Draws a fault for some of the first 300 transactions; in a fifth of the scenarios, the card is removed.
+/// Draws a fault for some of the first 300 transactions; in a fifth of the scenarios, the card is
+/// removed.
 fn insert_faults(bench: &mut Bench, prng: &mut Prng) {
     let rate = prng.pick(&[2, 5, 20, 1000]);
     for at in 0..300 {
@@ -176,8 +179,8 @@ impl Tally {
 
 #[test]
 fn every_request_ends_once_under_any_fault() {
-    // The last seed found a write that was reported between a flush that reported its loss and a flush that did
-    // not.
+    // The last seed found a write that was reported between a flush that reported its loss and a
+    // flush that did not.
     let policies: Vec<_> = every_policy()
         .into_iter()
         .filter(|policy| policy.lone_read == LoneRead::BeforeCommand)

@@ -1,4 +1,5 @@
-//! Requests without errors: every policy ends each request once and detects the end of busy correctly.
+//! Requests without errors: every policy ends each request once and detects the end of busy
+//! correctly.
 
 use super::*;
 use crate::command::Opcode;
@@ -75,7 +76,8 @@ fn a_controller_that_reports_the_end_of_busy_reports_it_to_a_host_that_asks_too(
             bench.writes(10);
             bench.settle();
             bench.all_ended_with(Status::Ok, 10);
-            // Each report belongs to its write, so the card is ready when it is asked, once for each write.
+            // Each report belongs to its write, so the card is ready when it is asked, once for
+            // each write.
             assert_eq!(bench.mmc().counts(), Counts::default(), "{pipeline:?}");
             let asked = bench.count(ActKind::SendStatus) + bench.count(ActKind::PollLine);
             assert_eq!(asked, 10, "{pipeline:?}");
@@ -99,8 +101,8 @@ fn a_busy_card_is_checked_after_pauses_that_double() {
     assert!(looks.last().unwrap().to >= busy_end && looks[looks.len() - 2].to < busy_end);
 }
 
-/// Linux's dispatcher sleeps until the response to its CMD13 wakes it, and only then sleeps for the pause. A pause
-/// that began in the interrupt would hide one wake-up per CMD13.
+/// Linux's dispatcher sleeps until the response to its CMD13 wakes it, and only then sleeps for the
+/// pause. A pause that began in the interrupt would hide one wake-up per CMD13.
 #[test]
 fn a_pause_begins_when_the_asking_context_has_seen_the_response() {
     for pipeline in one_by_one() {

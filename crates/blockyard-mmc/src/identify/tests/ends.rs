@@ -8,7 +8,8 @@ use crate::register::ext_csd::ExtCsd;
 use crate::register::ocr::SdOcr;
 use core::slice;
 
-/// Returns how often `slot` was asked for its CID, which it did not give, and the reason of the failure.
+/// Returns how often `slot` was asked for its CID, which it did not give, and the reason of the
+/// failure.
 fn asked_in_vain(mut slot: Slot, host: &HostCapabilities) -> (usize, Failure) {
     let failure = slot.identify(host).expect_err("a card without CID");
     let asked = opcodes(&slot).iter().filter(|of| **of == Opcode::AllSendCid).count();
@@ -24,7 +25,8 @@ fn a_command_without_answer_is_tried_as_often_as_stated() {
     let gone = Failure::Bus { opcode, error: BusError::NoResponse };
     let tries = usize::from(TRIES);
     assert_eq!(asked_in_vain(emmc(emmc_5_1(), mute(1)), &full), (tries * tries, gone));
-    // A card that went to 1.8 V may have failed for that: three starts at 1.8 V, and three at 3.3 V.
+    // A card that went to 1.8 V may have failed for that: three starts at 1.8 V, and three at 3.3
+    // V.
     assert_eq!(asked_in_vain(sdxc(mute(1)), &full), (2 * tries * tries, gone));
     // It was heard once before its mode, or its voltage, was given up.
     let bad = vec![Timing::Hs400Es];
@@ -163,7 +165,8 @@ fn data_of_another_mode_or_device_is_refused() {
     }
 }
 
-/// The size of a device that is addressed by sectors is in EXT_CSD, that of another in the CSD; each falls back on the other.
+/// The size of a device that is addressed by sectors is in EXT_CSD, that of another in the CSD;
+/// each falls back on the other.
 #[test]
 fn the_size_is_in_the_register_of_the_addressing() {
     let mut slot = emmc(emmc_5_1(), Flaws::default());
@@ -212,7 +215,8 @@ fn found_sectors(
     }
 }
 
-/// A card that never shows its register in any mode loses one mode after the other, and then its lanes.
+/// A card that never shows its register in any mode loses one mode after the other, and then its
+/// lanes.
 #[test]
 fn a_card_that_fails_in_each_mode_is_refused() {
     let mute = Some((1, Opcode::SdStatus));

@@ -4,7 +4,8 @@ use super::super::moves::Move;
 use super::super::plan::wide;
 use super::*;
 
-/// JESD84, BUS_WIDTH (183): 0 to 2 for 1, 4 and 8 lanes, 4 more with both edges, bit 7 for enhanced strobe.
+/// JESD84, BUS_WIDTH (183): 0 to 2 for 1, 4 and 8 lanes, 4 more with both edges, bit 7 for enhanced
+/// strobe.
 #[test]
 fn a_bus_width_is_stated_with_edges_and_strobe() {
     for (timing, width, value) in [
@@ -23,7 +24,8 @@ fn a_bus_width_is_stated_with_edges_and_strobe() {
     }
 }
 
-/// Before any switch, the CSD states the clock (TRAN_SPEED: 0x2a is 20 MHz, 0x32 is 26), up to 26 MHz.
+/// Before any switch, the CSD states the clock (TRAN_SPEED: 0x2a is 20 MHz, 0x32 is 26), up to 26
+/// MHz.
 #[test]
 fn the_clock_before_a_switch_is_the_least_of_card_timing_and_host() {
     let full = with(&[Timing::MmcLegacy]);
@@ -84,7 +86,8 @@ fn switches(at: u16, changed: &[(u16, u8)]) -> bool {
         .any(|of| of.argument >> 16 & 0xff == u32::from(at))
 }
 
-/// CMD6 came with version 1.10 of the SD specification. SDR50 is tuned if the host wants it; slower modes are not.
+/// CMD6 came with version 1.10 of the SD specification. SDR50 is tuned if the host wants it; slower
+/// modes are not.
 #[test]
 fn an_sd_card_is_switched_and_tuned_as_version_and_mode_ask() {
     for (scr, has) in [("0025000000000000", false), ("0125000000000000", true)] {

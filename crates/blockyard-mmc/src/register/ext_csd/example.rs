@@ -3,7 +3,8 @@
 use super::index;
 
 /// A 4 GB device of eMMC 4.41, as Linux prints it: the last byte first. From "Parse eMMC Extended
-/// CSD registers with Python" on blog.kylemanna.com; lines of zeroes are left out, see [`emmc_4_41`].
+/// CSD registers with Python" on blog.kylemanna.com; lines of zeroes are left out, see
+/// [`emmc_4_41`].
 const KYLE_MANNA: [(usize, &str); 5] = [
     (511, "0000000000000001030100000000000000000000000000000000000000000000000000000000"),
     (283, "0000000000000000000000000000000000000000000000000000000000000000000000000002"),

@@ -1,5 +1,6 @@
-//! The bytes of EXT_CSD that hosts and models use: the names of JESD84-B51 7.4, each with the index of its
-//! first byte. CMD6 writes bytes up to 191, the modes. Bytes above are properties, which cannot be written.
+//! The bytes of EXT_CSD that hosts and models use: the names of JESD84-B51 7.4, each with the index
+//! of its first byte. CMD6 writes bytes up to 191, the modes. Bytes above are properties, which
+//! cannot be written.
 
 /// Bit 0 turns the command queue on.
 pub const CMDQ_MODE_EN: u16 = 15;

@@ -1,11 +1,11 @@
 //! EXT_CSD: what an eMMC device can do and how it is set (JESD84-B51 7.4).
 //!
-//! 512 bytes, with the least significant byte of each number first. An [`ExtCsd`] keeps the bytes, and its
-//! methods interpret them. Bytes that a revision of the standard does not define may hold anything, so a
-//! feature counts only from the revision that introduced it.
+//! 512 bytes, with the least significant byte of each number first. An [`ExtCsd`] keeps the bytes,
+//! and its methods interpret them. Bytes that a revision of the standard does not define may hold
+//! anything, so a feature counts only from the revision that introduced it.
 //!
-//! [`index`] names the bytes, for CMD6 and for models; [`partition`] has sizes and partitions, [`time`] the
-//! time limits.
+//! [`index`] names the bytes, for CMD6 and for models; [`partition`] has sizes and partitions,
+//! [`time`] the time limits.
 
 use super::{Register, RegisterError};
 
@@ -40,7 +40,8 @@ pub mod revision {
     pub(crate) const V5_1: u8 = 8;
 }
 
-/// DEVICE_TYPE (196): timings beyond the basic one, as a set of bits. All eight have a name, used or not.
+/// DEVICE_TYPE (196): timings beyond the basic one, as a set of bits. All eight have a name, used
+/// or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceType(pub u8);
 
@@ -161,7 +162,8 @@ impl ExtCsd {
         self.bytes[at as usize]
     }
 
-    /// Returns the `COUNT` bytes, at most 4, from `at` on as a number, the first byte the least significant.
+    /// Returns the `COUNT` bytes, at most 4, from `at` on as a number, the first byte the least
+    /// significant.
     fn number<const COUNT: usize>(&self, at: u16) -> u32 {
         const { assert!(COUNT <= 4, "a number of more than 32 bits") };
 
@@ -192,7 +194,8 @@ impl ExtCsd {
         DeviceType(self.byte(index::DEVICE_TYPE) & known)
     }
 
-    /// STROBE_SUPPORT (184): returns whether HS400 works with enhanced strobe, and so without tuning.
+    /// STROBE_SUPPORT (184): returns whether HS400 works with enhanced strobe, and so without
+    /// tuning.
     #[must_use]
     pub(crate) fn enhanced_strobe(&self) -> bool {
         self.bits_since(revision::V5_1, index::STROBE_SUPPORT) & 1 != 0
@@ -214,23 +217,23 @@ impl ExtCsd {
         self.bits_since(revision::V4_5, index::CACHE_CTRL) & 1 != 0
     }
 
-    /// CMDQ_SUPPORT (308) and CMDQ_DEPTH (307): returns the number of tasks that the command queue holds, 1
-    /// to 32; 0 if there is no queue.
+    /// CMDQ_SUPPORT (308) and CMDQ_DEPTH (307): returns the number of tasks that the command queue
+    /// holds, 1 to 32; 0 if there is no queue.
     #[must_use]
     pub fn queue_depth(&self) -> u8 {
         let supported = self.bits_since(revision::V5_1, index::CMDQ_SUPPORT) & 1 != 0;
         if supported { (self.byte(index::CMDQ_DEPTH) & 0x1f) + 1 } else { 0 }
     }
 
-    /// MAX_PACKED_WRITES (500): returns the largest number of writes in one packed command; 0 if none can be
-    /// packed.
+    /// MAX_PACKED_WRITES (500): returns the largest number of writes in one packed command; 0 if
+    /// none can be packed.
     #[must_use]
     pub fn max_packed_writes(&self) -> u8 {
         self.bits_since(revision::V4_5, index::MAX_PACKED_WRITES)
     }
 
-    /// MAX_PACKED_READS (501): returns the largest number of reads in one packed command; 0 if none can be
-    /// packed.
+    /// MAX_PACKED_READS (501): returns the largest number of reads in one packed command; 0 if none
+    /// can be packed.
     #[must_use]
     pub fn max_packed_reads(&self) -> u8 {
         self.bits_since(revision::V4_5, index::MAX_PACKED_READS)
@@ -250,13 +253,15 @@ impl ExtCsd {
         self.bits_since(revision::V4_41, index::HPI_MGMT) & 1 != 0
     }
 
-    /// BKOPS_SUPPORT (502): returns whether the device has background operations that a host can start.
+    /// BKOPS_SUPPORT (502): returns whether the device has background operations that a host can
+    /// start.
     #[must_use]
     pub fn bkops(&self) -> bool {
         self.bits_since(revision::V4_41, index::BKOPS_SUPPORT) & 1 != 0
     }
 
-    /// BKOPS_EN (163), bit 0: returns whether the host promises to start them. It can be set once only.
+    /// BKOPS_EN (163), bit 0: returns whether the host promises to start them. It can be set once
+    /// only.
     #[must_use]
     pub(crate) fn bkops_by_host(&self) -> bool {
         self.bits_since(revision::V4_41, index::BKOPS_EN) & 1 != 0
@@ -283,15 +288,16 @@ impl ExtCsd {
         ]))
     }
 
-    /// EXCEPTION_EVENTS_CTRL (56), bit 3: returns whether the device reports packed commands that failed.
+    /// EXCEPTION_EVENTS_CTRL (56), bit 3: returns whether the device reports packed commands that
+    /// failed.
     #[must_use]
     pub(crate) fn packed_events_on(&self) -> bool {
         let on = self.bits_since(revision::V4_5, index::EXCEPTION_EVENTS_CTRL);
         ExceptionEvents(u16::from(on)).has(ExceptionEvents::PACKED_FAILURE)
     }
 
-    /// PACKED_COMMAND_STATUS (36) and PACKED_FAILURE_INDEX (35): returns whether the last packed command
-    /// failed, and then which of its entries, from 1; 0 if the device does not state which.
+    /// PACKED_COMMAND_STATUS (36) and PACKED_FAILURE_INDEX (35): returns whether the last packed
+    /// command failed, and then which of its entries, from 1; 0 if the device does not state which.
     #[must_use]
     pub fn packed_failure(&self) -> Option<u8> {
         let status = self.bits_since(revision::V4_5, index::PACKED_COMMAND_STATUS);
@@ -299,8 +305,8 @@ impl ExtCsd {
         (status & 1 != 0).then_some(entry)
     }
 
-    /// CORRECTLY_PRG_SECTORS_NUM (242): returns the number of good sectors of the last write, if it was
-    /// interrupted (HPI).
+    /// CORRECTLY_PRG_SECTORS_NUM (242): returns the number of good sectors of the last write, if it
+    /// was interrupted (HPI).
     #[must_use]
     pub fn programmed_sectors(&self) -> u32 {
         self.number::<4>(index::CORRECTLY_PRG_SECTORS_NUM)
@@ -319,22 +325,23 @@ impl ExtCsd {
         self.revision() >= revision::V4_5
     }
 
-    /// ERASED_MEM_CONT (181): returns whether erased and trimmed sectors read as ones, not as zeroes.
+    /// ERASED_MEM_CONT (181): returns whether erased and trimmed sectors read as ones, not as
+    /// zeroes.
     #[must_use]
     pub(crate) const fn erased_reads_as_ones(&self) -> bool {
         self.byte(index::ERASED_MEM_CONT) & 1 != 0
     }
 
-    /// REL_WR_SEC_C (222): returns the largest number of sectors of a reliable write; `None` for any number,
-    /// as EN_REL_WR (bit 2 of 166) says.
+    /// REL_WR_SEC_C (222): returns the largest number of sectors of a reliable write; `None` for
+    /// any number, as EN_REL_WR (bit 2 of 166) says.
     #[must_use]
     pub fn reliable_write_sectors(&self) -> Option<u8> {
         let enhanced = self.bits_since(revision::V4_41, index::WR_REL_PARAM) & 0b100 != 0;
         (!enhanced).then_some(self.byte(index::REL_WR_SEC_C))
     }
 
-    /// Returns whether `other` is of the same device: the fields that never change agree. A host that reads
-    /// the register again after a change of mode thus checks that it reads well.
+    /// Returns whether `other` is of the same device: the fields that never change agree. A host
+    /// that reads the register again after a change of mode thus checks that it reads well.
     #[must_use]
     pub(crate) fn same_device(&self, other: &Self) -> bool {
         [

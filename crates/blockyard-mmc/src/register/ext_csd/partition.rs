@@ -2,8 +2,8 @@
 
 use super::{ExtCsd, index, revision};
 
-/// A part of an eMMC device with addresses of its own. PARTITION_CONFIG (179) selects the one that commands
-/// reach.
+/// A part of an eMMC device with addresses of its own. PARTITION_CONFIG (179) selects the one that
+/// commands reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Partition {
     /// The user area.
@@ -80,26 +80,30 @@ impl ExtCsd {
         self.bits_since(revision::V4_41, index::PARTITION_SETTING_COMPLETED) & 1 != 0
     }
 
-    /// ERASE_GROUP_DEF (175): returns whether erases go by [`Self::erase_group_sectors`], not by the CSD.
+    /// ERASE_GROUP_DEF (175): returns whether erases go by [`Self::erase_group_sectors`], not by
+    /// the CSD.
     #[must_use]
     pub(crate) fn erase_group_on(&self) -> bool {
         self.bits_since(revision::V4_3, index::ERASE_GROUP_DEF) & 1 != 0
     }
 
-    /// HC_ERASE_GRP_SIZE (224): returns the high-capacity erase group in sectors; 0 if there is none.
+    /// HC_ERASE_GRP_SIZE (224): returns the high-capacity erase group in sectors; 0 if there is
+    /// none.
     #[must_use]
     pub(crate) fn erase_group_sectors(&self) -> u64 {
         512 * SECTORS_PER_KIB * u64::from(self.bits_since(revision::V4_3, index::HC_ERASE_GRP_SIZE))
     }
 
-    /// HC_WP_GRP_SIZE (221): returns the high-capacity write-protect group in sectors; 0 if there is none.
+    /// HC_WP_GRP_SIZE (221): returns the high-capacity write-protect group in sectors; 0 if there
+    /// is none.
     #[must_use]
     pub(crate) fn write_protect_group_sectors(&self) -> u64 {
         u64::from(self.bits_since(revision::V4_3, index::HC_WP_GRP_SIZE))
             * self.erase_group_sectors()
     }
 
-    /// DATA_SECTOR_SIZE (61): returns the number of 512-byte sectors in the smallest read or write, 1 or 8.
+    /// DATA_SECTOR_SIZE (61): returns the number of 512-byte sectors in the smallest read or write,
+    /// 1 or 8.
     #[must_use]
     pub(crate) fn data_sector_sectors(&self) -> u32 {
         if self.bits_since(revision::V4_5, index::DATA_SECTOR_SIZE) == 0 { 1 } else { 8 }

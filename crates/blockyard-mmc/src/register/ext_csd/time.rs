@@ -1,4 +1,5 @@
-//! Time limits in EXT_CSD. If a device does not state one, the answer is `None`, and the host decides.
+//! Time limits in EXT_CSD. If a device does not state one, the answer is `None`, and the host
+//! decides.
 
 use super::{ExtCsd, SecureFeatures, index, revision};
 use blockyard::time::Duration;

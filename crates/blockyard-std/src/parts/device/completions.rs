@@ -36,7 +36,8 @@ impl Completions {
             .for_each(|one| one.outcome = Outcome::Done(fail()));
     }
 
-    /// Returns a past instant if there is a completion, so that the queue takes it in the same turn.
+    /// Returns a past instant if there is a completion, so that the queue takes it in the same
+    /// turn.
     pub fn poll_at(&self) -> Option<Instant> {
         (!self.0.is_empty()).then_some(Instant::ZERO)
     }

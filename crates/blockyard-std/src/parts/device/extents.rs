@@ -1,8 +1,9 @@
 //! The written parts of a disk in memory: a bit for each granule, which any lane may set.
 //!
-//! A granule is a hole if it was never written, or was discarded since. The bit of a written granule is set after
-//! its bytes are stored and before the write is answered. The bit of a discarded one is cleared before its bytes
-//! are discarded. If a write and a discard race, zeroes may therefore be reported as data, but never data as a hole.
+//! A granule is a hole if it was never written, or was discarded since. The bit of a written
+//! granule is set after its bytes are stored and before the write is answered. The bit of a
+//! discarded one is cleared before its bytes are discarded. If a write and a discard race, zeroes
+//! may therefore be reported as data, but never data as a hole.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,8 @@ use std::io::{self, ErrorKind};
 /// The size of a granule, in bytes.
 pub const GRANULE_BYTES: u64 = 4096;
 const BITS: u64 = u64::BITS as u64;
-/// The maximum number of granules that one call of [`Extents::run_at`] checks: other clients wait meanwhile.
+/// The maximum number of granules that one call of [`Extents::run_at`] checks: other clients wait
+/// meanwhile.
 const LOOK_GRANULES: u64 = (1 << 30) / GRANULE_BYTES;
 
 /// The bits of the granules. See the [module](self).
@@ -22,7 +24,8 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Returns the extents of a disk of `len_bytes` that is one hole. They take 1/32768 of its size.
+    /// Returns the extents of a disk of `len_bytes` that is one hole. They take 1/32768 of its
+    /// size.
     ///
     /// # Errors
     ///
@@ -55,7 +58,8 @@ impl Extents {
         }
     }
 
-    /// Marks every granule that is wholly within `bytes` as a hole. Call this before the bytes are discarded.
+    /// Marks every granule that is wholly within `bytes` as a hole. Call this before the bytes are
+    /// discarded.
     pub fn discarded(&self, bytes: Range<u64>) {
         let end = if bytes.end == self.len_bytes {
             bytes.end.div_ceil(GRANULE_BYTES)
@@ -69,7 +73,8 @@ impl Extents {
         }
     }
 
-    /// Returns the length in bytes of the run of data or hole at `offset`, up to about 1 GiB, and whether it is data.
+    /// Returns the length in bytes of the run of data or hole at `offset`, up to about 1 GiB, and
+    /// whether it is data.
     pub fn run_at(&self, offset: u64) -> (u64, bool) {
         let first = offset / GRANULE_BYTES;
         let last = self.len_bytes.div_ceil(GRANULE_BYTES).min(first + LOOK_GRANULES);

@@ -2,24 +2,30 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[rest-of-block-kept]** The page cache writes single bytes. Direct I/O needs whole blocks: a write of partial
-//!   blocks first reads the blocks at its edges, then writes them with its own bytes between.
-//! - **[edge-has-one-writer]** While a write keeps edges, no other write touches those blocks ([`Overlaps`]). A write
-//!   that arrives meanwhile gets Busy, and its lane is rung when a write has ended.
-//! - **[failed-flush-stays-failed]** After a flush has failed, every later flush fails: the kernel reports lost writes
-//!   once, and may then have forgotten them. The page cache may report them in the answer to a write with FUA. Such a
-//!   write is repeated without FUA; if that succeeds, the report was about lost writes.
+//! - **[rest-of-block-kept]** The page cache writes single bytes. Direct I/O needs whole blocks: a
+//!   write of partial blocks first reads the blocks at its edges, then writes them with its own
+//!   bytes between.
+//! - **[edge-has-one-writer]** While a write keeps edges, no other write touches those blocks
+//!   ([`Overlaps`]). A write that arrives meanwhile gets Busy, and its lane is rung when a write
+//!   has ended.
+//! - **[failed-flush-stays-failed]** After a flush has failed, every later flush fails: the kernel
+//!   reports lost writes once, and may then have forgotten them. The page cache may report them in
+//!   the answer to a write with FUA. Such a write is repeated without FUA; if that succeeds, the
+//!   report was about lost writes.
 //! - **[short-io-completed]** After a short read or write, the rest is issued too.
-//! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as the file, so the file
-//!   was cut short. The damage is reported. A write beyond the end fails too: it would make the file long again, and what
-//!   was lost between would read as zeroes.
-//! - **[refused-zeroes-change-nothing]** Zeroes that must be written fast are refused before anything is touched. Linux drops
-//!   the page cache of a range of a block device, with writes that have not reached the device, before it finds that the
-//!   device cannot zero. So a block device takes no such request through the page cache. Nor does it take one that must leave
-//!   no hole, because Linux would write zeroes without a report. File systems refuse before they change anything.
-//! - **[fua-needs-a-known-system]** A direct file has FUA only on file systems that are known to obey `RWF_DSYNC` there; elsewhere a
-//!   flush follows such a write instead. Where FUSE completes direct writes asynchronously, Linux only passes the flag on to
-//!   the file system, and most ignore it. A file system above others, such as overlayfs, may hide a FUSE.
+//! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as
+//!   the file, so the file was cut short. The damage is reported. A write beyond the end fails too:
+//!   it would make the file long again, and what was lost between would read as zeroes.
+//! - **[refused-zeroes-change-nothing]** Zeroes that must be written fast are refused before
+//!   anything is touched. Linux drops the page cache of a range of a block device, with writes that
+//!   have not reached the device, before it finds that the device cannot zero. So a block device
+//!   takes no such request through the page cache. Nor does it take one that must leave no hole,
+//!   because Linux would write zeroes without a report. File systems refuse before they change
+//!   anything.
+//! - **[fua-needs-a-known-system]** A direct file has FUA only on file systems that are known to
+//!   obey `RWF_DSYNC` there; elsewhere a flush follows such a write instead. Where FUSE completes
+//!   direct writes asynchronously, Linux only passes the flag on to the file system, and most
+//!   ignore it. A file system above others, such as overlayfs, may hide a FUSE.
 
 use super::completions::{Completions, completion};
 use super::overlap::Overlaps;
@@ -46,10 +52,12 @@ const ZEROES_BYTES: usize = 1 << 20;
 
 /// Receives reports of damage to a file.
 pub trait Damaged: fmt::Debug + Send + Sync {
-    /// Reports that a request found the end of the file at `file_bytes`, before the end of the disk at `disk_bytes`.
+    /// Reports that a request found the end of the file at `file_bytes`, before the end of the disk
+    /// at `disk_bytes`.
     fn cut_short(&self, disk_bytes: u64, file_bytes: u64);
 
-    /// Reports that a flush failed, so writes may be lost and every later flush fails ([failed-flush-stays-failed]).
+    /// Reports that a flush failed, so writes may be lost and every later flush fails
+    /// ([failed-flush-stays-failed]).
     fn flush_failed(&self);
 }
 
@@ -80,7 +88,8 @@ pub struct File {
     pub damaged: Arc<dyn Damaged>,
 }
 
-/// Connects a lane with its [`FileDevice`], which layers may hide: holds I/O for the lane to begin, and its results.
+/// Connects a lane with its [`FileDevice`], which layers may hide: holds I/O for the lane to begin,
+/// and its results.
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// I/O for the ring.
@@ -116,12 +125,13 @@ enum Step {
     Data,
     /// `fallocate`.
     Allocate,
-    /// Discards on a block device that has no `fallocate`, because it cannot unmap and zero at once.
+    /// Discards on a block device that has no `fallocate`, because it cannot unmap and zero at
+    /// once.
     Discard,
     /// Writes zeroes over whole blocks of the bytes that are left, for lack of `fallocate`.
     Zeroes { zeroes: Rc<Pages>, left: Range<u64> },
-    /// As above, over the partial block at the start of the bytes that are left: reads the block first
-    /// ([rest-of-block-kept]), then writes it.
+    /// As above, over the partial block at the start of the bytes that are left: reads the block
+    /// first ([rest-of-block-kept]), then writes it.
     ZeroesWithin { block: Rc<Pages>, left: Range<u64>, is_read: bool },
     /// Makes changes durable.
     Sync,
@@ -154,7 +164,8 @@ struct Active {
     done: u64,
     spans: Vec<Span>,
     keepers: Vec<Keeper>,
-    /// The range that is registered as being written, and whether edges are kept ([edge-has-one-writer]).
+    /// The range that is registered as being written, and whether edges are kept
+    /// ([edge-has-one-writer]).
     writing: Option<(Range<u64>, bool)>,
 }
 
@@ -172,8 +183,8 @@ pub struct FileDevice {
 }
 
 impl FileDevice {
-    /// Returns `lane`'s device to `file`, for `depth` requests at once. It finds data in `jobs` and passes I/O to the lane
-    /// through `outbox`.
+    /// Returns `lane`'s device to `file`, for `depth` requests at once. It finds data in `jobs` and
+    /// passes I/O to the lane through `outbox`.
     pub fn new(file: Arc<File>, lane: u32, jobs: Jobs, outbox: Rc<Outbox>, depth: u16) -> Self {
         Self {
             file,
@@ -224,7 +235,8 @@ impl FileDevice {
         Ok(active)
     }
 
-    /// Adds the memory of `bytes` of a transfer to `active`. Returns the whole blocks around `bytes`.
+    /// Adds the memory of `bytes` of a transfer to `active`. Returns the whole blocks around
+    /// `bytes`.
     ///
     /// # Errors
     ///
@@ -323,9 +335,10 @@ impl FileDevice {
             }
             Step::Data => {
                 spans = rest_of(&active.spans, active.done);
-                // The core estimates how the ranges of a guest are spread over the parts of a split request. Of a part with more
-                // of them than the kernel takes at a time, the first are done now, and the rest is issued after them, as after a
-                // short read or write ([short-io-completed]).
+                // The core estimates how the ranges of a guest are spread over the parts of a split
+                // request. Of a part with more of them than the kernel takes at a time, the first
+                // are done now, and the rest is issued after them, as after a short read or write
+                // ([short-io-completed]).
                 spans.truncate(SPANS_MAX);
                 keepers.clone_from(&active.keepers);
                 match active.op {
@@ -375,7 +388,8 @@ impl FileDevice {
         self.outbox.begun.borrow_mut().push_back(Begun { number, io, keepers });
     }
 
-    /// Takes the result of a step. Returns how the request ended, or `None` if another step follows.
+    /// Takes the result of a step. Returns how the request ended, or `None` if another step
+    /// follows.
     fn advance(&mut self, active: &mut Active, result: io::Result<usize>) -> Option<Outcome> {
         let result = match result {
             Err(error) if is_passing(&error) => return None, // repeat the step
@@ -425,7 +439,8 @@ impl FileDevice {
         }
     }
 
-    /// Takes a block at the edge of a request, of which the request has a part. Its rest goes to the buffer.
+    /// Takes a block at the edge of a request, of which the request has a part. Its rest goes to
+    /// the buffer.
     fn take_edge(&mut self, active: &mut Active, bytes: usize) -> Option<Outcome> {
         let Step::Edges { scratch, left, reading } = &mut active.step else {
             unreachable!("the step reads an edge")
@@ -445,7 +460,8 @@ impl FileDevice {
         None
     }
 
-    /// Takes `bytes` transferred bytes. A short transfer continues behind them ([short-io-completed]).
+    /// Takes `bytes` transferred bytes. A short transfer continues behind them
+    /// ([short-io-completed]).
     fn take_data(&mut self, active: &mut Active, bytes: usize) -> Option<Outcome> {
         active.done += bytes as u64;
         let whole = active.done >= active.bytes.end - active.bytes.start;

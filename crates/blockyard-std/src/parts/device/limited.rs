@@ -1,11 +1,11 @@
 //! Limits the device of a lane to a depth that lanes share.
 //!
-//! The depth in requests is the core's budget: a request that gets no budget stays in the elevator, where
-//! it can merge and be overtaken. The depth in bytes is taken when a request is offered, because only then
-//! its length is known.
+//! The depth in requests is the core's budget: a request that gets no budget stays in the elevator,
+//! where it can merge and be overtaken. The depth in bytes is taken when a request is offered,
+//! because only then its length is known.
 //!
-//! A lane that waits is rung when another lane gives depth back. Its own completions need no ring: after each one the
-//! core runs the queue again, and after a delay if nothing is in flight.
+//! A lane that waits is rung when another lane gives depth back. Its own completions need no ring:
+//! after each one the core runs the queue again, and after a delay if nothing is in flight.
 
 use crate::parts::depth::Depth;
 use crate::parts::job::SECTOR;
@@ -138,8 +138,8 @@ mod tests {
         }
     }
 
-    /// Submits two adjacent reads on lane 1 while lane 0 holds all of the depth. Returns the lengths of the requests at
-    /// the device, in sectors.
+    /// Submits two adjacent reads on lane 1 while lane 0 holds all of the depth. Returns the
+    /// lengths of the requests at the device, in sectors.
     fn requests_of_two_bios(policies: Policies) -> Vec<u32> {
         let bells = (0..2).map(|_| Arc::new(crate::parts::bell::bell().unwrap())).collect();
         let shared = Arc::new(SharedDepth { depth: Depth::new(2, 1 << 20, 2), bells });

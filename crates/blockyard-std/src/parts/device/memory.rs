@@ -1,4 +1,5 @@
-//! A disk in memory. It finishes every request immediately, and replies to clients are sent from its memory.
+//! A disk in memory. It finishes every request immediately, and replies to clients are sent from
+//! its memory.
 
 use super::at_once::CarryOut;
 use super::extents::Extents;
@@ -22,10 +23,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns `len_bytes` of zeroes. With `huge_pages`, all memory is taken at once, in huge pages if there are any.
+    /// Returns `len_bytes` of zeroes. With `huge_pages`, all memory is taken at once, in huge pages
+    /// if there are any.
     ///
-    /// Otherwise the first write to each huge page waits until the kernel has made room for the page and zeroed it,
-    /// which takes milliseconds if memory is fragmented.
+    /// Otherwise the first write to each huge page waits until the kernel has made room for the
+    /// page and zeroed it, which takes milliseconds if memory is fragmented.
     ///
     /// # Errors
     ///
@@ -145,13 +147,14 @@ fn place_of(offset: u64) -> usize {
 pub struct MemoryDevice {
     memory: Arc<Memory>,
     jobs: Jobs,
-    /// Whether reads have places of their own. Otherwise their data is taken from the disk's memory.
+    /// Whether reads have places of their own. Otherwise their data is taken from the disk's
+    /// memory.
     fills: bool,
 }
 
 impl MemoryDevice {
-    /// Returns a device that finds data in `jobs`. It copies the data of reads to their places if `fills` is set; otherwise
-    /// whoever wants the data takes it from the disk's memory.
+    /// Returns a device that finds data in `jobs`. It copies the data of reads to their places if
+    /// `fills` is set; otherwise whoever wants the data takes it from the disk's memory.
     pub fn new(memory: Arc<Memory>, jobs: Jobs, fills: bool) -> Self {
         Self { memory, jobs, fills }
     }

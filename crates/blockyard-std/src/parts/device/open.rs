@@ -2,9 +2,10 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[path-opened-once]** A path may name another file later. So it is opened once, and everything else is done to the
-//!   descriptor that has the lock. The kernel claims a block device only when it is opened: it is opened once more, and
-//!   refused if the path names another device then.
+//! - **[path-opened-once]** A path may name another file later. So it is opened once, and
+//!   everything else is done to the descriptor that has the lock. The kernel claims a block device
+//!   only when it is opened: it is opened once more, and refused if the path names another device
+//!   then.
 
 use super::file::{Damaged, File};
 use super::overlap::Overlaps;
@@ -22,11 +23,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The time for which a killed process may still hold a file: its I/O ends some time after the process.
+/// The time for which a killed process may still hold a file: its I/O ends some time after the
+/// process.
 const DYING: Duration = Duration::from_secs(2);
 /// The largest block size for which direct I/O is used, in bytes.
 const BLOCK_BYTES_MAX: u64 = 4096;
-/// The numbers of the file systems whose direct writes obey `RWF_DSYNC`: ext2 to ext4, XFS, Btrfs, F2FS and tmpfs.
+/// The numbers of the file systems whose direct writes obey `RWF_DSYNC`: ext2 to ext4, XFS, Btrfs,
+/// F2FS and tmpfs.
 const WITH_FUA: [rustix::fs::FsWord; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, TMPFS];
 /// The number of tmpfs.
 const TMPFS: rustix::fs::FsWord = 0x0102_1994;
@@ -40,13 +43,14 @@ pub enum OpenError {
     NotAFile(String),
     /// The disk has a size of 0 bytes.
     Empty(String),
-    /// Another disk or program writes to the file, or another user, such as a mount, holds the block device
-    /// exclusively.
+    /// Another disk or program writes to the file, or another user, such as a mount, holds the
+    /// block device exclusively.
     Busy(String),
     /// There is not enough memory for a disk of this many bytes.
     Memory(u64, io::Error),
-    /// No queue can have these policies, for this reason: the elevator is your own and none is given
-    /// ([`Options::elevator`](crate::Options::elevator)), it may hold no request, or a depth of kyber is 0.
+    /// No queue can have these policies, for this reason: the elevator is your own and none is
+    /// given ([`Options::elevator`](crate::Options::elevator)), it may hold no request, or a depth
+    /// of kyber is 0.
     Policies(&'static str),
     /// There is no io_uring or no thread.
     Start(io::Error),
@@ -93,15 +97,17 @@ pub struct How<'a> {
     pub buffered: bool,
     /// The bells of the lanes, by number.
     pub bells: &'a [Arc<OwnedFd>],
-    /// Claims the file, for writing if set, in addition to the lock that this module takes. A claim that is refused with
-    /// [`ErrorKind::ResourceBusy`] is tried again for a while; other errors are ignored.
+    /// Claims the file, for writing if set, in addition to the lock that this module takes. A claim
+    /// that is refused with [`ErrorKind::ResourceBusy`] is tried again for a while; other errors
+    /// are ignored.
     pub claim: fn(&OwnedFd, bool) -> io::Result<()>,
     /// Receives reports of damage.
     pub damaged: Arc<dyn Damaged>,
 }
 
 impl File {
-    /// Opens the file or block device at `path`, and waits for up to 2 s while another process holds it.
+    /// Opens the file or block device at `path`, and waits for up to 2 s while another process
+    /// holds it.
     ///
     /// # Errors
     ///
@@ -121,8 +127,8 @@ impl File {
             FileType::BlockDevice => true,
             _ => return Err(OpenError::NotAFile(name)),
         };
-        // [edge-has-one-writer] holds only within one `File`, so no other process may write. A block device is opened
-        // with O_EXCL, which mounts respect; its `flock` belongs to udev.
+        // [edge-has-one-writer] holds only within one `File`, so no other process may write. A
+        // block device is opened with O_EXCL, which mounts respect; its `flock` belongs to udev.
         if is_block_device && !read_only {
             // The kernel claims a block device only in `open`.
             let alone =
@@ -149,7 +155,8 @@ impl File {
         }
         let direct_block = if buffered { None } else { direct_block(&fd, is_block_device) };
         let direct_block = direct_block.filter(|_| set_direct(&fd, true).is_ok());
-        // [fua-needs-a-known-system]. A block device has the number of the file system that has its node.
+        // [fua-needs-a-known-system]. A block device has the number of the file system that has its
+        // node.
         let system = rustix::fs::fstatfs(&fd).ok().filter(|_| !is_block_device);
         let knows_fua =
             is_block_device || system.is_some_and(|system| WITH_FUA.contains(&system.f_type));
@@ -171,8 +178,9 @@ impl File {
         Ok(file)
     }
 
-    /// Returns the same open file as a disk of another size, for the lanes with these bells. The file itself changes
-    /// with [`set_len`](Self::set_len) and [`set_direct`](Self::set_direct) ([path-opened-once]).
+    /// Returns the same open file as a disk of another size, for the lanes with these bells. The
+    /// file itself changes with [`set_len`](Self::set_len) and [`set_direct`](Self::set_direct)
+    /// ([path-opened-once]).
     #[must_use]
     pub fn resized(
         &self,
@@ -249,19 +257,21 @@ impl File {
                 Ok(hole) if hole > offset => ((hole - offset).min(to_end), true),
                 _ => (to_end, true),
             },
-            // A hole up to the end of the file. If the file was cut short, report data: reads beyond its end fail.
+            // A hole up to the end of the file. If the file was cut short, report data: reads
+            // beyond its end fail.
             Err(Errno::NXIO) => (to_end, self.end_bytes() < self.size_bytes),
             Err(_) => (to_end, true), // the file system reports no holes
         }
     }
 
-    /// Returns the present size of the file or block device, or 0 if it cannot be read: the size is only reported.
-    /// A seek finds the end of both; `fstat` gives no size of a block device.
+    /// Returns the present size of the file or block device, or 0 if it cannot be read: the size is
+    /// only reported. A seek finds the end of both; `fstat` gives no size of a block device.
     pub fn end_bytes(&self) -> u64 {
         rustix::fs::seek(&self.fd, SeekFrom::End(0)).unwrap_or(0)
     }
 
-    /// Returns whether a file is now shorter than the disk and than `end`. Does not ask a file server.
+    /// Returns whether a file is now shorter than the disk and than `end`. Does not ask a file
+    /// server.
     pub(super) fn ends_before(&self, end: u64) -> bool {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         !self.is_block_device
@@ -283,13 +293,14 @@ fn open_with(path: &Path, access: OFlags, flags: OFlags) -> Result<OwnedFd, Errn
     rustix::fs::open(path, access | OFlags::NONBLOCK | flags, Mode::empty())
 }
 
-/// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or its blocks are too
-/// large.
+/// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or
+/// its blocks are too large.
 fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     let stat = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let known = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
     let block = match known {
-        // Memory needs no more than a block nearly everywhere. Where it does, larger blocks serve both.
+        // Memory needs no more than a block nearly everywhere. Where it does, larger blocks serve
+        // both.
         true => u64::from(stat.stx_dio_offset_align.max(stat.stx_dio_mem_align)),
         // Linux before 6.1 does not report it: assume a size that nearly every device accepts.
         false if is_block_device => BLOCK_BYTES_MAX,

@@ -1,9 +1,9 @@
 //! The ranges of a file that are being written, for direct I/O of partial blocks.
 //!
-//! A write of partial blocks reads the blocks at its edges, inserts its bytes, and writes the blocks. A write
-//! to the same blocks in the meantime, from any lane, would be lost. Every write therefore registers its range
-//! while it lasts. A write that overlaps another one waits if either of them keeps edges. The end of a write
-//! rings the lanes that wait, which then try again.
+//! A write of partial blocks reads the blocks at its edges, inserts its bytes, and writes the
+//! blocks. A write to the same blocks in the meantime, from any lane, would be lost. Every write
+//! therefore registers its range while it lasts. A write that overlaps another one waits if either
+//! of them keeps edges. The end of a write rings the lanes that wait, which then try again.
 
 use core::ops::Range;
 use std::os::fd::OwnedFd;
@@ -36,8 +36,9 @@ impl Overlaps {
         Self { all: Mutex::default(), bells: bells.to_vec() }
     }
 
-    /// Registers a write of `lane` to `bytes`, which are whole blocks. `keeps_edges` says whether the write reads
-    /// blocks first. Returns whether the write may begin now. If not, the lane is rung when it may try again.
+    /// Registers a write of `lane` to `bytes`, which are whole blocks. `keeps_edges` says whether
+    /// the write reads blocks first. Returns whether the write may begin now. If not, the lane is
+    /// rung when it may try again.
     #[must_use]
     pub fn begin(&self, lane: u32, bytes: Range<u64>, keeps_edges: bool) -> bool {
         let mut all = self.lock();

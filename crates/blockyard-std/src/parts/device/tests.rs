@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex};
 /// A device that records each call, and finishes each request at once.
 type Probe = Recorder<Box<dyn Fn(&'static str)>>;
 
-/// Makes every call on `device` for the request that a queue issues, in an order that a core may choose.
-/// Reports each call to `made`.
+/// Makes every call on `device` for the request that a queue issues, in an order that a core may
+/// choose. Reports each call to `made`.
 struct EveryCall<D, F> {
     device: D,
     made: F,

@@ -5,8 +5,9 @@
 //!                                                       └─ rings the bell of a lane that sleeps
 //! ```
 //!
-//! A call waits in a thread, so as many calls can be at the disk as there are threads. A thread starts when a call finds all others
-//! busy, and ends with the ring. Where the system gives no thread, the first of them included, the lane does the call itself.
+//! A call waits in a thread, so as many calls can be at the disk as there are threads. A thread
+//! starts when a call finds all others busy, and ends with the ring. Where the system gives no
+//! thread, the first of them included, the lane does the call itself.
 
 use super::ops::{Backing, FileOp};
 use crate::parts::bell;
@@ -38,7 +39,8 @@ pub(super) struct Memory {
     count: libc::c_int,
 }
 
-// SAFETY: [kernel-memory-stays]: the memory stays until the call has ended, and nobody else uses it meanwhile.
+// SAFETY: [kernel-memory-stays]: the memory stays until the call has ended, and nobody else uses it
+// meanwhile.
 unsafe impl Send for Memory {}
 
 impl Memory {
@@ -49,9 +51,10 @@ impl Memory {
 }
 
 impl Call {
-    /// Does the call if it need not wait for a disk: a read that the page cache answers, and reads and writes of memory. Otherwise,
-    /// or if the kernel cannot say, returns `None`. Linux 5.9 and 5.10 return 0 bytes for pages that are not in the page cache, as
-    /// at the end of the file, preadv2(2): a thread reads again.
+    /// Does the call if it need not wait for a disk: a read that the page cache answers, and reads
+    /// and writes of memory. Otherwise, or if the kernel cannot say, returns `None`. Linux 5.9 and
+    /// 5.10 return 0 bytes for pages that are not in the page cache, as at the end of the file,
+    /// preadv2(2): a thread reads again.
     pub(super) fn at_once(&self, backing: Backing) -> Option<io::Result<usize>> {
         match (backing, self.op) {
             (Backing::Memory, FileOp::Read { .. } | FileOp::Write { .. }) => Some(self.run()),
@@ -71,8 +74,8 @@ impl Call {
     fn run(&self) -> io::Result<usize> {
         let fd = self.file.as_raw_fd();
         let Memory { iovecs, count } = self.memory;
-        // SAFETY: [kernel-memory-stays]: `iovecs` points to `count` pieces of memory that stay in place. The other
-        // calls use no memory.
+        // SAFETY: [kernel-memory-stays]: `iovecs` points to `count` pieces of memory that stay in
+        // place. The other calls use no memory.
         let result = unsafe {
             match self.op {
                 FileOp::Read { offset } => libc::preadv(fd, iovecs, count, signed(offset)),
@@ -254,7 +257,8 @@ impl Drop for Files {
         waiting.calls.clear(); // a ring that ends immediately does not wait for them
         drop(waiting);
         self.shared.has_waiting.notify_all();
-        // The threads are not awaited: one of them may be in a call that takes long, and it keeps what it uses.
+        // The threads are not awaited: one of them may be in a call that takes long, and it keeps
+        // what it uses.
     }
 }
 

@@ -1,26 +1,32 @@
-//! The ring of a lane: all of its operations on sockets and files, begun and awaited with one call per turn.
+//! The ring of a lane: all of its operations on sockets and files, begun and awaited with one call
+//! per turn.
 //!
 //! Each operation is pushed with a value of a type `K`, which the ring keeps until the operation is
-//! [`Done`]. The value owns the memory that the operation works on, so nothing that the kernel reads or
-//! writes can be freed or used meanwhile. The value also identifies the owner of the operation.
+//! [`Done`]. The value owns the memory that the operation works on, so nothing that the kernel
+//! reads or writes can be freed or used meanwhile. The value also identifies the owner of the
+//! operation.
 //!
-//! Two engines do the work: io_uring (`uring`), and, where io_uring is not there or not permitted, `epoll` with threads for
-//! files (`threads`).
+//! Two engines do the work: io_uring (`uring`), and, where io_uring is not there or not permitted,
+//! `epoll` with threads for files (`threads`).
 //!
 //! # Rules (cited by name)
 //!
-//! - **[kernel-memory-stays]** The kernel is given pointers only into memory that the operation's entry in `ops` keeps
-//!   alive and in place. The entry is removed when the operation is done. The code that pushes an operation passes, with each
-//!   [`Span`], the owner of its memory; an operation on a file holds the file open.
-//! - **[kernel-writes-alone]** Memory that the kernel writes to is either a [`Map`](crate::parts::map::Map), to which no
-//!   reference exists, or memory that nothing else holds until the operation is done.
-//! - **[quick-send-never-waits]** A *quick* send never waits: the kernel sends the message immediately or fails. Its success
-//!   ends no wait: the ring reports it with the next operation that is done, so a reply costs its lane no turn.
+//! - **[kernel-memory-stays]** The kernel is given pointers only into memory that the operation's
+//!   entry in `ops` keeps alive and in place. The entry is removed when the operation is done. The
+//!   code that pushes an operation passes, with each [`Span`], the owner of its memory; an
+//!   operation on a file holds the file open.
+//! - **[kernel-writes-alone]** Memory that the kernel writes to is either a
+//!   [`Map`](crate::parts::map::Map), to which no reference exists, or memory that nothing else
+//!   holds until the operation is done.
+//! - **[quick-send-never-waits]** A *quick* send never waits: the kernel sends the message
+//!   immediately or fails. Its success ends no wait: the ring reports it with the next operation
+//!   that is done, so a reply costs its lane no turn.
 //!
 //! # Safety
 //!
-//! Safety depends only on [kernel-memory-stays] and [kernel-writes-alone]. A [`Ring`] is dropped with operations in
-//! flight only when its thread panics or is told to leave immediately; the memory of these operations is then leaked.
+//! Safety depends only on [kernel-memory-stays] and [kernel-writes-alone]. A [`Ring`] is dropped
+//! with operations in flight only when its thread panics or is told to leave immediately; the
+//! memory of these operations is then leaked.
 #![allow(unsafe_code, reason = "the kernel is given pointers; see Safety above")]
 
 mod files;
@@ -46,16 +52,18 @@ pub enum IoEngine {
     /// io_uring where the kernel offers and permits it, otherwise threads.
     #[default]
     Auto,
-    /// io_uring. It needs Linux 5.17, and a sandbox that permits it: Docker's does not since version 25.
+    /// io_uring. It needs Linux 5.17, and a sandbox that permits it: Docker's does not since
+    /// version 25.
     Uring,
-    /// `epoll` for sockets, and for files threads that block: up to 32 for each lane, started when they are needed. A read
-    /// that the page cache can answer needs no thread, and nor does a file on tmpfs.
+    /// `epoll` for sockets, and for files threads that block: up to 32 for each lane, started when
+    /// they are needed. A read that the page cache can answer needs no thread, and nor does a file
+    /// on tmpfs.
     Threads,
 }
 
 impl IoEngine {
-    /// Returns what does the I/O on this system: [`Self::Uring`] or [`Self::Threads`], with the reason why it is not io_uring
-    /// if that was tried.
+    /// Returns what does the I/O on this system: [`Self::Uring`] or [`Self::Threads`], with the
+    /// reason why it is not io_uring if that was tried.
     #[must_use]
     pub fn settle(self) -> (Self, Option<io::Error>) {
         match self {
@@ -70,8 +78,9 @@ impl IoEngine {
 
 /// Makes an io_uring and frees it, or returns why that fails.
 ///
-/// The kernel frees an io_uring later, and interrupts the thread that made it to do so: without any signal, a `recv` with a
-/// time limit fails with EINTR there. So a thread of its own makes it, not the caller's.
+/// The kernel frees an io_uring later, and interrupts the thread that made it to do so: without any
+/// signal, a `recv` with a time limit fails with EINTR there. So a thread of its own makes it, not
+/// the caller's.
 fn try_io_uring() -> io::Result<()> {
     let maker = thread::Builder::new().spawn(|| Uring::new().map(drop))?;
     maker.join().expect("a thread that panics nowhere")
@@ -104,8 +113,8 @@ impl<K> Ring<K> {
     ///
     /// # Errors
     ///
-    /// Fails if the system has no descriptor left, or, for [`IoEngine::Uring`], if the kernel does not offer io_uring with all that is
-    /// needed here, or does not permit its use.
+    /// Fails if the system has no descriptor left, or, for [`IoEngine::Uring`], if the kernel does
+    /// not offer io_uring with all that is needed here, or does not permit its use.
     pub fn new(engine: IoEngine) -> io::Result<Self> {
         let uring = match engine {
             IoEngine::Auto => Uring::new().ok(),
@@ -119,9 +128,9 @@ impl<K> Ring<K> {
         Ok(Self { engine, ops: Ops::default() })
     }
 
-    /// Receives into `span`: the whole span if `whole` is set, otherwise the bytes that are available. Set `expected`
-    /// if the socket already has bytes. Only the kernel uses the span until the operation is done
-    /// ([kernel-writes-alone]).
+    /// Receives into `span`: the whole span if `whole` is set, otherwise the bytes that are
+    /// available. Set `expected` if the socket already has bytes. Only the kernel uses the span
+    /// until the operation is done ([kernel-writes-alone]).
     pub fn receive(&mut self, fd: RawFd, span: Span, whole: bool, expected: bool, kept: K) {
         let at = self.ops.begin(kept, Pieces::None);
         match &mut self.engine {
@@ -135,7 +144,8 @@ impl<K> Ring<K> {
         self.ops.spare_message()
     }
 
-    /// Sends `message`. A `quick` send fails if it cannot send immediately ([quick-send-never-waits]); any other waits.
+    /// Sends `message`. A `quick` send fails if it cannot send immediately
+    /// ([quick-send-never-waits]); any other waits.
     pub fn send(&mut self, fd: RawFd, mut message: Box<Message>, quick: bool, kept: K) {
         message.point_to_spans();
         let at = self.ops.begin(kept, Pieces::Message(message));
@@ -183,7 +193,8 @@ impl<K> Ring<K> {
         }
     }
 
-    /// Begins all pushed operations. With `wait`, waits at most that long until an operation is done.
+    /// Begins all pushed operations. With `wait`, waits at most that long until an operation is
+    /// done.
     ///
     /// # Errors
     ///

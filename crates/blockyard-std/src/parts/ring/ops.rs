@@ -95,7 +95,8 @@ pub(super) fn iovec(span: &Span) -> libc::iovec {
     libc::iovec { iov_base: span.start.cast(), iov_len: span.len }
 }
 
-/// What an operation keeps in place, besides the memory of its caller, while the kernel may read it.
+/// What an operation keeps in place, besides the memory of its caller, while the kernel may read
+/// it.
 #[derive(Debug)]
 pub(super) enum Pieces {
     None,

@@ -1,11 +1,12 @@
 //! The engine of a ring without io_uring: `epoll` for sockets, and threads for files.
 //!
-//! A socket is watched for its edges from its first operation until it is [forgotten](Threads::forget): a wait costs no system call
-//! to arm it. What the edges have told is kept in [`Socket`]. A receive that gets less than it asked for has emptied the
-//! socket, epoll(7), and the next one waits for an edge without a try.
+//! A socket is watched for its edges from its first operation until it is
+//! [forgotten](Threads::forget): a wait costs no system call to arm it. What the edges have told is
+//! kept in [`Socket`]. A receive that gets less than it asked for has emptied the socket, epoll(7),
+//! and the next one waits for an edge without a try.
 //!
-//! A send is tried immediately. Only a send that must wait asks for edges of writing: a socket of the unix domain has one
-//! whenever its peer reads.
+//! A send is tried immediately. Only a send that must wait asks for edges of writing: a socket of
+//! the unix domain has one whenever its peer reads.
 
 use super::files::{Call, Files, Memory};
 use super::ops::{FileIo, Message, Ops, Pieces, iovec};
@@ -36,9 +37,11 @@ pub(super) struct Threads {
     /// The sockets whose operations have not been tried.
     pushed: Vec<RawFd>,
     files: Files,
-    /// Quick sends of this turn, and how much each sent: they end no wait ([quick-send-never-waits]).
+    /// Quick sends of this turn, and how much each sent: they end no wait
+    /// ([quick-send-never-waits]).
     sent: Vec<(u32, usize)>,
-    /// Reads that the page cache has answered, and results of [`Files`], on their way to the owners.
+    /// Reads that the page cache has answered, and results of [`Files`], on their way to the
+    /// owners.
     results: Vec<(u32, io::Result<usize>)>,
     events: Vec<Event>,
 }
@@ -46,8 +49,8 @@ pub(super) struct Threads {
 /// A socket or bell, as far as its edges have told, and its operations.
 #[derive(Debug, Default)]
 struct Socket {
-    /// The error because of which it is not watched, such as ENOSPC for the limit of `fs.epoll.max_user_watches`. An operation
-    /// that would have to wait fails with it.
+    /// The error because of which it is not watched, such as ENOSPC for the limit of
+    /// `fs.epoll.max_user_watches`. An operation that would have to wait fails with it.
     refusal: Option<Errno>,
     /// Whether there may be bytes to receive.
     may_receive: bool,
@@ -182,7 +185,8 @@ impl Threads {
         let limit = match wait {
             None => Some(NOW),
             Some(Duration::MAX) => None,
-            // epoll_wait(2) counts milliseconds, and sandboxes may lack epoll_pwait2(2); poll(2) counts nanoseconds.
+            // epoll_wait(2) counts milliseconds, and sandboxes may lack epoll_pwait2(2); poll(2)
+            // counts nanoseconds.
             Some(wait) => {
                 let limit =
                     Timespec::try_from(wait).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
@@ -294,7 +298,8 @@ impl Socket {
     }
 }
 
-/// Returns the error of a call on a socket. Nobody tells when one that is not watched need not wait any more.
+/// Returns the error of a call on a socket. Nobody tells when one that is not watched need not wait
+/// any more.
 fn lasting(error: io::Error, refusal: Option<Errno>) -> io::Error {
     match refusal {
         Some(refusal) if error.kind() == io::ErrorKind::WouldBlock => refusal.into(),
@@ -304,7 +309,8 @@ fn lasting(error: io::Error, refusal: Option<Errno>) -> io::Error {
 
 fn receive_bytes(fd: RawFd, receive: &Receive) -> io::Result<usize> {
     let Receive { span, received, .. } = receive;
-    // SAFETY: [kernel-memory-stays], [kernel-writes-alone]: the bytes behind those that came before are within the span.
+    // SAFETY: [kernel-memory-stays], [kernel-writes-alone]: the bytes behind those that came before
+    // are within the span.
     let result = unsafe {
         let start = span.start.add(*received);
         libc::recv(fd, start.cast(), span.len - received, libc::MSG_DONTWAIT)
@@ -315,7 +321,8 @@ fn receive_bytes(fd: RawFd, receive: &Receive) -> io::Result<usize> {
 fn send(fd: RawFd, message: &Message) -> io::Result<usize> {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     loop {
-        // SAFETY: [kernel-memory-stays]: the header points to the pieces of the message, which stay in place.
+        // SAFETY: [kernel-memory-stays]: the header points to the pieces of the message, which stay
+        // in place.
         let result = unsafe { libc::sendmsg(fd, &raw const message.header, flags) };
         match usize::try_from(result).map_err(|_| io::Error::last_os_error()) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -329,8 +336,8 @@ fn data(fd: RawFd) -> EventData {
 }
 
 fn borrowed<'a>(fd: RawFd) -> BorrowedFd<'a> {
-    // SAFETY: the owner of a socket keeps it open until it has told the ring to forget it; a number of a closed one would
-    // only make the call fail, or watch a socket without operations.
+    // SAFETY: the owner of a socket keeps it open until it has told the ring to forget it; a number
+    // of a closed one would only make the call fail, or watch a socket without operations.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 

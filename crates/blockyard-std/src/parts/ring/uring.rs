@@ -1,10 +1,13 @@
-//! The engine of a ring by io_uring, which submits all of a lane's operations with one system call per turn.
+//! The engine of a ring by io_uring, which submits all of a lane's operations with one system call
+//! per turn.
 //!
-//! A quick send is done when the system call that submitted it returns, and only a failure posts a completion
-//! ([quick-send-never-waits]). So a successful reply costs no completion, and a turn that replies needs one system call.
+//! A quick send is done when the system call that submitted it returns, and only a failure posts a
+//! completion ([quick-send-never-waits]). So a successful reply costs no completion, and a turn
+//! that replies needs one system call.
 //!
-//! File I/O is submitted two operations at a time. The kernel would hold back further operations of the same call from
-//! the disk until it has processed the whole call, including its sends and their copies.
+//! File I/O is submitted two operations at a time. The kernel would hold back further operations of
+//! the same call from the disk until it has processed the whole call, including its sends and their
+//! copies.
 
 use super::ops::{FileIo, FileOp, Ops, Pieces, iovec};
 use crate::parts::map::Span;
@@ -51,7 +54,8 @@ impl Uring {
     ///
     /// # Errors
     ///
-    /// Fails if the kernel does not permit io_uring, or offers less of it than this engine uses: Linux 5.17 has all of it.
+    /// Fails if the kernel does not permit io_uring, or offers less of it than this engine uses:
+    /// Linux 5.17 has all of it.
     pub(super) fn new() -> io::Result<Self> {
         let uring = Self::sized(SUBMISSIONS, COMPLETIONS)?;
         let ring = &uring.ring;
@@ -101,7 +105,8 @@ impl Uring {
     }
 
     pub(super) fn send<K>(&mut self, ops: &mut Ops<K>, at: u32, fd: RawFd, quick: bool) {
-        // A send that may wait reports each part that is sent, so that a slow client is seen to move bytes.
+        // A send that may wait reports each part that is sent, so that a slow client is seen to
+        // move bytes.
         let now = if quick { libc::MSG_DONTWAIT | libc::MSG_WAITALL } else { 0 };
         let flags = libc::MSG_NOSIGNAL | now;
         let mut entry = opcode::SendMsg::new(Fd(fd), &raw const ops.message(at).header)
@@ -212,9 +217,9 @@ impl Uring {
 
     /// After a transient error, collects completions so that the call can be made again.
     ///
-    /// The kernel refuses a call (`EBUSY`, and `EAGAIN` for lack of memory) while it keeps completions that do not fit into the
-    /// completion queue, until the program has collected those that are there: io_uring_enter(2). A loop that only repeats the
-    /// call would never end.
+    /// The kernel refuses a call (`EBUSY`, and `EAGAIN` for lack of memory) while it keeps
+    /// completions that do not fit into the completion queue, until the program has collected those
+    /// that are there: io_uring_enter(2). A loop that only repeats the call would never end.
     fn settle<K>(&mut self, ops: &mut Ops<K>, called: io::Result<usize>) -> io::Result<()> {
         match called {
             Err(error) if is_passing(&error) => self.collect(ops),
@@ -240,8 +245,8 @@ impl Uring {
         }
     }
 
-    /// Takes the quick sends without a completion as successful ([quick-send-never-waits]). All of them have been submitted, and
-    /// all completions collected.
+    /// Takes the quick sends without a completion as successful ([quick-send-never-waits]). All of
+    /// them have been submitted, and all completions collected.
     fn conclude_quick<K>(&mut self, ops: &mut Ops<K>) {
         for at in self.quick.drain(..) {
             let sent = ops.message(at).len();
@@ -253,8 +258,9 @@ impl Uring {
     fn push<K>(&mut self, ops: &mut Ops<K>, entry: squeue::Entry, at: u32) {
         let entry = entry.user_data(u64::from(at));
         loop {
-            // SAFETY: [kernel-memory-stays]: the entry points only to memory that `ops` keeps: our own pieces on the
-            // heap, and memory whose owner was passed with its span and which does not move with that owner.
+            // SAFETY: [kernel-memory-stays]: the entry points only to memory that `ops` keeps: our
+            // own pieces on the heap, and memory whose owner was passed with its span and which
+            // does not move with that owner.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return;
             }
@@ -267,7 +273,8 @@ impl Uring {
     }
 }
 
-/// Returns whether `error` is transient: the wait ended early, or the kernel was short of resources.
+/// Returns whether `error` is transient: the wait ended early, or the kernel was short of
+/// resources.
 fn is_passing(error: &io::Error) -> bool {
     let errno = error.raw_os_error();
     [libc::ETIME, libc::EINTR, libc::EBUSY, libc::EAGAIN].map(Some).contains(&errno)
@@ -295,7 +302,8 @@ mod tests {
         ops.begin("message", Pieces::Message(message))
     }
 
-    /// Checks [quick-send-never-waits] too. The error is made up: today's kernels keep the completions and return none.
+    /// Checks [quick-send-never-waits] too. The error is made up: today's kernels keep the
+    /// completions and return none.
     #[test]
     fn a_refused_call_collects_what_is_done_but_no_message_that_it_did_not_send() {
         let bell = ready_bell();

@@ -298,7 +298,8 @@ fn chosen(export: &Export, passes: impl Fn(&[u8]) -> bool) -> ContextSet {
     set
 }
 
-/// Returns whether `query` lists `name`: the query is the name itself, or its namespace and a colon.
+/// Returns whether `query` lists `name`: the query is the name itself, or its namespace and a
+/// colon.
 fn lists(query: &[u8], name: &[u8]) -> bool {
     query == name
         || query.split_last().is_some_and(|(last, space)| {

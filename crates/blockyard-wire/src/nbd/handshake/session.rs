@@ -1,5 +1,5 @@
-//! The stages of a handshake: collects the bytes of one message after the other, and passes whole options to the
-//! negotiation.
+//! The stages of a handshake: collects the bytes of one message after the other, and passes whole
+//! options to the negotiation.
 
 use super::super::export::Exports;
 use super::super::limits::Limits;
@@ -20,8 +20,8 @@ const OPTION_HEADER_BYTES: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "bytes that were not taken must be passed again, and the step says what to do"]
 pub struct Received {
-    /// The number of bytes that were taken. Pass the rest again with the next call. After [`Step::Transmit`], the
-    /// rest belongs to the transmission.
+    /// The number of bytes that were taken. Pass the rest again with the next call. After
+    /// [`Step::Transmit`], the rest belongs to the transmission.
     pub taken: usize,
     /// The next step.
     pub step: Step,
@@ -100,10 +100,11 @@ impl Handshake {
 
     /// Takes `bytes` up to the end of one option, and appends its answer to `out`.
     ///
-    /// Bytes may be split anywhere. `exports` are those that the client may use now. They may change between calls, but an
-    /// export keeps its number, and a number that another export gets has the same metadata contexts. Allocates
-    /// memory for options, at most [`Limits::option_bytes`], and for `out`: one answer, which lists all exports in the case
-    /// of LIST.
+    /// Bytes may be split anywhere. `exports` are those that the client may use now. They may
+    /// change between calls, but an export keeps its number, and a number that another export gets
+    /// has the same metadata contexts. Allocates memory for options, at most
+    /// [`Limits::option_bytes`], and for `out`: one answer, which lists all exports in the case of
+    /// LIST.
     pub fn receive(&mut self, bytes: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Received {
         let mut rest = Reader(bytes);
         let step = loop {

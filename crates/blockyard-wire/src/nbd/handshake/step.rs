@@ -13,15 +13,17 @@ pub enum Tls {
     Required,
 }
 
-/// The next step after [`Handshake::receive`](super::Handshake::receive). Send the appended bytes in every case.
+/// The next step after [`Handshake::receive`](super::Handshake::receive). Send the appended bytes
+/// in every case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Receive more bytes.
     Receive,
     /// Send the answer and call again, if only with the bytes that were not taken.
     Answer,
-    /// Send the answer, start TLS, and then call [`Handshake::tls_started`](super::Handshake::tls_started). All
-    /// bytes received before are discarded.
+    /// Send the answer, start TLS, and then call
+    /// [`Handshake::tls_started`](super::Handshake::tls_started). All bytes received before are
+    /// discarded.
     StartTls,
     /// Send the answer, and continue with a [`Transmission`](super::super::Transmission).
     Transmit(Agreed),

@@ -7,7 +7,8 @@ use super::super::number::{cmd, cmd_flag};
 use super::command::Command;
 use super::header::Header;
 
-/// The bytes before the data in a chunk of a READ. The length of the chunk, which includes them, is sent in 32 bits.
+/// The bytes before the data in a chunk of a READ. The length of the chunk, which includes them, is
+/// sent in 32 bits.
 const CHUNK_OFFSET_BYTES: u32 = 8;
 
 /// Returns the command of a request, or the error to answer it with.

@@ -17,10 +17,12 @@ pub enum Command {
     WriteZeroes {
         /// The space must stay allocated.
         no_hole: bool,
-        /// Fail with [`Errno::NotSupported`](super::super::Errno::NotSupported) instead of being as slow as a write.
+        /// Fail with [`Errno::NotSupported`](super::super::Errno::NotSupported) instead of being as
+        /// slow as a write.
         fast: bool,
     },
-    /// Report the status of the range in each context of [`Request::contexts_left`](super::Request::contexts_left).
+    /// Report the status of the range in each context of
+    /// [`Request::contexts_left`](super::Request::contexts_left).
     BlockStatus,
 }
 

@@ -12,8 +12,8 @@ const EXTENDED_BYTES: usize = 32;
 const STATUS_LENGTH_BYTES: usize = 8;
 /// The size of a context's number in that payload, in bytes.
 const STATUS_CONTEXT_BYTES: usize = 4;
-/// The maximum number of bytes of a request that must be passed in one piece. They do not include the payload of a
-/// WRITE.
+/// The maximum number of bytes of a request that must be passed in one piece. They do not include
+/// the payload of a WRITE.
 pub const REQUEST_BYTES_MAX: usize =
     EXTENDED_BYTES + STATUS_LENGTH_BYTES + STATUS_CONTEXT_BYTES * CONTEXTS_MAX;
 
@@ -25,7 +25,8 @@ pub(super) struct Header {
     pub(super) offset: u64,
     /// The length of the request's range, in bytes.
     pub(super) len: u64,
-    /// The contexts that BLOCK_STATUS asks for. Empty if its payload is not a list of some that were agreed on, each once.
+    /// The contexts that BLOCK_STATUS asks for. Empty if its payload is not a list of some that
+    /// were agreed on, each once.
     pub(super) contexts: ContextSet,
     /// The length in bytes of the header and of the payload that was parsed with it.
     len_bytes: usize,
@@ -86,7 +87,8 @@ impl Header {
         Ok(self)
     }
 
-    /// Shrinks the range, which lies within an export, to the blocks of `block` bytes that lie within it.
+    /// Shrinks the range, which lies within an export, to the blocks of `block` bytes that lie
+    /// within it.
     pub(super) fn keep_whole_blocks(&mut self, block: u32) {
         let end = (self.offset + self.len) / u64::from(block) * u64::from(block);
         self.offset = self.offset.next_multiple_of(block.into());

@@ -1,27 +1,31 @@
 //! Transmission: turns bytes into requests, and results into replies.
 //!
-//! [`Transmission::next`] takes one request from the front of the received bytes; payload never passes through it.
-//! A [`Request`] is a unique value, which the caller keeps during the I/O and gives back for the reply. Nothing here
-//! allocates. `header` parses requests, `check` is the table of errors, `reply` and `status` write replies.
+//! [`Transmission::next`] takes one request from the front of the received bytes; payload never
+//! passes through it. A [`Request`] is a unique value, which the caller keeps during the I/O and
+//! gives back for the reply. Nothing here allocates. `header` parses requests, `check` is the table
+//! of errors, `reply` and `status` write replies.
 //!
 //! # Rules
 //!
-//! - **[one-final-reply]** Every request that was taken gets one final reply. A [`Request`] cannot be copied, and
-//!   [`Transmission::answer`] consumes it. Replies may be sent in any order, and cookies mean nothing to the server.
+//! - **[one-final-reply]** Every request that was taken gets one final reply. A [`Request`] cannot
+//!   be copied, and [`Transmission::answer`] consumes it. Replies may be sent in any order, and
+//!   cookies mean nothing to the server.
 //! - The payload of a refused request is read to the end, because the next request
 //!   follows it. No error ends a session, unless the next request cannot be found.
 //! - Without structured replies, every reply is simple. With them, a READ never has a
 //!   simple reply, not even for an error. With extended headers, no reply is simple.
-//! - **[no-request-past-limits]** Past a limit, no request is taken until replies have been *sent*. DISC is always
-//!   taken.
-//! - **[trim-takes-whole-blocks]** TRIM is advice, so its range need not be aligned. The server gets the minimum blocks that
-//!   are within the range. Without any, the request succeeds immediately.
-//! - **[read-chunks-contiguous]** The chunks of a READ follow each other without a gap, to its end. With DF there is
-//!   one chunk.
+//! - **[no-request-past-limits]** Past a limit, no request is taken until replies have been *sent*.
+//!   DISC is always taken.
+//! - **[trim-takes-whole-blocks]** TRIM is advice, so its range need not be aligned. The server
+//!   gets the minimum blocks that are within the range. Without any, the request succeeds
+//!   immediately.
+//! - **[read-chunks-contiguous]** The chunks of a READ follow each other without a gap, to its end.
+//!   With DF there is one chunk.
 //!
-//! A legal request for no bytes succeeds immediately. BLOCK_STATUS is the exception, with EINVAL, because its success
-//! would have to report something. ENOTSUP is sent only for FAST_ZERO; otherwise it is replaced by EINVAL. Bytes
-//! after DISC, or after an invalid magic number, are ignored.
+//! A legal request for no bytes succeeds immediately. BLOCK_STATUS is the exception, with EINVAL,
+//! because its success would have to report something. ENOTSUP is sent only for FAST_ZERO;
+//! otherwise it is replaced by EINVAL. Bytes after DISC, or after an invalid magic number, are
+//! ignored.
 //!
 //! # Errors of a request
 //!

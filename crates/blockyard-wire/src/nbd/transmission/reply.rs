@@ -11,7 +11,8 @@ use super::command::Command;
 use super::request::Request;
 use super::session::Transmission;
 
-/// The maximum number of bytes that an answer or a part of one writes: an extended header and the position of a hole.
+/// The maximum number of bytes that an answer or a part of one writes: an extended header and the
+/// position of a hole.
 pub const ANSWER_BYTES_MAX: usize = 44;
 const OFFSET_BYTES: u64 = 8;
 /// The size of a hole's offset and length, in bytes.
@@ -41,15 +42,15 @@ pub enum Part {
 }
 
 impl Transmission {
-    /// Ends the reply to `request` ([one-final-reply]). Writes at most [`ANSWER_BYTES_MAX`] bytes to the front of
-    /// `out`.
+    /// Ends the reply to `request` ([one-final-reply]). Writes at most [`ANSWER_BYTES_MAX`] bytes
+    /// to the front of `out`.
     ///
     /// After a successful READ, everything that its parts did not cover follows as data.
     ///
     /// # Panics
     ///
-    /// Panics if `out` is too short, if `result` is a success but the protocol refused the request, or if the status of
-    /// a context is missing.
+    /// Panics if `out` is too short, if `result` is a success but the protocol refused the request,
+    /// or if the status of a context is missing.
     pub fn answer(&self, request: Request, result: Result<(), Errno>, out: &mut [u8]) -> Answer {
         let mut writer = Writer::new(out);
         let data_bytes = match result {
@@ -62,14 +63,14 @@ impl Transmission {
         Answer { header_bytes: writer.len_bytes(), data_bytes, charge: request.charge }
     }
 
-    /// Writes the next part of the reply to a READ: at most [`ANSWER_BYTES_MAX`] bytes, to the front of `out`. Returns
-    /// their number. Send the data of a [`Part::Data`] after them.
+    /// Writes the next part of the reply to a READ: at most [`ANSWER_BYTES_MAX`] bytes, to the
+    /// front of `out`. Returns their number. Send the data of a [`Part::Data`] after them.
     ///
     /// # Panics
     ///
-    /// Panics if `out` is too short, if replies are simple, if `request` is not a READ, if the part is empty or ends
-    /// beyond the request, or if the READ must not be fragmented and this is not all of it
-    /// ([read-chunks-contiguous]).
+    /// Panics if `out` is too short, if replies are simple, if `request` is not a READ, if the part
+    /// is empty or ends beyond the request, or if the READ must not be fragmented and this is not
+    /// all of it ([read-chunks-contiguous]).
     pub fn part(&self, request: &mut Request, part: Part, out: &mut [u8]) -> usize {
         assert!(self.agreed.headers != Headers::Simple, "a simple reply has no parts");
         assert!(request.command() == Some(Command::Read), "only the reply to a READ has parts");

@@ -7,8 +7,8 @@ use super::charge::Charge;
 use super::command::Command;
 use super::header::Header;
 
-/// A request that was taken and has not been answered. It cannot be copied, and its answer consumes it
-/// ([one-final-reply]).
+/// A request that was taken and has not been answered. It cannot be copied, and its answer consumes
+/// it ([one-final-reply]).
 #[derive(Debug)]
 #[must_use = "every request must be answered"]
 pub struct Request {
@@ -51,7 +51,8 @@ impl Request {
         self.offset
     }
 
-    /// Returns the length in bytes. The range ends within the export, unless the request was refused.
+    /// Returns the length in bytes. The range ends within the export, unless the request was
+    /// refused.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "an empty request is settled immediately")]
     pub fn len(&self) -> u64 {

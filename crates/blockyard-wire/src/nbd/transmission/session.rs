@@ -1,4 +1,5 @@
-//! The state of a transmission: takes requests and their payload from bytes, within the limits of a connection.
+//! The state of a transmission: takes requests and their payload from bytes, within the limits of a
+//! connection.
 
 use super::super::context::CONTEXTS_MAX;
 use super::super::errno::Errno;
@@ -26,12 +27,12 @@ pub struct Next {
 pub enum Event {
     /// Too few bytes: receive more.
     More {
-        /// The number of bytes needed by the next call, including those that were not taken: at most
-        /// [`REQUEST_BYTES_MAX`].
+        /// The number of bytes needed by the next call, including those that were not taken: at
+        /// most [`REQUEST_BYTES_MAX`].
         at_least: usize,
     },
-    /// The payload of the preceding WRITE is next. Take it from the bytes after the taken ones, or receive it directly
-    /// into its place, and report it with [`Transmission::payload_taken`].
+    /// The payload of the preceding WRITE is next. Take it from the bytes after the taken ones, or
+    /// receive it directly into its place, and report it with [`Transmission::payload_taken`].
     Payload {
         /// The number of bytes of the payload that have not been taken.
         left: u64,
@@ -42,7 +43,8 @@ pub enum Event {
     Settled(Request, Result<(), Errno>),
     /// Too much is in flight ([no-request-past-limits]): send replies, then call again.
     Wait,
-    /// The session reads no further bytes. Answer the requests in flight, send the replies, and close the connection.
+    /// The session reads no further bytes. Answer the requests in flight, send the replies, and
+    /// close the connection.
     End(TransmissionEnd),
 }
 
@@ -78,7 +80,8 @@ pub struct Transmission {
     limits: Limits,
     stage: Stage,
     shutting_down: bool,
-    /// The number of requests in flight: those that were taken and whose replies have not been sent.
+    /// The number of requests in flight: those that were taken and whose replies have not been
+    /// sent.
     requests: u32,
     /// The data of these requests, in bytes.
     request_bytes: u64,
@@ -129,10 +132,11 @@ impl Transmission {
         self.shutting_down = true;
     }
 
-    /// Takes the next request from the front of `bytes`, which start after the bytes that the last call took and the
-    /// payload that was reported since.
+    /// Takes the next request from the front of `bytes`, which start after the bytes that the last
+    /// call took and the payload that was reported since.
     ///
-    /// Bytes may be split anywhere. The call costs a few comparisons, whatever the length of the request.
+    /// Bytes may be split anywhere. The call costs a few comparisons, whatever the length of the
+    /// request.
     pub fn next(&mut self, bytes: &[u8]) -> Next {
         let mut rest = Reader(bytes);
         self.skip(&mut rest);

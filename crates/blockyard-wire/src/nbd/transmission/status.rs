@@ -8,7 +8,8 @@ use super::command::Command;
 use super::request::Request;
 use super::session::Transmission;
 
-/// The minimum size of a buffer for a chunk of status, in bytes: the header and one descriptor, both extended.
+/// The minimum size of a buffer for a chunk of status, in bytes: the header and one descriptor,
+/// both extended.
 pub const STATUS_BYTES_MIN: usize = 56;
 /// The longest extent of a compact descriptor, in bytes: a multiple of every minimum block.
 const COMPACT_EXTENT_MAX: u64 = 0xffff_0000;
@@ -48,13 +49,14 @@ pub struct StatusChunk<'a> {
 }
 
 impl Transmission {
-    /// Starts the chunk for `context`. The chunk fills the front of `out`, which should have room for the wanted number
-    /// of descriptors, 16 bytes each, and must have at least [`STATUS_BYTES_MIN`] bytes.
+    /// Starts the chunk for `context`. The chunk fills the front of `out`, which should have room
+    /// for the wanted number of descriptors, 16 bytes each, and must have at least
+    /// [`STATUS_BYTES_MIN`] bytes.
     ///
     /// # Panics
     ///
-    /// Panics if `out` is too short, if `request` is not a BLOCK_STATUS, or if `context` is not one of
-    /// [`Request::contexts_left`].
+    /// Panics if `out` is too short, if `request` is not a BLOCK_STATUS, or if `context` is not one
+    /// of [`Request::contexts_left`].
     pub fn status<'a>(
         &'a self,
         request: &'a mut Request,
@@ -85,8 +87,8 @@ impl Transmission {
 }
 
 impl StatusChunk<'_> {
-    /// Adds an extent of `len_bytes` in `state`. Returns whether more extents are wanted. If not, further extents are
-    /// ignored.
+    /// Adds an extent of `len_bytes` in `state`. Returns whether more extents are wanted. If not,
+    /// further extents are ignored.
     ///
     /// # Panics
     ///
@@ -135,7 +137,8 @@ impl StatusChunk<'_> {
         head.len_bytes() + self.descriptors.len_bytes()
     }
 
-    /// Sets the last extent to a length of `before` plus `more`, or to the longest that a descriptor can hold.
+    /// Sets the last extent to a length of `before` plus `more`, or to the longest that a
+    /// descriptor can hold.
     fn set_last(&mut self, before: u64, more: u64, state: u32) {
         let extent_max = if self.is_extended() { u64::MAX } else { COMPACT_EXTENT_MAX };
         let len = (before + more).min(extent_max);

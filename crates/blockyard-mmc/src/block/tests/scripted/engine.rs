@@ -1,8 +1,8 @@
 //! The command queue engine of the scripted controller, and the card's queue. They check
 //! [engine-owns-bus], [task-number-is-slot] and [halt-frees-bus].
 //!
-//! A task is ready a given time after it arrived. Tasks are transferred one at a time, in the order in which they
-//! become ready. A failure may name its task, another task, or none.
+//! A task is ready a given time after it arrived. Tasks are transferred one at a time, in the order
+//! in which they become ready. A failure may name its task, another task, or none.
 
 use super::*;
 use crate::command::queue::TaskId;
@@ -260,7 +260,8 @@ impl Scripted {
         self.engine_tells(to, EngineEvent::TaskDone(number));
     }
 
-    /// Returns the response with `bits` as a failure; tells it, and returns `None`, if it has no error bit.
+    /// Returns the response with `bits` as a failure; tells it, and returns `None`, if it has no
+    /// error bit.
     fn status_event(
         &mut self,
         part: Part,
@@ -345,8 +346,8 @@ impl Scripted {
     }
 }
 
-/// Returns the failure that the engine reports for task `number`. An error in the stop command names another task, one
-/// in the announcement none.
+/// Returns the failure that the engine reports for task `number`. An error in the stop command
+/// names another task, one in the announcement none.
 fn failure_of_task(fault: Fault, number: TaskId) -> Option<EngineEvent> {
     let own = TaskSet::of(number);
     let others = TaskSet(own.0.rotate_left(1));

@@ -1,4 +1,5 @@
-//! Reads whose data the controller holds back until their memory is prepared ([data-waits-for-memory]).
+//! Reads whose data the controller holds back until their memory is prepared
+//! ([data-waits-for-memory]).
 
 use super::{BLOCK, COMMAND, Fault, Scripted};
 use crate::command::Direction;
@@ -17,8 +18,8 @@ pub(super) struct Held {
 }
 
 impl Scripted {
-    /// Holds back the data of `transaction`, which starts at `now`, if it has no memory. Returns whether it does. A
-    /// read that fails before its data is not held.
+    /// Holds back the data of `transaction`, which starts at `now`, if it has no memory. Returns
+    /// whether it does. A read that fails before its data is not held.
     pub(super) fn holds(
         &mut self,
         transaction: &MmcRequest,
@@ -58,7 +59,8 @@ impl Scripted {
         let Held { transaction, fault, from, data_at } = *held;
         if is_whole {
             self.held = None;
-            // The commands are reported with the data, which passes block by block, but ends as if at once.
+            // The commands are reported with the data, which passes block by block, but ends as if
+            // at once.
             let commands = 1 + u64::from(transaction.announce.is_some());
             let before_data = block_time(sectors) + Duration::from_ns(commands * COMMAND.as_ns());
             let delay = data_at.since(from) - before_data;

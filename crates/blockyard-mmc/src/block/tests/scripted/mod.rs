@@ -1,6 +1,6 @@
-//! A controller and a card that follow a script, in virtual time. They check
-//! [one-request-on-bus], [prepared-while-in-use], [bounced-once], and the legality of every command. The
-//! controller has a command queue [`engine`].
+//! A controller and a card that follow a script, in virtual time. They check [one-request-on-bus],
+//! [prepared-while-in-use], [bounced-once], and the legality of every command. The controller has a
+//! command queue [`engine`].
 
 mod engine;
 mod held;
@@ -90,7 +90,8 @@ pub(super) struct Scripted {
     pub(super) engineless: bool,
     /// Faults by the number of the MMC request, counted from 0.
     pub(super) faults: BTreeMap<usize, Fault>,
-    /// Every transfer of this sector has the first fault among other blocks, and the second one alone.
+    /// Every transfer of this sector has the first fault among other blocks, and the second one
+    /// alone.
     pub(super) bad_sector: Option<(u64, Option<Fault>, Option<Fault>)>,
     /// How long the card is busy after a write.
     pub(super) busy: Duration,
@@ -99,13 +100,14 @@ pub(super) struct Scripted {
     /// How long the card is busy after its queue is turned on or off, or emptied.
     pub(super) queue_busy: Duration,
     pub(super) erase_busy: Duration,
-    /// The urgency of background operations, which the card reports from 2 on; their duration; and the duration of
-    /// their interruption.
+    /// The urgency of background operations, which the card reports from 2 on; their duration; and
+    /// the duration of their interruption.
     pub(super) level: u8,
     pub(super) level_after: u8,
     pub(super) bkops_busy: Duration,
     pub(super) interrupt_busy: Duration,
-    /// The request at this sector and those after it fail in a pack; and whether the card names the entry.
+    /// The request at this sector and those after it fail in a pack; and whether the card names the
+    /// entry.
     pub(super) bad_entry: Option<(u64, bool)>,
     /// The entry of the last pack that failed, from 1; 0 if unknown.
     failed_entry: Option<u8>,
@@ -119,7 +121,8 @@ pub(super) struct Scripted {
     pub(super) log: Vec<Command>,
     /// The commands of an erase that has begun.
     erase: u8,
-    /// The requests whose data is only in the cache, and those whose data was lost there, by first sector.
+    /// The requests whose data is only in the cache, and those whose data was lost there, by first
+    /// sector.
     volatile: BTreeSet<u64>,
     lost: BTreeSet<u64>,
     /// The requests whose data bypassed the cache.
@@ -398,7 +401,8 @@ impl Scripted {
         fault.filter(|_| hit)
     }
 
-    /// Plays `transaction`, which has the bus from `from` on, with its commands and data later by `delay`.
+    /// Plays `transaction`, which has the bus from `from` on, with its commands and data later by
+    /// `delay`.
     fn carry_out(
         &mut self,
         transaction: &MmcRequest,
@@ -445,8 +449,8 @@ impl Scripted {
         self.spans.push(Span { command, sector, requests, limit, from, to });
     }
 
-    /// Takes back the data that the card reports as failed: it has not moved. The first response after a write may
-    /// also concern that write.
+    /// Takes back the data that the card reports as failed: it has not moved. The first response
+    /// after a write may also concern that write.
     fn disown_failed_data(&mut self, transaction: &MmcRequest) {
         let of_write_before = match self.unconfirmed && transaction.data().is_some() {
             true => CardStatus::OF_WORK_BEFORE,

@@ -1,12 +1,13 @@
 //! The card's side of one transaction: its commands, its data, its stop command and its busy time.
 //!
-//! Each part takes the instant at which it begins and returns the one at which it ends; `None` if the transaction
-//! ended early, with the event that says so.
+//! Each part takes the instant at which it begins and returns the one at which it ends; `None` if
+//! the transaction ended early, with the event that says so.
 
 use super::*;
 
 impl Scripted {
-    /// Plays `transaction` from `now`: the card's state afterwards, and the events with their instants.
+    /// Plays `transaction` from `now`: the card's state afterwards, and the events with their
+    /// instants.
     pub(super) fn play(&mut self, transaction: &MmcRequest, fault: Option<Fault>, now: Instant) {
         let _ = self
             .play_commands(transaction, fault, now)

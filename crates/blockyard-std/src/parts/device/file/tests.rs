@@ -28,7 +28,8 @@ impl Damaged for Reports {
     }
 }
 
-/// Returns a queue over an unlinked file of 64 KiB, which uses the page cache, and which `change` may alter.
+/// Returns a queue over an unlinked file of 64 KiB, which uses the page cache, and which `change`
+/// may alter.
 fn queue(
     jobs: &Jobs,
     outbox: &Rc<Outbox>,
@@ -95,8 +96,8 @@ fn ends(
     }
 }
 
-/// The kernel reports lost writes only once. If a write with FUA received that report, every later flush
-/// must fail; if the write itself failed, later flushes may succeed.
+/// The kernel reports lost writes only once. If a write with FUA received that report, every later
+/// flush must fail; if the write itself failed, later flushes may succeed.
 ///
 /// Checks [failed-flush-stays-failed].
 #[test]
@@ -123,8 +124,8 @@ fn a_lost_write_fails_every_later_flush() {
     }
 }
 
-/// Through the page cache of a block device, the kernel would drop writes before it refuses. A file system refuses first, and
-/// by direct I/O the page cache holds nothing.
+/// Through the page cache of a block device, the kernel would drop writes before it refuses. A file
+/// system refuses first, and by direct I/O the page cache holds nothing.
 ///
 /// Checks [refused-zeroes-change-nothing].
 #[test]
