@@ -182,15 +182,16 @@ impl Task {
         }
         let slot = self.slots.next_free()?;
         self.draw(now);
-        let io = *self.feed.next()?;
+        let in_call = self.feed.next()?.in_call;
         // libaio submits a sync or a trim within a call of its own, after the I/Os before it.
-        if io.in_call && self.slots.has_submitted() {
+        if in_call && self.slots.has_submitted() {
             self.calls.is_busy = true;
             return None;
         }
         if self.next_due().is_none_or(|due| due > now) {
             return None;
         }
+        let io = self.feed.next()?;
         let cookie = u64::from(self.id.0) << 32 | u64::from(slot);
         Some((io.queue, Bio { cookie, ..io.bio }))
     }

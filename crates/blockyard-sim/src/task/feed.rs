@@ -1,19 +1,8 @@
 //! The feed of a task: its source, and the I/O that comes next.
 
-use super::source::{NextIo, Source, When};
+use super::source::{Next, NextIo, Source, When};
 use blockyard::time::Instant;
 use blockyard::unit::QueueId;
-
-/// What is known of the next I/O.
-#[derive(Clone, Copy, Debug)]
-enum Next {
-    /// The source has not been asked, or its next record has not arrived.
-    Unknown,
-    /// The I/O. It stays the next one until it is submitted.
-    Io(NextIo),
-    /// There is none: the source has ended, or the task is to issue no more.
-    End,
-}
 
 /// The source of a task, and the next I/O.
 #[derive(Debug)]
@@ -59,9 +48,8 @@ impl Feed {
     #[inline(never)]
     fn draw_next(&mut self, now: Instant, begun: Instant) {
         self.next = match &mut self.source {
-            Source::Generated(generated) => generated.next(now, begun).map_or(Next::End, Next::Io),
-            // Without a record now, one may come later.
-            Source::Recorded(recorded) => recorded.next().map_or(Next::Unknown, Next::Io),
+            Source::Generated(generated) => generated.next(now, begun),
+            Source::Recorded(recorded) => recorded.next(),
         };
     }
 

@@ -39,6 +39,17 @@ pub(super) struct NextIo {
     pub(super) recorded_end: Option<Instant>,
 }
 
+/// What is known of the next I/O of a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    /// The source has not been asked, or its next record has not arrived.
+    Unknown,
+    /// The I/O. It stays the next one until it is submitted.
+    Io(NextIo),
+    /// There is none: the source has ended, or the task is to issue no more.
+    End,
+}
+
 /// The rule for the instant at which an I/O may be submitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum When {
@@ -118,11 +129,11 @@ impl Generated {
         }
     }
 
-    /// Returns the next I/O, for an instance whose rates count from `begun`; `None` at the end of the job.
-    pub(super) fn next(&mut self, now: Instant, begun: Instant) -> Option<NextIo> {
+    /// Returns the next I/O, for an instance whose rates count from `begun`, or the end of the job.
+    pub(super) fn next(&mut self, now: Instant, begun: Instant) -> Next {
         // Where reads and writes have rates, the one that may go first goes, whatever the mix would draw.
         let direction = if self.is_mixed_under_rates { self.earlier(now, begun) } else { None };
-        let io = self.generator.next(direction)?;
+        let Some(io) = self.generator.next(direction) else { return Next::End };
         let place = self.placements[usize::from(io.file)];
         let (op, kind) = match io.op {
             IoOp::Read => (bio::Op::Read, Some(Op::Read)),
@@ -136,7 +147,7 @@ impl Generated {
             _ => None,
         };
         let prio = priority.map_or(self.prio, |(class, level)| prio_of(class, level));
-        Some(NextIo {
+        Next::Io(NextIo {
             queue: place.queue,
             file: io.file,
             bio: Bio { prio, ..self.bio(op, &io, place.base_bytes) },
@@ -282,8 +293,9 @@ impl Recorded {
         });
     }
 
-    pub(super) fn next(&mut self) -> Option<NextIo> {
-        self.inbox.pop_front()
+    /// Returns the next record. Without one now, one may come later.
+    pub(super) fn next(&mut self) -> Next {
+        self.inbox.pop_front().map_or(Next::Unknown, Next::Io)
     }
 
     /// Returns the number of I/Os in the inbox that the call of the one before them issues, too.

@@ -34,7 +34,7 @@ pub const ADDED_ACTORS_MAX: u32 = 16;
 ///
 /// A piece of work occupies a processor from its beginning for the time that it costs. Its changes happen at the beginning, in
 /// [`act`](Self::act), and its consequences for others at the end. The contexts of an MMC host's driver are the exception: their
-/// changes come at the end ([`begin_paying`](Self::begin_paying), [`on_paid`](Self::on_paid)).
+/// changes come at the end ([`begin_paying`](Self::begin_paying)).
 pub trait Actor<O>: fmt::Debug {
     /// Returns the queue whose lock the next piece of work needs before it begins ([lock-before-work]).
     fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
@@ -47,11 +47,6 @@ pub trait Actor<O>: fmt::Debug {
     fn begin_paying(&mut self, world: &mut World<O>, cpu: CpuId) -> bool {
         let _ = (world, cpu);
         false
-    }
-
-    /// Takes effect, now that `cpu` has paid for the work of [`Self::begin_paying`].
-    fn on_paid(&mut self, world: &mut World<O>, cpu: CpuId) {
-        let _ = (world, cpu);
     }
 
     /// Does a piece of work on `cpu`. Returns its cost, without the locks that it used.

@@ -133,12 +133,6 @@ impl<O: Observer> Actor<O> for DriverContext {
         }
         true
     }
-
-    fn on_paid(&mut self, world: &mut World<O>, cpu: CpuId) {
-        let (driver, _) = world.mmc_parts();
-        let doing = driver.paying[cpu.index()].take();
-        world.take_effect(cpu, doing.expect("a processor should have paid for some work"));
-    }
 }
 
 /// The timer that wakes threads of the driver, as an actor. The wake-up itself is a part of every piece of work.
@@ -152,11 +146,10 @@ impl<O: Observer> Actor<O> for DriverTimer {
 }
 
 impl<O> World<O> {
-    /// Returns the context whose work `cpu` has paid for, if there is one.
+    /// Takes the driver's work that `cpu` has paid for, if there is some.
     #[inline]
-    pub(super) fn paid_context(&self, cpu: CpuId) -> Option<DriverContext> {
-        let doing = self.mmc.as_ref()?.paying[cpu.index()].as_ref()?;
-        Some(DriverContext(doing.context()))
+    pub(super) fn take_paid(&mut self, cpu: CpuId) -> Option<Doing> {
+        self.mmc.as_mut()?.paying[cpu.index()].take()
     }
 }
 
@@ -203,8 +196,8 @@ impl<O: Observer> World<O> {
 
     /// Lets the task in the driver return once its requests have been started.
     fn leave_driver(&mut self) {
+        let Some(id) = self.mmc.as_ref().and_then(MmcDriver::submitter) else { return };
         let (driver, host) = self.mmc_parts();
-        let Some(id) = driver.submitter else { return };
         let has_work = driver.contexts.is_awake(Context::Thread)
             || driver.contexts.has_wanted_runs()
             || host.holds_dispatcher();
@@ -358,7 +351,9 @@ impl<O: Observer> World<O> {
 
     /// Hands the wanted runs to the dispatching thread, which is awake, from `at` on.
     fn give_wanted_runs(&mut self, at: Instant) {
-        while let Some((queue, hctx, begins_at)) = self.mmc_parts().0.contexts.next_run(at) {
+        while let Some(driver) = &mut self.mmc
+            && let Some((queue, hctx, begins_at)) = driver.contexts.next_run(at)
+        {
             self.schedule_soon(begins_at, Event::Run(Runner::HostThread, queue, hctx));
         }
     }
@@ -371,7 +366,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Applies the driver's work that `cpu` has now paid for.
-    fn take_effect(&mut self, cpu: CpuId, doing: Doing) {
+    pub(super) fn take_effect(&mut self, cpu: CpuId, doing: Doing) {
         let context = doing.context();
         let now = self.now;
         let driver = self.mmc.as_ref().expect("a driver that acts");
@@ -437,8 +432,10 @@ impl<O: Observer> World<O> {
         debug_assert!(state.running, "{cpu:?} pays for {doing:?} and does not run");
         state.busy += cost;
         state.busy_until = end;
-        let earlier = self.mmc_parts().0.paying[cpu.index()].replace(doing);
-        debug_assert!(earlier.is_none(), "{cpu:?} already pays for {earlier:?}");
+        let driver = self.mmc.as_mut().expect("a driver that acts");
+        let paying = &mut driver.paying[cpu.index()];
+        debug_assert!(paying.is_none(), "{cpu:?} already pays for {paying:?}");
+        *paying = Some(doing);
         self.schedule_soon(end, Event::CpuFree(cpu));
     }
 }

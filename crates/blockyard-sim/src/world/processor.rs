@@ -46,8 +46,8 @@ impl<O: Observer> World<O> {
     /// Lets a processor that is free turn to its next work, or idle.
     pub(super) fn next_work(&mut self, cpu: CpuId) {
         self.end_spin(cpu);
-        if let Some(mut context) = self.paid_context(cpu) {
-            return context.on_paid(self, cpu);
+        if let Some(doing) = self.take_paid(cpu) {
+            return self.take_effect(cpu, doing);
         }
         let Some(mut work) = self.cpus[cpu.index()].take_work() else {
             return self.spin_or_idle(cpu);

@@ -19,8 +19,8 @@ pub(super) struct Job(pub(super) TaskId);
 
 impl<O: Observer> Actor<O> for Job {
     fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
-        let queue = world.tasks[self.0.0 as usize].likely_queue();
-        world.locking.submitting.then_some(queue)
+        let locks = world.locking.submitting;
+        locks.then(|| world.tasks[self.0.0 as usize].likely_queue())
     }
 
     fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
