@@ -140,8 +140,7 @@ fn a_check_tells_its_progress() {
     }
 }
 
-/// The copy is where the size of the image puts it. An info block there that puts it elsewhere is
-/// of another BTT.
+/// An info block where the size of the image puts the copy, but which puts it elsewhere, is another's.
 #[test]
 fn a_copy_that_puts_itself_elsewhere_does_not_count() {
     let image = empty(NAMESPACE, SECTOR, 2 * BYTES);
@@ -589,8 +588,7 @@ fn lanes_with_bad_entries_or_padding_get_a_new_log() {
     let [a, b] = entries(&whole, &arena, 2);
     let slot = if b.seq == a.seq % 3 + 1 { 1 } else { 0 };
     let newest = [a, b][slot];
-    // No write of a sector that does not exist was cut, whatever the bytes behind the map look
-    // like.
+    // No write of a sector that does not exist was cut, whatever the bytes behind the map are.
     let behind = FlogEntry { lba: sectors, old_map: sectors, new_map: newest.old_map, ..newest };
     let changes = [
         (behind, FlogError::Sector(sectors)),
@@ -650,8 +648,7 @@ fn entries_that_other_readers_misread_are_corrected() {
     for (slot, seq) in [(0, 2), (0, 3), (1, 1), (1, 2), (1, 3)] {
         for used in [false, true] {
             let (image, arena, good) = good();
-            // A lane with one entry: the first entry of an unused lane, or that of a finished
-            // write.
+            // A lane with one entry: the first of an unused lane, or that of a finished write.
             let lane = if used { 1 } else { 99 };
             let [a, b] = entries(&image, &arena, lane);
             let newest = if used && b.seq == a.seq % 3 + 1 { b } else { a };
@@ -677,8 +674,7 @@ fn entries_that_other_readers_misread_are_corrected() {
     assert_eq!(first.map(|entry| entry.seq), [1, 0], "which all readers understand");
 }
 
-/// Cuts the last write of lane 1 between log and map. Returns its sector, and the old and the new
-/// block.
+/// Cuts the last write of lane 1 between log and map. Returns its sector, the old and the new block.
 fn cut_lane(image: &Sparse, arena: &Arena) -> (u32, PostmapAba, PostmapAba) {
     let [a, b] = entries(image, arena, 1);
     let newest = if b.seq == a.seq % 3 + 1 { b } else { a };

@@ -9,13 +9,7 @@
 //!
 //! - **[added-actor-keeps-nothing-alive]** A run ends with its last job. Actors that were added do not prolong it.
 
-use super::device::{CompletionHandler, VectorHandler};
-use super::mmc::{DriverContext, DriverTimer};
 use super::owner::Owner;
-use super::polling::Poller;
-use super::queue::Worker;
-use super::reading::PageCopy;
-use super::step::Job;
 use super::{Event, World};
 use blockyard::bio::{Bio, Flags};
 use blockyard::status::{Status, SubmitError};
@@ -69,58 +63,6 @@ pub trait Actor<O>: fmt::Debug {
     }
 }
 
-/// Each piece of work belongs to one actor. This is the list of the world's own.
-impl<O: Observer> Actor<O> for Work {
-    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
-        match *self {
-            Self::Complete { finished, interrupt } => {
-                CompletionHandler { finished, interrupt }.queue_to_lock(world)
-            }
-            Self::Vector(hctx) => VectorHandler(hctx).queue_to_lock(world),
-            Self::Run { by, queue, hctx } => Worker { by, queue, hctx }.queue_to_lock(world),
-            Self::Step(task) => Job(task).queue_to_lock(world),
-            Self::Actor(id) => world.queue_to_lock_for(id),
-            _ => None,
-        }
-    }
-
-    fn begin_paying(&mut self, world: &mut World<O>, cpu: CpuId) -> bool {
-        match *self {
-            Self::Interrupt | Self::Host(_) => DriverContext::of(self).begin_paying(world, cpu),
-            _ => false,
-        }
-    }
-
-    fn act(&mut self, world: &mut World<O>, cpu: CpuId) -> Duration {
-        match *self {
-            Self::Complete { finished, interrupt } => {
-                CompletionHandler { finished, interrupt }.act(world, cpu)
-            }
-            Self::Vector(hctx) => VectorHandler(hctx).act(world, cpu),
-            Self::Run { by, queue, hctx } => Worker { by, queue, hctx }.act(world, cpu),
-            Self::Step(task) => Job(task).act(world, cpu),
-            Self::Copy(task) => PageCopy(task).act(world, cpu),
-            Self::Look(task) => Poller(task).act(world, cpu),
-            Self::Actor(id) => world.let_act(id, cpu),
-            Self::Timer => DriverTimer.act(world, cpu),
-            Self::Interrupt | Self::Host(_) | Self::Act(..) => {
-                unreachable!("{self:?} changes the world when it has been paid for")
-            }
-        }
-    }
-
-    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, cost: Duration) -> Duration {
-        match *self {
-            Self::Step(task) => Job(task).plan_next(world, cpu, cost),
-            Self::Copy(task) => PageCopy(task).plan_next(world, cpu, cost),
-            Self::Look(task) => Poller(task).plan_next(world, cpu, cost),
-            Self::Run { by, queue, hctx } => Worker { by, queue, hctx }.plan_next(world, cpu, cost),
-            Self::Actor(id) => world.let_plan(id, cpu, cost),
-            _ => Duration::ZERO,
-        }
-    }
-}
-
 /// An actor that was added, and the processor on which it acts.
 #[derive(Debug)]
 pub(super) struct Added<O> {
@@ -141,7 +83,7 @@ impl<O> World<O> {
         &mut self.actors[id.0 as usize]
     }
 
-    fn queue_to_lock_for(&self, id: ActorId) -> Option<QueueId> {
+    pub(super) fn queue_to_lock_for(&self, id: ActorId) -> Option<QueueId> {
         self.actors[id.0 as usize].actor.as_ref().and_then(|actor| actor.queue_to_lock(self))
     }
 }
@@ -239,13 +181,13 @@ impl<O: Observer> World<O> {
         self.machine.wakeup
     }
 
-    fn let_act(&mut self, id: ActorId, cpu: CpuId) -> Duration {
+    pub(super) fn let_act(&mut self, id: ActorId, cpu: CpuId) -> Duration {
         let mut actor = self.added(id).actor.take().expect(BUSY);
         let cost = actor.act(self, cpu);
         cost + self.put_back(id, actor)
     }
 
-    fn let_plan(&mut self, id: ActorId, cpu: CpuId, cost: Duration) -> Duration {
+    pub(super) fn let_plan(&mut self, id: ActorId, cpu: CpuId, cost: Duration) -> Duration {
         let mut actor = self.added(id).actor.take().expect(BUSY);
         let more = actor.plan_next(self, cpu, cost);
         more + self.put_back(id, actor)

@@ -56,6 +56,7 @@ mod measuring;
 mod media;
 mod mmc;
 mod owner;
+mod owners_of_work;
 mod polling;
 mod processor;
 mod queue;
