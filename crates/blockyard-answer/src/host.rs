@@ -221,7 +221,7 @@ impl HostFigures {
 
     /// The mean time from one transfer to the next, in nanoseconds.
     #[must_use]
-    pub fn period_ns(&self) -> f64 {
+    pub(crate) fn period_ns(&self) -> f64 {
         let TransferTimes { work, idle, absent, .. } = self.transfer_ns;
         debug_assert!([work, idle, absent].iter().all(|ns| *ns >= 0.0), "a time is not negative");
         work + idle + absent

@@ -106,7 +106,7 @@ impl Latency {
     /// Returns the interval that holds the 99th percentile of such I/Os in 95 of 100 cases, by its
     /// ranks ([`p99_ranks`]).
     #[must_use]
-    pub fn p99_interval(&self) -> [u64; 2] {
+    pub(crate) fn p99_interval(&self) -> [u64; 2] {
         p99_ranks(self.count).map(|rank| self.percentile(rank))
     }
 }

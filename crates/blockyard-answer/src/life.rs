@@ -176,7 +176,7 @@ impl Holds {
 
     /// Whether no hardware queue was ever held: each request went to the driver when it came.
     #[must_use]
-    pub fn are_none(&self) -> bool {
+    pub(crate) fn are_none(&self) -> bool {
         self.iter().all(|(_, held)| held.count == 0 && held.percent == 0.0)
     }
 

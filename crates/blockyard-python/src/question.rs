@@ -1,7 +1,7 @@
 //! One question: `whatif`.
 
-use blockyard_answer::certainty;
 use blockyard_answer::Answer;
+use blockyard_answer::certainty;
 use blockyard_answer::certainty::{Demands, Watch};
 use blockyard_devices::data::verify::Verify;
 use blockyard_devices::profile::{Design, Device, FaultRules, Override};

@@ -7,7 +7,6 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use blockyard_answer::certainty::NoAnswer;
-use blockyard_fio::job::{Fault, JobError, Place};
 use blockyard_devices::profile::ProfileError;
 use blockyard_fio::job::{Fault, JobError, Place};
 use blockyard_sim::simulate::SimulationError;

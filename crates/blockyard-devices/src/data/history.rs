@@ -272,7 +272,7 @@ impl History {
 
     /// Checks the data that a read of the whole disk would find now ([read-finds-latest-write]).
     #[must_use]
-    pub fn check_live(&self, image: &Image) -> Vec<Wrong> {
+    pub(crate) fn check_live(&self, image: &Image) -> Vec<Wrong> {
         let mut wrong = Vec::new();
         for (range, content) in image.pieces(0..u64::MAX) {
             self.check(range, *content, |write| self.hides_now(write), &mut wrong);
@@ -283,7 +283,7 @@ impl History {
     /// Checks the data left by a loss of power ([durable-write-survives]). The history goes on as if
     /// there had been no loss.
     #[must_use]
-    pub fn check_survivors(&self, image: &Image) -> Loss {
+    pub(crate) fn check_survivors(&self, image: &Image) -> Loss {
         let mut loss = Loss::default();
         let mut lost = Vec::new();
         for (range, content) in image.pieces(0..u64::MAX) {
@@ -311,7 +311,7 @@ impl History {
     }
 
     /// Records that the device has lost power during the run ([lost-write-fails-flush]).
-    pub fn lost_power(&mut self) {
+    pub(crate) fn lost_power(&mut self) {
         let mut writes = core::mem::take(&mut self.writes);
         for write in writes.values_mut() {
             if write.loss == WriteLoss::None && !write.through && !self.is_durable(write) {

@@ -298,7 +298,7 @@ impl Media {
     }
 
     /// Whether the device has lost power since the last call. [`Self::survivors`] does not count.
-    pub const fn take_loss(&mut self) -> bool {
+    pub(crate) const fn take_loss(&mut self) -> bool {
         core::mem::replace(&mut self.lost, false)
     }
 
@@ -545,7 +545,7 @@ pub struct Medium<D> {
 
 impl<D: ReportsData> Medium<D> {
     /// Advances the model to `now` and applies its reports.
-    pub fn advance_data(&mut self, now: Instant) {
+    pub(crate) fn advance_data(&mut self, now: Instant) {
         self.below.advance_data(now);
         self.take_data_events();
     }

@@ -11,7 +11,7 @@ use blockyard::unit::QueueId;
 use core::fmt;
 
 /// The default number of violations that are kept in full. The others are only counted.
-pub const VIOLATIONS_KEPT: usize = 16;
+pub(crate) const VIOLATIONS_KEPT: usize = 16;
 
 /// The checks of a simulation besides the data of reads and the data at the end of the run: the data
 /// that a loss of power would leave. The run goes on as if the power had not failed.
@@ -113,7 +113,7 @@ impl fmt::Display for Violation {
 
 /// Whether a bio with `op` changes data.
 #[must_use]
-pub const fn changes_data(op: Op) -> bool {
+pub(crate) const fn changes_data(op: Op) -> bool {
     matches!(op, Op::Write | Op::WriteZeroes | Op::Discard | Op::SecureErase)
 }
 

@@ -95,7 +95,7 @@ impl SeekProfile {
     /// The mean distance between two of many cylinders is a third of them, and distances `x` are as likely as `2 - 2x`. With
     /// them, the mean over the curve is a sum of 27 parts of `track`, 88 of the time at a third and 20 of `full`, in 135.
     #[must_use]
-    pub fn knee(&self) -> Option<Duration> {
+    pub(crate) fn knee(&self) -> Option<Duration> {
         let ends = 27 * self.track.as_ns() + 20 * self.full.as_ns();
         let knee_ns = (135 * self.average.as_ns()).checked_sub(ends)? / 88;
         let rises = (self.track.as_ns()..self.full.as_ns()).contains(&knee_ns);
@@ -112,7 +112,7 @@ impl PlattersProfile {
 
     /// Returns the sectors of a track of `zone`, from 0 for the outermost. Tracks become shorter in even steps.
     #[must_use]
-    pub fn track_sectors(&self, zone: u16) -> u64 {
+    pub(crate) fn track_sectors(&self, zone: u16) -> u64 {
         debug_assert!(zone < self.zones, "zone {zone} of {}", self.zones);
         let fall = u128::from(self.outer.saturating_sub(self.inner)) * u128::from(zone);
         let rate = u128::from(self.outer) - fall / u128::from((self.zones - 1).max(1));
@@ -123,7 +123,7 @@ impl PlattersProfile {
 
     /// Returns the cylinders of each zone of a disk with `capacity` sectors: whole bands.
     #[must_use]
-    pub fn zone_cylinders(&self, capacity: u64) -> u64 {
+    pub(crate) fn zone_cylinders(&self, capacity: u64) -> u64 {
         let tracks: u64 = (0..self.zones).map(|zone| self.track_sectors(zone)).sum();
         let cylinders = capacity.div_ceil(tracks * u64::from(self.heads));
         cylinders.next_multiple_of(self.band.into())

@@ -312,7 +312,7 @@ impl Contexts {
 
     /// Returns the cost of a timer interrupt to its processor, before it wakes a thread.
     #[must_use]
-    pub const fn timer_cost(&self) -> Duration {
+    pub(crate) const fn timer_cost(&self) -> Duration {
         self.interrupt
     }
 

@@ -168,14 +168,14 @@ impl MmcHost {
     }
 
     /// Begins the interrupt handler. Returns the handler's time, without the cost of the interrupt itself.
-    pub fn begin_interrupt(&mut self) -> Duration {
+    pub(crate) fn begin_interrupt(&mut self) -> Duration {
         self.entered[Context::Interrupt as usize] += 1;
         let copied = self.mmc.controller.begin_interrupt();
         per_kib(self.costs.pio_per_kib, copied.bytes) + copied.wait
     }
 
     /// Ends the interrupt handler.
-    pub fn end_interrupt(&mut self, now: Instant, events: &mut Events) {
+    pub(crate) fn end_interrupt(&mut self, now: Instant, events: &mut Events) {
         self.interrupt |= self.mmc.controller.end_interrupt(now);
         while let Some(event) = self.mmc.controller.next_event() {
             self.mmc.interrupt(event, now);
@@ -199,7 +199,7 @@ impl MmcHost {
         self.mmc.counts()
     }
 
-    /// Returns the sectors that the card has received and could not program since [`Self::keep_data`].
+    /// Returns the sectors that the card has received and could not program since data is kept.
     #[must_use]
     pub fn failed_sectors(&self) -> &[Range<u64>] {
         self.mmc.controller.card.failed_sectors()
@@ -243,7 +243,7 @@ impl MmcHost {
     }
 
     /// Begins the next act of `context`, if it has one. Returns the act and its cost.
-    pub fn begin_act(&mut self, context: Context, now: Instant) -> Option<(Act, Duration)> {
+    pub(crate) fn begin_act(&mut self, context: Context, now: Instant) -> Option<(Act, Duration)> {
         let act = self.mmc.begin(context, now)?;
         assert!(self.mmc.is_enabled(), "{act:?} on a suspended host");
         self.bus_at_begin[context as usize] = self.mmc.controller.bus.total(now);
@@ -252,7 +252,13 @@ impl MmcHost {
     }
 
     /// Ends an act that began at `begun`.
-    pub fn finish_act(&mut self, act: Act, begun: Instant, now: Instant, events: &mut Events) {
+    pub(crate) fn finish_act(
+        &mut self,
+        act: Act,
+        begun: Instant,
+        now: Instant,
+        events: &mut Events,
+    ) {
         debug_assert!(begun <= now, "{act:?} ends before it began");
         let (kind, context) = (act.kind(), act.context());
         let is_beside = matches!(kind, ActKind::PrepareFirst | ActKind::PrepareMore);

@@ -71,7 +71,7 @@ pub enum Mapping {
 pub struct CopyProfile {
     /// Bytes per second that pass one channel.
     pub rate: u64,
-    /// Time that one processor takes for 4 KiB, for every [`Copying`].
+    /// Time that one processor takes for 4 KiB, for every [`Copying`](crate::profile::Copying).
     pub page: [Duration; 3],
 }
 

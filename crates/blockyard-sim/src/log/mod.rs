@@ -257,7 +257,7 @@ impl Logs {
     /// # Errors
     ///
     /// The first [`LogError`], on every call after it.
-    pub fn write_due(&mut self) -> Result<(), LogError> {
+    pub(crate) fn write_due(&mut self) -> Result<(), LogError> {
         self.write(LogFile::is_due)
     }
 
@@ -265,7 +265,7 @@ impl Logs {
     ///
     /// # Errors
     ///
-    /// Like [`Self::write_due`].
+    /// Like `write_due`.
     pub fn write_all(&mut self) -> Result<(), LogError> {
         self.write(|_| true)
     }

@@ -133,29 +133,29 @@ impl CostSink {
         &self.sites
     }
 
-    /// Takes the time spent outside any lock since the last call. [`Self::next_lock`] has the rest.
-    pub fn take_free(&mut self) -> Duration {
+    /// Takes the time spent outside any lock since the last call. `next_lock` has the rest.
+    pub(crate) fn take_free(&mut self) -> Duration {
         debug_assert!(self.used.is_empty(), "the locks {:?} are not accounted for", self.used);
         self.row = None;
         Duration::from_ns(core::mem::take(&mut self.free_ns))
     }
 
     /// Goes to the next lock that was used, until there is none, and returns its place. [`Self::taken`] has its holds.
-    pub fn next_lock(&mut self) -> Option<usize> {
+    pub(crate) fn next_lock(&mut self) -> Option<usize> {
         let site = self.used.pop()?;
         self.taken.clear();
         core::mem::swap(&mut self.taken, &mut self.holds[site]);
         Some(site)
     }
 
-    /// Returns the holds of the lock that [`Self::next_lock`] returned last, in their order.
+    /// Returns the holds of the lock that `next_lock` returned last, in their order.
     #[must_use]
     pub fn taken(&self) -> &[Hold] {
         &self.taken
     }
 
     /// Drops what was used and spent since the last call: nobody pays for it.
-    pub fn drop_unpaid(&mut self) {
+    pub(crate) fn drop_unpaid(&mut self) {
         while self.next_lock().is_some() {}
         let _ = self.take_free();
     }

@@ -102,7 +102,7 @@ impl Cpu {
     }
 
     /// Gives more work to the running thread, to be done before any other thread's. Completions go first.
-    pub fn push_next(&mut self, work: Work) {
+    pub(crate) fn push_next(&mut self, work: Work) {
         debug_assert!(
             matches!(work, Work::Step(_) | Work::Copy(_) | Work::Host(_)),
             "{work:?} is not the work of a thread"
@@ -112,7 +112,7 @@ impl Cpu {
 
     /// Whether completions or interrupts wait.
     #[must_use]
-    pub fn has_completions(&self) -> bool {
+    pub(crate) fn has_completions(&self) -> bool {
         !self.urgent.is_empty()
     }
 
@@ -129,7 +129,7 @@ impl Cpu {
     }
 
     /// Takes the next work. The pollers poll once between two ready threads.
-    pub fn take_work(&mut self) -> Option<Work> {
+    pub(crate) fn take_work(&mut self) -> Option<Work> {
         if let Some(work) = self.urgent.pop_front() {
             return Some(work);
         }
@@ -145,7 +145,7 @@ impl Cpu {
 
     /// Returns the instance that polls. A poller that ran last is preferred, as it costs no switch.
     #[must_use]
-    pub fn looker(&self) -> Option<TaskId> {
+    pub(crate) fn looker(&self) -> Option<TaskId> {
         let last = self.pollers.iter().find(|task| self.last == Some(Thread::Task(**task)));
         last.or(self.pollers.last()).copied()
     }
@@ -156,7 +156,7 @@ impl Cpu {
     }
 
     /// Records the thread of `work` as the last thread. Returns what that means to the one before.
-    pub fn switches_to(&mut self, work: &Work) -> Switch {
+    pub(crate) fn switches_to(&mut self, work: &Work) -> Switch {
         debug_assert!(
             self.spinning.is_none(),
             "a processor that waits for the lock must not begin {work:?}"

@@ -182,7 +182,7 @@ impl Contended {
     }
 
     /// Counts a `wait` that has ended, for the holder that the lock was wanted for.
-    pub fn note_wait(&mut self, by: LockHolder, wait: Duration) {
+    pub(crate) fn note_wait(&mut self, by: LockHolder, wait: Duration) {
         let counts = &mut self.counts[by as usize];
         counts.waited += wait;
         counts.longest_wait = counts.longest_wait.max(wait);
@@ -190,7 +190,7 @@ impl Contended {
 
     /// Returns when to call [`Self::grant`] again; `None` if no processor waits.
     #[must_use]
-    pub fn next_grant(&self) -> Option<Instant> {
+    pub(crate) fn next_grant(&self) -> Option<Instant> {
         (!self.waiters.is_empty()).then_some(self.free_at)
     }
 

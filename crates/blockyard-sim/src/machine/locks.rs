@@ -150,7 +150,7 @@ impl Sites {
 
     /// Whether the lock at `site` is one that work asks for before it begins.
     #[must_use]
-    pub const fn is_queue(&self, site: usize) -> bool {
+    pub(crate) const fn is_queue(&self, site: usize) -> bool {
         site < self.queues
     }
 

@@ -44,13 +44,13 @@ impl PolledQueues {
 
     /// Whether a poll from `cpu` would find a completion.
     #[must_use]
-    pub fn has_for(&self, cpu: CpuId) -> bool {
+    pub(crate) fn has_for(&self, cpu: CpuId) -> bool {
         let hctx = self.by_cpu.get(cpu.index());
         hctx.is_some_and(|hctx| !self.completed[hctx.index()].is_empty())
     }
 
     /// Returns the processors that poll `hctx`.
-    pub fn cpus_of(&self, hctx: HctxId) -> impl Iterator<Item = CpuId> {
+    pub(crate) fn cpus_of(&self, hctx: HctxId) -> impl Iterator<Item = CpuId> {
         let cpus = (0..).map(CpuId).zip(&self.by_cpu);
         cpus.filter(move |(_, of_cpu)| **of_cpu == hctx).map(|(cpu, _)| cpu)
     }

@@ -124,7 +124,7 @@ impl JobStats {
     }
 
     /// Begins anew at `now`, for the same kinds.
-    pub fn begin_anew(&mut self, now: Instant) {
+    pub(crate) fn begin_anew(&mut self, now: Instant) {
         let kinds = [Op::Read, Op::Write, Op::Trim];
         let kinds: Vec<_> = kinds.into_iter().filter(|op| self.ops.of(*op).is_some()).collect();
         *self = Self { started: now, steady: self.steady.take(), ..Self::new(&kinds) };
@@ -149,7 +149,7 @@ impl JobStats {
     }
 
     /// Adds the kinds in `ops`.
-    pub fn add_kinds(&mut self, ops: &[Op]) {
+    pub(crate) fn add_kinds(&mut self, ops: &[Op]) {
         for (op, slot) in [
             (Op::Read, &mut self.ops.read),
             (Op::Write, &mut self.ops.write),
@@ -162,7 +162,7 @@ impl JobStats {
     }
 
     /// Returns the measurements of `op`.
-    pub fn op_mut(&mut self, op: Op) -> Option<&mut Measured> {
+    pub(crate) fn op_mut(&mut self, op: Op) -> Option<&mut Measured> {
         match op {
             Op::Read => self.ops.read.as_deref_mut(),
             Op::Write => self.ops.write.as_deref_mut(),

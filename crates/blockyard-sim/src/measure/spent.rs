@@ -40,7 +40,7 @@ impl Spent {
     }
 
     /// Counts that an instance, measured from `measured_from` on, slept for `rest` until `now`.
-    pub fn rested(&mut self, rest: Rest, measured_from: Instant, now: Instant) {
+    pub(crate) fn rested(&mut self, rest: Rest, measured_from: Instant, now: Instant) {
         let from = rest.since.max(measured_from);
         match rest.until {
             Some(due) => {

@@ -91,7 +91,7 @@ impl PageCache {
     }
 
     /// Clears the mark of a page. Returns whether the page had one.
-    pub fn take_mark(&mut self, file: FileId, page: u64) -> bool {
+    pub(crate) fn take_mark(&mut self, file: FileId, page: u64) -> bool {
         self.files[file.0].pages.take_mark(page)
     }
 
@@ -105,14 +105,14 @@ impl PageCache {
 
     /// Returns the number of the run that is submitted next, for [`Self::ended`].
     #[must_use]
-    pub fn next_number(&self) -> u32 {
+    pub(crate) fn next_number(&self) -> u32 {
         match self.free.last() {
             Some(number) => *number,
             None => u32::try_from(self.runs.len()).expect("runs should fit in 32 bits"),
         }
     }
 
-    /// Notes that the bio of `run` was submitted, with the number of [`Self::next_number`].
+    /// Notes that the bio of `run` was submitted, with the number of `next_number`.
     pub fn submitted(&mut self, run: Run) {
         debug_assert!(run.pages.start < run.pages.end, "a run must have a page");
         match self.free.pop() {
@@ -155,7 +155,7 @@ impl PageCache {
     }
 
     /// Drops the pages of `file`, except those being read.
-    pub fn drop_pages(&mut self, file: FileId) {
+    pub(crate) fn drop_pages(&mut self, file: FileId) {
         self.files[file.0].pages.drop_ready();
     }
 }

@@ -62,13 +62,13 @@ impl FilePages {
 
     /// Whether `page` is marked.
     #[must_use]
-    pub fn is_marked(&self, page: u64) -> bool {
+    pub(crate) fn is_marked(&self, page: u64) -> bool {
         let (word, bit) = self.word(page);
         word.marked & bit != 0
     }
 
     /// Clears the mark of `page`. Returns whether the page had one.
-    pub fn take_mark(&mut self, page: u64) -> bool {
+    pub(crate) fn take_mark(&mut self, page: u64) -> bool {
         let (at, bit) = place(page);
         self.words.get_mut(&at).is_some_and(|word| {
             let marked = word.marked & bit != 0;
@@ -125,7 +125,7 @@ impl FilePages {
     }
 
     /// Drops every page that is ready.
-    pub fn drop_ready(&mut self) {
+    pub(crate) fn drop_ready(&mut self) {
         self.words.retain(|_, word| {
             // Pages that are being read have waiters, and stay.
             word.present &= !word.ready;

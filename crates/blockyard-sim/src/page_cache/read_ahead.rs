@@ -81,7 +81,7 @@ impl ReadAhead {
     }
 
     /// Notes that the reader has read from `page`.
-    pub const fn has_read(&mut self, page: u64) {
+    pub(crate) const fn has_read(&mut self, page: u64) {
         self.last = Some(page);
     }
 

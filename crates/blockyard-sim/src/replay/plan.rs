@@ -245,7 +245,7 @@ impl Replay {
 
     /// Returns the processor of each task on the machine of `device`.
     #[must_use]
-    pub fn task_cpus(&self, device: &Device) -> Vec<CpuId> {
+    pub(crate) fn task_cpus(&self, device: &Device) -> Vec<CpuId> {
         self.submitters(device).1
     }
 

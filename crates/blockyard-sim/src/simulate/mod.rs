@@ -394,12 +394,6 @@ impl<O: Observer> Simulation<O> {
         &self.world.host.sink.1
     }
 
-    /// Returns the number of I/Os that jobs have reaped so far.
-    #[must_use]
-    pub fn ios_done(&self) -> u64 {
-        self.world.stats.iter().flat_map(JobStats::measured).map(|measured| measured.ios).sum()
-    }
-
     /// Returns the measurements so far.
     #[must_use]
     pub fn report(&self) -> Report {

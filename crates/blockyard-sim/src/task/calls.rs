@@ -106,25 +106,25 @@ impl Task {
 
     /// Whether this step reaps results. A call that slept for a tag comes first.
     #[must_use]
-    pub fn reaps_now(&self) -> bool {
+    pub(crate) fn reaps_now(&self) -> bool {
         self.state == State::Reaping && self.calls.current.left == 0
     }
 
     /// Returns the maximum number of results that one step reaps.
     #[must_use]
-    pub const fn reap_max(&self) -> u32 {
+    pub(crate) const fn reap_max(&self) -> u32 {
         self.shape.complete_max
     }
 
     /// Returns the result of a call that has returned.
-    pub fn take_returned(&mut self, now: Instant) -> Option<Taken> {
+    pub(crate) fn take_returned(&mut self, now: Instant) -> Option<Taken> {
         let InCall::Returns(at) = self.calls.in_call else { return None };
         self.calls.in_call = InCall::None;
         Some(self.take_result(at, now))
     }
 
     /// Reaps one result. A step reaps at most [`Self::reap_max`].
-    pub fn take_completed(&mut self, now: Instant) -> Option<Taken> {
+    pub(crate) fn take_completed(&mut self, now: Instant) -> Option<Taken> {
         self.slots.pop_completed().map(|at| self.take_result(at, now))
     }
 
@@ -166,7 +166,7 @@ impl Task {
     }
 
     /// Notes that the call has returned.
-    pub const fn end_call(&mut self) {
+    pub(crate) const fn end_call(&mut self) {
         self.calls.current.left = 0;
     }
 
@@ -198,13 +198,13 @@ impl Task {
 
     /// Whether the next I/O at `now` is a read through the page cache.
     #[inline]
-    pub fn reads_next(&mut self, now: Instant) -> bool {
+    pub(crate) fn reads_next(&mut self, now: Instant) -> bool {
         self.reader.is_some() && self.next_bio(now).is_some_and(|(_, bio)| bio.op == bio::Op::Read)
     }
 
     /// Returns the queue of the next I/O, or if that is not known yet, of the one before.
     #[must_use]
-    pub fn likely_queue(&self) -> QueueId {
+    pub(crate) fn likely_queue(&self) -> QueueId {
         self.feed.likely_queue()
     }
 
@@ -247,7 +247,7 @@ impl Task {
     }
 
     /// Ends a step at `now`: the I/Os of the step count as submitted now.
-    pub fn end_step(&mut self, now: Instant) {
+    pub(crate) fn end_step(&mut self, now: Instant) {
         self.slots.end_step(now);
     }
 

@@ -61,7 +61,7 @@ impl Task {
     }
 
     /// Returns what is measured until measurement begins, if there is a ramp time.
-    pub fn ramp_mut(&mut self) -> Option<&mut JobStats> {
+    pub(crate) fn ramp_mut(&mut self) -> Option<&mut JobStats> {
         self.measuring.ramp.as_deref_mut()
     }
 
@@ -72,7 +72,7 @@ impl Task {
     }
 
     /// Measures from `now` on.
-    pub fn measure_anew(&mut self, now: Instant) {
+    pub(crate) fn measure_anew(&mut self, now: Instant) {
         self.measuring.begin_anew(now);
     }
 }

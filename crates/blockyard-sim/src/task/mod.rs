@@ -176,7 +176,7 @@ impl Task {
 
     /// Whether the job continues after an error of `op`; `None` is a sync.
     #[must_use]
-    pub const fn continues_after_error_of(&self, op: Option<Op>) -> bool {
+    pub(crate) const fn continues_after_error_of(&self, op: Option<Op>) -> bool {
         match op {
             Some(Op::Read) => self.shape.continue_on_error.reads,
             Some(Op::Write | Op::Trim) | None => self.shape.continue_on_error.writes,
@@ -185,13 +185,13 @@ impl Task {
 
     /// Returns the priority of the job in Linux's encoding, if its I/Os may have others.
     #[must_use]
-    pub const fn priority_of_job(&self) -> Option<u16> {
+    pub(crate) const fn priority_of_job(&self) -> Option<u16> {
         self.shape.priority_of_job
     }
 
     /// Whether the task keeps to a rate, or to the pace of a trace.
     #[must_use]
-    pub fn keeps_pace(&self) -> bool {
+    pub(crate) fn keeps_pace(&self) -> bool {
         match &self.feed.source {
             Source::Generated(generated) => generated.has_rate(),
             Source::Recorded(recorded) => recorded.timed(),
@@ -199,7 +199,7 @@ impl Task {
     }
 
     /// Returns how long the pause that [`Self::plan`] has just begun keeps the processor busy.
-    pub fn take_spin(&mut self) -> Duration {
+    pub(crate) fn take_spin(&mut self) -> Duration {
         self.pauses.take_spin()
     }
 

@@ -212,7 +212,7 @@ impl Task {
     /// Returns the next step of the current call; `None` if no call reads through the page cache.
     #[inline]
     #[must_use]
-    pub fn read_step(&self, cache: &PageCache) -> Option<ReadStep> {
+    pub(crate) fn read_step(&self, cache: &PageCache) -> Option<ReadStep> {
         let reader = self.reader.as_deref()?;
         reader.in_call().then(|| reader.next(cache))
     }
@@ -228,7 +228,7 @@ impl Task {
     }
 
     /// Returns from the call at `now`.
-    pub fn end_read(&mut self, status: Status, now: Instant) {
+    pub(crate) fn end_read(&mut self, status: Status, now: Instant) {
         let slot = self.reader().end_call().expect("a call that returns should have begun");
         // The call that submits is the one that reads, so its end is the submission too.
         if self.is_async() {

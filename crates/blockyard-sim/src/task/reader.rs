@@ -106,7 +106,7 @@ impl Reader {
 
     /// Whether a call is in progress.
     #[must_use]
-    pub const fn in_call(&self) -> bool {
+    pub(crate) const fn in_call(&self) -> bool {
         self.call.is_some()
     }
 
@@ -165,7 +165,7 @@ impl Reader {
 
     /// Claims a window of pages if the current page is absent, and another one if it is marked. Does
     /// nothing while claimed runs are not submitted.
-    pub fn request_pages(&mut self, cache: &mut PageCache, reach: Reach) {
+    pub(crate) fn request_pages(&mut self, cache: &mut PageCache, reach: Reach) {
         let Some(call) = self.call.as_mut().filter(|_| self.runs.is_empty()) else { return };
         let stream = &mut self.streams[call.stream];
         let file = stream.file;
@@ -219,13 +219,13 @@ impl Reader {
     }
 
     /// Notes that a bio of this reader has ended.
-    pub const fn bio_ended(&mut self) {
+    pub(crate) const fn bio_ended(&mut self) {
         debug_assert!(self.in_flight > 0, "a bio that ends must be in flight");
         self.in_flight -= 1;
     }
 
     /// Notes that the page that the call waits for could not be read.
-    pub fn fail_page(&mut self, status: Status) {
+    pub(crate) fn fail_page(&mut self, status: Status) {
         if let Some(call) = &mut self.call {
             call.failed = Some(status);
             if call.tried == Tried::Nothing {
@@ -235,7 +235,7 @@ impl Reader {
     }
 
     /// Copies from the current page. Returns the number of bytes.
-    pub fn copy_page(&mut self) -> u64 {
+    pub(crate) fn copy_page(&mut self) -> u64 {
         let Some(call) = &mut self.call else { return 0 };
         let page = call.at_bytes / PAGE_BYTES;
         // A call for bytes 1000 to 9000 copies 3096, 4096 and 808 bytes.

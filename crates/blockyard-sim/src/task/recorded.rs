@@ -8,13 +8,13 @@ use blockyard::time::Instant;
 impl Task {
     /// Returns when the trace completed the I/O of `slot`, if that is known.
     #[must_use]
-    pub fn recorded_end(&self, slot: u32) -> Option<Instant> {
+    pub(crate) fn recorded_end(&self, slot: u32) -> Option<Instant> {
         self.slots.get(slot).recorded_end
     }
 
     /// Returns when the trace issued the record of [`Self::next_bio`].
     #[must_use]
-    pub fn recorded_at(&self) -> Option<Instant> {
+    pub(crate) fn recorded_at(&self) -> Option<Instant> {
         self.feed.next().and_then(|io| io.recorded_at)
     }
 
@@ -33,7 +33,7 @@ impl Task {
     /// # Panics
     ///
     /// If the task's I/Os are generated.
-    pub fn end_of_records(&mut self) -> bool {
+    pub(crate) fn end_of_records(&mut self) -> bool {
         self.recorded().end();
         self.wake_for_record()
     }

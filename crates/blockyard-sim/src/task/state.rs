@@ -78,25 +78,25 @@ impl Task {
 
     /// Whether the task sleeps for a tag.
     #[must_use]
-    pub fn waits_for_tag(&self) -> bool {
+    pub(crate) fn waits_for_tag(&self) -> bool {
         self.state == State::Asleep(Sleep::Tag)
     }
 
     /// Whether the task sleeps for a page.
     #[must_use]
-    pub fn waits_for_page(&self) -> bool {
+    pub(crate) fn waits_for_page(&self) -> bool {
         self.state == State::Asleep(Sleep::Page)
     }
 
     /// Whether the task sleeps for a turn.
     #[must_use]
-    pub const fn waits_for_turn(&self) -> bool {
+    pub(crate) const fn waits_for_turn(&self) -> bool {
         matches!(self.state, State::Asleep(Sleep::Turn(_)))
     }
 
     /// Whether the task sleeps in the driver.
     #[must_use]
-    pub fn is_in_driver(&self) -> bool {
+    pub(crate) fn is_in_driver(&self) -> bool {
         self.state == State::Asleep(Sleep::Driver)
     }
 
@@ -134,7 +134,7 @@ impl Task {
 
     /// Notes that the instant of a sleep has come. Returns whether the task must run. The result is false if
     /// another event has already woken the task.
-    pub fn on_alarm(&mut self, now: Instant) -> bool {
+    pub(crate) fn on_alarm(&mut self, now: Instant) -> bool {
         // The alarm of an earlier sleep may still be pending. The instant tells them apart where an event may end the sleep early.
         let is_due = match self.state {
             State::Asleep(Sleep::Instant) => true,
@@ -149,13 +149,13 @@ impl Task {
     }
 
     /// Sleeps until a page has been read or a bio of the task's own has ended.
-    pub const fn sleep_for_page(&mut self) {
+    pub(crate) const fn sleep_for_page(&mut self) {
         debug_assert!(self.reader.is_some(), "only a reader may wait for a page");
         self.state = State::Asleep(Sleep::Page);
     }
 
     /// Notes that the queue has refused the bio at `now`: the task sleeps for a tag.
-    pub fn sleep_for_tag(&mut self, now: Instant) {
+    pub(crate) fn sleep_for_tag(&mut self, now: Instant) {
         let has_bio = self.feed.next().is_some() || self.reader.is_some();
         debug_assert!(has_bio, "only a task with a bio may wait for a tag");
         // A task that a tag has woken, and that is refused again, continues the same wait.
@@ -165,7 +165,7 @@ impl Task {
     }
 
     /// Ends a wait for a tag at `now`. Returns how long it lasted.
-    pub fn end_tag_wait(&mut self, now: Instant) -> Duration {
+    pub(crate) fn end_tag_wait(&mut self, now: Instant) -> Duration {
         self.tag_wait.take().map_or(Duration::ZERO, |wait| now.since(wait.since))
     }
 
@@ -177,24 +177,24 @@ impl Task {
 
     /// Returns how often a tag has woken the task and the queue has then refused its bio again.
     #[must_use]
-    pub fn refused_wakes(&self) -> u32 {
+    pub(crate) fn refused_wakes(&self) -> u32 {
         // Of three refusals, the first began the wait, and the other two followed wake-ups.
         self.tag_wait.map_or(0, |wait| wait.refusals - 1)
     }
 
     /// Sleeps in the driver, before its call returns.
-    pub const fn sleep_in_driver(&mut self) {
+    pub(crate) const fn sleep_in_driver(&mut self) {
         self.state = State::Asleep(Sleep::Driver);
     }
 
     /// Lets the call of the task in the driver return.
-    pub fn leave_driver(&mut self) {
+    pub(crate) fn leave_driver(&mut self) {
         debug_assert!(self.is_in_driver(), "{:?} leaves a driver in which it is not", self.id);
         self.state = State::LeavingDriver;
     }
 
     /// Returns from the driver, if the task was there. It then does nothing else in this step, and plans what it does next.
-    pub fn return_from_driver(&mut self) -> bool {
+    pub(crate) fn return_from_driver(&mut self) -> bool {
         let returns = self.state == State::LeavingDriver;
         if returns {
             self.state = State::Ready;

@@ -39,7 +39,12 @@ impl Task {
     }
 
     /// Notes the latency of an I/O that was reaped at `now`. Returns the bound that it violates, if any.
-    pub fn check_bounds(&mut self, op: Op, taken: &Taken, now: Instant) -> Option<Violation> {
+    pub(crate) fn check_bounds(
+        &mut self,
+        op: Op,
+        taken: &Taken,
+        now: Instant,
+    ) -> Option<Violation> {
         let took = taken.lat();
         if let Some(search) = &mut self.targets.search
             && search.count(took)
@@ -50,7 +55,7 @@ impl Task {
     }
 
     /// Judges the depth that is tried. Returns whether the last window of a search begins at `now`.
-    pub fn judge_depth(&mut self, now: Instant) -> bool {
+    pub(crate) fn judge_depth(&mut self, now: Instant) -> bool {
         let is_idle = self.outstanding() == 0;
         let Some(search) = &mut self.targets.search else { return false };
         search.judge(now);

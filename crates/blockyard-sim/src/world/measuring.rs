@@ -12,7 +12,7 @@ use blockyard_trace::observe::TaskId;
 
 impl<O: Observer> World<O> {
     /// Plans to reset the counts of the machine and the device at `from`.
-    pub fn measure_from(&mut self, from: Instant) {
+    pub(crate) fn measure_from(&mut self, from: Instant) {
         assert_eq!(self.now, Instant::ZERO, "the start of measurement must be set before the run");
         self.measure_from = from;
         if from > Instant::ZERO {
@@ -21,7 +21,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Ends the measurement. If all jobs have ended before it began, the whole run counts.
-    pub fn end_measuring(&mut self) {
+    pub(crate) fn end_measuring(&mut self) {
         if self.now < self.measure_from {
             // All jobs ended before measurement began, so the whole run counts.
             let begun = self.tasks.iter().map(Task::begun).min();
@@ -161,13 +161,13 @@ impl<O: Observer> World<O> {
     }
 
     /// Makes all tasks end as soon as their I/Os in flight have ended.
-    pub fn stop_tasks(&mut self) {
+    pub(crate) fn stop_tasks(&mut self) {
         let now = self.now;
         self.tasks.iter_mut().for_each(|task| task.stop(now));
     }
 
     /// Ends the measurement of all tasks now, although some of them have not ended.
-    pub fn cut_measuring(&mut self) {
+    pub(crate) fn cut_measuring(&mut self) {
         let now = self.now;
         for at in 0..self.tasks.len() {
             if self.tasks[at].is_over() {

@@ -24,7 +24,7 @@ impl<O: Observer> World<O> {
 
     /// Checks at `at`, and again after each nonzero `period`, which data would survive a power cut. Call this
     /// after [`Self::verify`], and at most once with a period.
-    pub fn cut_power(&mut self, at: Instant, period: Duration) {
+    pub(crate) fn cut_power(&mut self, at: Instant, period: Duration) {
         assert!(self.verifier.is_some(), "a world with power cuts must verify its data");
         self.events.push(at, Event::PowerCut(period));
     }

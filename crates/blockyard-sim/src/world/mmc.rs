@@ -169,7 +169,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Makes submitting threads run the hardware queues of an MMC host themselves, and sleep in its driver.
-    pub const fn let_submitters_sleep(&mut self) {
+    pub(crate) const fn let_submitters_sleep(&mut self) {
         if self.mmc.is_some() {
             self.dispatch = Dispatch::HostSubmitter;
         }

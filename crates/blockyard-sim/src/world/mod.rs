@@ -276,7 +276,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Adds a task that begins at `begin` (see [`Task::begin`]).
-    pub fn add_task(
+    pub(crate) fn add_task(
         &mut self,
         mut task: Task,
         begin: Instant,
@@ -338,7 +338,7 @@ impl<O: Observer> World<O> {
 
     /// Returns the use of locks and contended words, by kind.
     #[must_use]
-    pub fn lock_uses(&self) -> Vec<LockUse> {
+    pub(crate) fn lock_uses(&self) -> Vec<LockUse> {
         self.host.sink.0.0.sites().uses(&self.locks)
     }
 
@@ -355,7 +355,7 @@ impl<O: Observer> World<O> {
         u32::try_from(all).expect("a product of two 16-bit counts should fit 32 bits")
     }
 
-    /// Handles up to `max` events, all of them before `until`. Returns their number; [`Self::has_jobs`] says whether jobs remain.
+    /// Handles up to `max` events, all of them before `until`. Returns their number; `has_jobs` says whether jobs remain.
     ///
     /// # Errors
     ///
@@ -383,7 +383,7 @@ impl<O: Observer> World<O> {
 
     /// Returns whether jobs remain.
     #[must_use]
-    pub const fn has_jobs(&self) -> bool {
+    pub(crate) const fn has_jobs(&self) -> bool {
         self.alive > 0
     }
 

@@ -46,7 +46,7 @@ impl<O: Observer> World<O> {
 
     /// Returns the error in the trace after [`Failure::Trace`].
     #[must_use]
-    pub fn trace_error(&self) -> Option<&TraceError> {
+    pub(crate) fn trace_error(&self) -> Option<&TraceError> {
         self.replay.as_ref().and_then(|replay| replay.error.as_ref())
     }
 

@@ -367,7 +367,7 @@ impl Card {
 
     /// Returns the next data event, in order. It names sectors by their place within the transfer's data,
     /// without the header of a packed transfer.
-    pub fn next_data_event(&mut self) -> Option<DataEvent<u32>> {
+    pub(crate) fn next_data_event(&mut self) -> Option<DataEvent<u32>> {
         self.fate.as_mut()?.next_data_event()
     }
 
@@ -393,7 +393,7 @@ impl Card {
     /// Returns the wire time of a command. A host calls [`Self::command`] that long after it begins to send
     /// the command.
     #[must_use]
-    pub fn command_time(&self) -> Duration {
+    pub(crate) fn command_time(&self) -> Duration {
         self.mode.time(u64::from(COMMAND_CLOCKS))
     }
 
@@ -419,7 +419,7 @@ impl Card {
 
     /// Returns the number of bytes received by `at` that are not on the medium. A loss of power takes them.
     #[must_use]
-    pub fn unprogrammed_bytes(&mut self, at: Instant) -> u64 {
+    pub(crate) fn unprogrammed_bytes(&mut self, at: Instant) -> u64 {
         self.engine.advance_to(at);
         self.engine.bytes() + self.transfer.as_ref().map_or(0, Transfer::page_bytes)
     }
@@ -427,13 +427,13 @@ impl Card {
     /// Returns the time until `at` in which the memory worked unseen by the host: it programmed pages or
     /// fetched data ahead.
     #[must_use]
-    pub fn memory_time(&self, at: Instant) -> Duration {
+    pub(crate) fn memory_time(&self, at: Instant) -> Duration {
         self.memory_time - self.engine.done_at().since(at) - self.streams.due().since(at)
     }
 
     /// Returns the next instant after `at` at which a queued task will be ready, or `None` if there is none.
     #[must_use]
-    pub fn next_task_ready(&self, at: Instant) -> Option<Instant> {
+    pub(crate) fn next_task_ready(&self, at: Instant) -> Option<Instant> {
         self.tasks.next_ready(at)
     }
 

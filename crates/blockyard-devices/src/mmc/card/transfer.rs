@@ -172,7 +172,7 @@ impl Card {
     /// # Errors
     ///
     /// Returns [`Misuse`] if no packed command waits for a header or the header is wrong. Then nothing changes.
-    pub fn packed_header(&mut self, header: &[u8; 512]) -> Result<(), Misuse> {
+    pub(crate) fn packed_header(&mut self, header: &[u8; 512]) -> Result<(), Misuse> {
         let entries = self.check_header(header).map_err(|wrong| self.data_misuse(wrong))?;
         let transfer = self.transfer.as_mut().expect("a checked header should have a transfer");
         let packed =
@@ -229,7 +229,7 @@ impl Card {
     /// # Errors
     ///
     /// Returns the errors of [`Self::transfer`].
-    pub fn transfer_within(
+    pub(crate) fn transfer_within(
         &mut self,
         limit: Duration,
         blocks: u32,

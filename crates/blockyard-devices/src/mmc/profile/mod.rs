@@ -32,7 +32,7 @@ pub struct MmcProfile {
 
 impl MmcProfile {
     /// Returns the profile of a host that leaves memory mapped, at no cost.
-    pub fn without_unmapping(&self) -> Self {
+    pub(crate) fn without_unmapping(&self) -> Self {
         let mut profile = *self;
         for memory in [&mut profile.host.costs.read, &mut profile.host.costs.write] {
             (memory.unmap, memory.unmap_per_kib) = (Duration::ZERO, Duration::ZERO);
@@ -191,7 +191,7 @@ pub struct PioWait {
 impl PioMisses {
     /// Returns the average additional time for a KiB of a transfer of this many `bytes`, 0 for an empty one.
     #[must_use]
-    pub fn per_kib_of(&self, bytes: u32, reads: bool) -> PioWait {
+    pub(crate) fn per_kib_of(&self, bytes: u32, reads: bool) -> PioWait {
         let bytes = u64::from(bytes);
         let missed = bytes.saturating_sub(self.cached_bytes);
         let average =

@@ -191,7 +191,7 @@ impl BackgroundTiming {
 
     /// Returns the bytes whose work is done in `span`, rounded down; `u64::MAX` if work takes no time.
     #[must_use]
-    pub fn done_in(&self, span: Duration) -> u64 {
+    pub(crate) fn done_in(&self, span: Duration) -> u64 {
         let bytes = u128::from(span.as_ns()) * u128::from(KIB_BYTES);
         let done = bytes.checked_div(u128::from(self.per_kib.as_ns())).unwrap_or(u128::MAX);
         u64::try_from(done).unwrap_or(u64::MAX)
@@ -269,7 +269,7 @@ impl CardTiming {
 
     /// Returns the same card without spreads and stalls, whose times never differ.
     #[must_use]
-    pub const fn without_chance(mut self) -> Self {
+    pub(crate) const fn without_chance(mut self) -> Self {
         (self.read.spread, self.write.spread, self.stall) = (None, None, None);
         self
     }
