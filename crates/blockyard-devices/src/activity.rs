@@ -73,6 +73,10 @@ impl Activity {
         if self.outstanding > 0 {
             self.busy += span;
         }
+        debug_assert!(
+            self.held >= u128::from(self.busy.as_ns()),
+            "a command is outstanding while the device is busy"
+        );
         self.changed = self.changed.max(now);
     }
 
@@ -86,6 +90,7 @@ impl Activity {
     /// there were none.
     #[must_use]
     pub fn mean_gap(&self) -> Duration {
+        debug_assert!(self.gaps > 0 || self.idle == Duration::ZERO, "idle time lies in gaps");
         Duration::from_ns(self.idle.as_ns().checked_div(self.gaps).unwrap_or_default())
     }
 

@@ -130,11 +130,13 @@ pub struct PartsLoad {
 impl PartsLoad {
     /// Returns the load of `units` parts whose work has kinds.
     pub(super) fn of_work(parts: Parts, units: u32, work: WorkTimes) -> Self {
+        debug_assert!(units > 0, "{parts:?} are at least one");
         Self { parts, units, used: work.total(), work }
     }
 
     /// Returns the load of `units` parts whose work has no kinds.
     pub(super) const fn of_time(parts: Parts, units: u32, used: Duration) -> Self {
+        debug_assert!(units > 0, "time is that of a part at least");
         Self { parts, units, used, work: WorkTimes::NONE }
     }
 }

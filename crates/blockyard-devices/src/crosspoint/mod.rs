@@ -49,6 +49,7 @@ impl Crosspoint {
     /// Returns idle memory by `profile`. `prng` draws the spread of its latency.
     #[must_use]
     pub(super) fn new(profile: CrosspointProfile, prng: Prng) -> Self {
+        debug_assert!(profile.channels > 0, "a memory has a channel");
         let free_at = vec![Instant::ZERO; usize::from(profile.channels)];
         Self { profile, prng, free_at, ended: VecDeque::new(), counts: Counts::default() }
     }
@@ -77,6 +78,7 @@ impl Crosspoint {
 
     /// Returns the first unit of `access`, and how many it has.
     fn units_of(&self, access: Access) -> (u64, u64) {
+        debug_assert!(access.sectors > 0, "{access:?} has no unit");
         let unit_sectors = self.profile.unit / u64::from(SECTOR_BYTES);
         let first = access.start / unit_sectors;
         (first, (access.start + u64::from(access.sectors)).div_ceil(unit_sectors) - first)

@@ -24,6 +24,7 @@ pub(super) struct ReadCache {
 impl ReadCache {
     /// Returns an empty cache of `count` segments of `segment` sectors each.
     pub(super) fn new(count: u16, segment: u64) -> Self {
+        debug_assert!(count > 0, "a cache has a segment, if an empty one");
         let count = usize::from(count);
         Self { segments: Vec::with_capacity(count), count, segment, uses: 0 }
     }
@@ -55,6 +56,7 @@ impl ReadCache {
             segment.end = end.max(self.segments[at].end);
         }
         segment.start = segment.start.max(segment.end.saturating_sub(self.segment));
+        debug_assert!(self.segments.len() <= self.count, "{} segments", self.segments.len());
         let is_full = self.segments.len() == self.count;
         match slot.or_else(|| is_full.then(oldest).flatten()) {
             Some(at) => self.segments[at] = segment,
@@ -135,6 +137,7 @@ impl WriteCache {
 
     /// Whether all sectors from `start` to `end` are here.
     pub(super) fn has(&self, start: u64, end: u64) -> bool {
+        debug_assert!(start < end, "a read has a sector");
         self.ranges.range(..=start).next_back().is_some_and(|(_, &high)| end <= high)
     }
 

@@ -53,6 +53,7 @@ pub(super) struct Geometry {
 impl Geometry {
     /// Returns the geometry of a disk of `capacity` sectors, whose arm moves by one of `seeks`.
     pub(super) fn new(profile: &PlattersProfile, capacity: u64, seeks: [Seek; 2]) -> Self {
+        debug_assert!(profile.heads > 0 && profile.band > 0, "a disk has tracks in bands");
         // [skew-covers-the-step]
         let skew = |distance: u32, switches| {
             let times = seeks.map(|seek| seek.time(distance, switches).as_ns());
@@ -122,6 +123,7 @@ impl Geometry {
 
     /// Returns the first sector that a head has not passed completely when it has read on from `first` for `time`, at most `end`.
     pub(super) fn passed(&self, first: u64, end: u64, time: Duration) -> u64 {
+        debug_assert!(first <= end, "a head reads from {first} on to {end}");
         let (mut low, mut high) = (first, end);
         while low < high {
             let middle = low + (high - low) / 2;

@@ -150,6 +150,7 @@ impl Platters {
     /// Ends what the arm did. Returns the sector behind it if that was a read.
     fn finish(&mut self, task: Task, now: Instant) -> Option<u64> {
         let Task::Command(held) = task else { return None };
+        debug_assert!(held.since <= now, "{held:?} ends before it came");
         self.last_use = now;
         self.ended.push_back(held.id);
         if held.is_write {
@@ -243,6 +244,7 @@ impl Platters {
                 (begins, begins + self.geometry.transfer(first, end))
             }
         };
+        debug_assert!(now <= begins && begins <= ends, "a transfer ends after it begins");
         self.counts.passing += ends.since(begins);
         self.counts.transfer += self.geometry.transfer(first, end);
         self.arm = self.geometry.spot(end - 1);
@@ -340,6 +342,7 @@ impl Platters {
     /// Lets the head read ahead from sector `from` on, for a reader at sector `reader`.
     fn read_ahead(&mut self, from: u64, now: Instant, reader: u64) {
         debug_assert!(self.task.is_none() && self.ahead.is_none(), "[one-arm]");
+        debug_assert!(reader <= from, "the head reads ahead of its reader at {reader}");
         let limit = self.ahead_limit(reader);
         if from >= limit {
             return;

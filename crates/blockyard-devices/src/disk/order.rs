@@ -76,6 +76,7 @@ impl Choices<'_> {
     }
 
     fn command(&self, now: Instant, position: impl Fn(u64, bool) -> Duration) -> Option<Choice> {
+        debug_assert!(self.held.is_sorted_by_key(|held| held.since), "commands wait in order");
         let overdue = now.since(self.held.first()?.since) > self.age_max; // [age-is-bounded]
         if overdue || self.order == CommandOrder::Arrival {
             return Some(Choice::Command { at: 0, overdue });

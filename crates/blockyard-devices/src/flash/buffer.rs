@@ -38,6 +38,10 @@ pub(super) struct Buffer {
 impl Buffer {
     /// Returns an empty buffer for `capacity` units, which are programmed by `row_units`.
     pub(super) fn new(capacity: u64, row_units: usize) -> Self {
+        debug_assert!(
+            capacity >= row_units as u64,
+            "a buffer of {capacity} units fills no program"
+        );
         Self {
             capacity,
             used: 0,
@@ -70,6 +74,7 @@ impl Buffer {
     /// Takes a unit, for which it has room. Returns whether that completes a program.
     pub(super) fn put(&mut self, unit: u32) -> bool {
         debug_assert!(self.has_room(1), "the buffer has a limit");
+        debug_assert!(self.rest < self.row_units, "a whole program is cut at once");
         self.used += 1;
         self.units.push_back(Source::buffer(unit));
         self.rest += 1;
@@ -96,6 +101,7 @@ impl Buffer {
     /// Notes that the program `number` of `units` has ended: their room is free.
     pub(super) fn end(&mut self, number: u64, units: u32) {
         debug_assert!(u64::from(units) <= self.used, "a program frees only what the buffer has");
+        debug_assert!((self.first..self.taken).contains(&number), "program {number} does not run");
         self.used -= u64::from(units);
         let at = usize::try_from(number - self.first).expect("programs should be few");
         self.ended[at] = true;

@@ -31,6 +31,8 @@ pub(super) struct Closed {
 impl Closed {
     /// Returns empty lists for `blocks` of up to `block_units` on `dies`.
     pub(super) fn new(dies: usize, blocks: usize, block_units: usize) -> Self {
+        debug_assert!(blocks.is_multiple_of(dies), "each die has as many of {blocks} blocks");
+        debug_assert!(blocks < UNLISTED as usize, "numbers of blocks stand for blocks");
         let lists = block_units + 1;
         Self {
             lists,
@@ -67,6 +69,7 @@ impl Closed {
     /// Removes `block` of `die`, which has `valid` units.
     pub(super) fn remove(&mut self, die: usize, block: u32, valid: u32) {
         debug_assert!(self.contains(block), "block {block} should be closed");
+        debug_assert!((valid as usize) < self.lists, "block {block} has {valid} valid units");
         let (older, younger) =
             core::mem::replace(&mut self.links[block as usize], (UNLISTED, NONE));
         let ends = &mut self.ends[die * self.lists + valid as usize];

@@ -181,6 +181,7 @@ impl Die {
         time: Duration,
         now: Instant,
     ) -> Instant {
+        debug_assert!(!matches!(operation, Operation::Read(_)), "a read lets other work pass");
         self.passed = 0;
         self.begin(operation, time, now)
     }
@@ -209,6 +210,7 @@ impl Die {
         let State::Loading(operation, time) = self.state else {
             unreachable!("a die should wait for data: {:?}", self.state)
         };
+        debug_assert!(self.held.is_none(), "a die that waits for data holds no other work");
         self.leave(operation, now);
         self.held = Some((operation, time));
     }
@@ -244,6 +246,7 @@ impl Die {
         if read || self.passed >= passes || end.since(now) <= cost {
             return false;
         }
+        debug_assert!(self.held.is_none(), "a die holds one operation at a time");
         self.leave(operation, now);
         self.held = Some((operation, end.since(now)));
         true

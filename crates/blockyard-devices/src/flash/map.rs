@@ -83,6 +83,7 @@ impl Map {
         let small = |n: u64| usize::try_from(n).expect("a map should fit in memory");
         let (block_units, die_blocks) = (small(profile.block_units()), small(profile.die_blocks()));
         let (dies, units) = (small(profile.all_dies()), small(profile.data_units()));
+        debug_assert!(dies > 0 && units > 0, "{units} units on {dies} dies");
         let blocks = dies * die_blocks;
         let die = |die| {
             let mut free: Vec<_> = (die * die_blocks..(die + 1) * die_blocks).map(number).collect();
@@ -162,6 +163,7 @@ impl Map {
     /// Forgets the data of those of `units` that are `discarded`, unless it is in the buffer: that has data once, and writes it
     /// ([discard-by-share]). Units without a place cost next to nothing, 64 at a time.
     pub(super) fn discard(&mut self, units: Range<u32>, discarded: impl Fn(u32) -> bool) {
+        debug_assert!(units.end as usize <= self.place_of.len(), "{units:?} are not all units");
         let mut unit = units.start as usize;
         while unit < units.end as usize {
             let ahead = self.placed[unit / WORD_UNITS] >> (unit % WORD_UNITS);
@@ -251,6 +253,7 @@ impl Map {
     /// Opens another block in place of the full one at `open`.
     fn open_block(&mut self, die: usize, open: usize) {
         let at = &mut self.dies[die];
+        debug_assert_eq!(at.open[open].taken, self.block_units, "only a full block is closed");
         let block = at.free.pop().expect("collection should keep a block free");
         let full = core::mem::replace(&mut at.open[open], Open { block, taken: 0 }).block;
         self.closed.insert(die, full, self.valid[full as usize]);
@@ -279,6 +282,7 @@ impl Map {
     /// after it.
     pub(super) fn read_row(&self, block: u32, row: u32, units: &mut Vec<Source>) -> Option<u32> {
         let rows = number(self.block_units / self.row_units);
+        debug_assert!(row <= rows, "row {row} of block {block}, which has {rows}");
         let before = units.len();
         for row in row..rows {
             let first = block as usize * self.block_units + row as usize * self.row_units;
@@ -300,6 +304,8 @@ impl Map {
     /// Returns `block` of `die` to the free ones.
     pub(super) fn erase(&mut self, die: usize, block: u32) {
         debug_assert_eq!(self.valid(block), 0, "valid data must not be erased");
+        debug_assert_eq!(block as usize / self.die_blocks, die, "a block returns to its die");
+        debug_assert!(!self.closed.contains(block), "block {block} was not taken for collection");
         self.dies[die].free.push(block);
     }
 }

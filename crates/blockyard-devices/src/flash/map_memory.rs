@@ -33,6 +33,7 @@ impl MapMemory {
 
     /// Marks `page` as the last used. Returns whether it must be read from flash first.
     pub(super) fn misses(&mut self, page: u64) -> bool {
+        debug_assert!(page != NONE, "the number of no page stands for a page");
         let at = usize::try_from(page % self.sets.len() as u64).expect("sets should be few");
         let set = &mut self.sets[at];
         let found = set.iter().position(|other| *other == page);

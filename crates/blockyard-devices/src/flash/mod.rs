@@ -159,6 +159,7 @@ impl Flash {
         let mut collections: Vec<_> =
             (0..profile.all_dies()).map(|die| Collection::of_die(die, &profile)).collect();
         let dies = collections.len();
+        debug_assert!(dies.is_multiple_of(profile.channels.into()), "channels have as many dies");
         precondition::precondition(&profile, &mut map, &mut collections, &mut prng);
         Self {
             capacity: capacity / UNIT_SECTORS,
@@ -411,6 +412,7 @@ impl Medium for Flash {
         let units = access.start / UNIT_SECTORS..end.div_ceil(UNIT_SECTORS);
         let slot = id.0 as usize;
         self.commands.resize(self.commands.len().max(slot + 1), Command::default());
+        debug_assert_eq!(self.commands[slot].parts, 0, "{id:?} has not ended");
         // The first part is what a command takes without flash.
         self.commands[slot] = Command { parts: 1, units: units.clone(), missed: 0 };
         match access.op {

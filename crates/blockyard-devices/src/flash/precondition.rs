@@ -14,6 +14,7 @@ pub(super) fn precondition(
     prng: &mut Prng,
 ) {
     let filled = map.units();
+    debug_assert!(filled > 0, "a drive holds data before the run");
     let overwrites = filled * u64::from(profile.overwritten) / 100;
     let (mut row, mut die) = (Vec::new(), 0);
     for nth in 0..filled + overwrites {
@@ -42,6 +43,7 @@ pub(super) fn precondition(
 /// Writes `row` to the first die from `die` on that has room, and returns the die after it.
 fn write(map: &mut Map, collections: &mut [Collection], die: usize, row: &[Source]) -> usize {
     let dies = collections.len();
+    debug_assert!(die < dies && !row.is_empty(), "{} units for die {die}", row.len());
     let mut turn = (0..dies).map(|nth| (die + nth) % dies);
     let found = turn.find(|die| {
         while !map.has_room(*die) && !map.is_full(*die) {

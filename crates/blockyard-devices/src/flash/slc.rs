@@ -53,11 +53,13 @@ impl FoldReason {
 impl SlcCache {
     /// Returns an empty cache of `capacity` units for `dies` whose programs write `row_units`.
     pub(super) fn new(capacity: u64, row_units: u64, dies: usize) -> Self {
+        debug_assert!(row_units > 0, "a program writes a unit at least");
         Self { capacity, row_units, used: 0, folds: vec![Fold::None; dies] }
     }
 
     /// Whether it takes a program of `units`, which is then in it.
     pub(super) fn takes(&mut self, units: u64) -> bool {
+        debug_assert!(units <= self.row_units, "a program of {units} is longer than a row");
         let fits = self.used + units <= self.capacity;
         self.used += if fits { units } else { 0 };
         fits
@@ -83,6 +85,7 @@ impl SlcCache {
 
     /// Begins to fold a row on `die` for `reason`, unless it folds already, and returns how many units must be read.
     pub(super) fn begin_fold(&mut self, die: usize, reason: FoldReason) -> Option<u32> {
+        debug_assert!(self.used <= self.capacity, "the cache has no more than it takes");
         let units = self.used.min(self.row_units);
         if units == 0 || self.folds[die] != Fold::None {
             return None;

@@ -79,6 +79,7 @@ impl Flash {
             Reader::Map(_) | Reader::Replaced => self.counts.map_reads += 1,
             Reader::Collection | Reader::Fold(_) => {}
         }
+        debug_assert!(read.asked_at <= now, "{read:?} begins before it was asked for");
         let waited = (now + cost).since(read.asked_at);
         self.counts.read_wait += waited;
         if matches!(read.reader, Reader::Command(_) | Reader::Map(_)) {
@@ -193,6 +194,8 @@ impl Flash {
         now: Instant,
         events: &mut MediumEvents,
     ) {
+        debug_assert!(matches!(operation, Operation::Program(..)), "only a program loads data");
+        debug_assert!(units <= self.map.row_units() as u64, "[row-at-once] {units} units");
         self.counts.programs += 1;
         self.counts.padded += self.map.row_units() as u64 - units;
         self.counts.used += time;
@@ -209,6 +212,7 @@ impl Flash {
         now: Instant,
         events: &mut MediumEvents,
     ) {
+        debug_assert!(units > 0, "a transfer for die {die} carries no data");
         let channel = die % self.channels.len();
         let time = Duration::from_ns(self.profile.transfer.as_ns().saturating_mul(units));
         self.carried.add(work, time);
@@ -267,6 +271,7 @@ impl Flash {
                     Reader::Command(id) => self.end_part(id),
                     Reader::Map(id) => self.read_mapped(id, now, events),
                     Reader::Replaced => {
+                        debug_assert!(self.replaced > 0, "no write asked for a page of the map");
                         self.replaced -= 1;
                         self.admit(now, events);
                     }
@@ -281,6 +286,7 @@ impl Flash {
 
     /// Lets an idle die with room take the next program of the buffer, the dies in turn.
     pub(super) fn dispatch(&mut self, now: Instant, events: &mut MediumEvents) {
+        debug_assert!(self.next_die < self.dies.len(), "die {} is next", self.next_die);
         let dies = self.dies.len();
         for nth in 0..dies {
             let die = (self.next_die + nth) % dies;

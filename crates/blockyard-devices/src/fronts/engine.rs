@@ -60,6 +60,10 @@ impl SyncEngine {
             self.waiting.push_back(slot);
             return None;
         }
+        debug_assert!(
+            self.waiting.is_empty() && self.batch.is_empty(),
+            "a thread that sleeps has answered all commands"
+        );
         self.works = true;
         self.working.note(true, false, now);
         Some(now + self.wakeup)

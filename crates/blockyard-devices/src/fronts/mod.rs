@@ -152,6 +152,7 @@ impl Drive {
         assert!(polled <= hctxs, "{polled} of {hctxs} hardware queues are polled");
         let DriveProfile { front, medium } = profile;
         let depth = front.depth();
+        debug_assert!(hctxs > 0 && depth > 0, "a drive takes no commands");
         let coalescing = front.coalescing().filter(CoalescingProfile::is_on);
         Self {
             front: front.build(),
@@ -207,6 +208,7 @@ impl Drive {
     /// Sends the command in `slot`, which the front end takes at `now`, to the medium.
     fn send(&mut self, slot: u32, now: Instant, events: &mut Events) {
         let command = &mut self.commands[slot as usize];
+        debug_assert_eq!(command.stage, Stage::Posted, "slot {slot} is sent once");
         command.stage = Stage::Sent;
         events.push_back((self.front.send(command.access, now), DeviceEvent(slot)));
     }
@@ -214,6 +216,7 @@ impl Drive {
     /// Answers the command in `slot`. Returns when the host has the answer.
     fn answer(&mut self, slot: u32, now: Instant) -> Instant {
         let command = &mut self.commands[slot as usize];
+        debug_assert_eq!(command.stage, Stage::Served, "slot {slot} is not at the medium");
         command.stage = Stage::Answered;
         self.front.answer(command.access, now)
     }
@@ -347,6 +350,11 @@ impl Driver for Drive {
         if !self.front.admit(access) {
             return Accept::Busy(Busy::Device);
         }
+        debug_assert_eq!(
+            self.commands[slot as usize].stage,
+            Stage::Answered,
+            "[slot-by-queue-and-tag] slot {slot} has a command"
+        );
         self.commands[slot as usize] = Command {
             finished: Finished {
                 queue: issue.queue,

@@ -43,6 +43,7 @@ impl Vectors {
             self.announced.push_back(finished); // [polled-never-held]
             return None;
         };
+        debug_assert_eq!(vector.due.is_some(), !vector.held.is_empty(), "the first sets the time");
         vector.held.push(finished);
         if vector.held.len() >= usize::from(coalescing.entries) {
             // [interrupt-by-count-or-time]

@@ -95,6 +95,7 @@ impl Hba {
     /// the spread of service times.
     #[must_use]
     pub fn new(profile: HbaProfile, hctxs: u16, cache: Option<CacheProfile>, prng: Prng) -> Self {
+        debug_assert!(hctxs > 0 && profile.luns > 0, "a host has a queue and a disk");
         let lun = Lun {
             depth: u32::from(profile.cmd_per_lun),
             outstanding: 0,
@@ -135,6 +136,7 @@ impl Hba {
     }
 
     fn slot_of(&self, hctx: HctxId, tag: DriverTag) -> u32 {
+        debug_assert!(tag.0 < self.profile.can_queue, "{tag:?} is beyond what the host takes");
         u32::from(hctx.0) * u32::from(self.profile.can_queue) + u32::from(tag.0)
     }
 
@@ -181,6 +183,7 @@ impl Hba {
         };
         let lun = &mut self.luns[queue.index()];
         let full = u32::from(self.profile.cmd_per_lun);
+        debug_assert!((1..=full).contains(&lun.depth), "[disk-depth-limit] {lun:?}");
         if lun.depth < full && now.since(lun.last_refusal) >= ramp_up_period {
             lun.depth += 1;
             lun.last_refusal = now;

@@ -77,6 +77,7 @@ pub(super) struct Port {
 impl Port {
     /// Returns the port of `profile`, without commands.
     pub(super) fn new(profile: &HbaProfile) -> Self {
+        debug_assert!(profile.burst > 0, "a turn of the port carries data");
         let way = |own, bytes_per_s| Way {
             own,
             bytes_per_s,
@@ -228,6 +229,7 @@ impl Port {
             }
         }
         // One round has passed. All turns of the next rounds are whole bursts.
+        debug_assert!(fewest > 1, "a command that has one turn left ends the search");
         let rounds = Duration::from_ns((fewest - 2) * bursts.as_ns());
         (at + rounds + bursts_before, false)
     }

@@ -48,6 +48,7 @@ struct Bucket {
 
 impl Bucket {
     fn new(profile: BucketProfile) -> Self {
+        debug_assert!(profile.rate > 0 && profile.credit > 0, "{profile:?} lets nothing pass");
         debug_assert!(profile.rate <= profile.burst, "{profile:?} fills faster than it empties");
         let (zero, level) = (Instant::ZERO, i128::from(profile.credit) * i128::from(SECOND_NS));
         let (used, level_before) = (WorkTimes::NONE, level);
@@ -80,6 +81,7 @@ impl Bucket {
 
     /// Fills the bucket until `at`.
     fn fill(&mut self, at: Instant) {
+        debug_assert!(self.at <= at, "a bucket fills as time passes, from {} until {at}", self.at);
         let more = i128::from(self.profile.rate) * i128::from(at.since(self.at).as_ns());
         self.level = (self.level + more).min(self.full());
         self.at = at;
@@ -158,6 +160,7 @@ impl Volume {
         let ios = bytes.div_ceil(self.profile.io_unit);
         let counted = self.iops.take(ios, now);
         let begin = self.bytes.take(bytes, counted);
+        debug_assert!(now <= counted && counted <= begin, "[tokens-before-access]");
         self.counts.ios += ios;
         self.counts.iops_wait += counted.since(now);
         self.counts.bytes_wait += begin.since(counted);

@@ -56,6 +56,7 @@ impl Window {
     /// Returns the largest value or the rounded mean; `None` if there are no values.
     fn value(&self, largest: bool) -> Option<u64> {
         let count = u128::from(self.count);
+        debug_assert!(self.sum <= count * u128::from(self.largest), "no value exceeds the largest");
         let mean = (self.sum + count / 2).checked_div(count)?;
         let mean = u64::try_from(mean).expect("a mean should not exceed the largest value");
         Some(if largest { self.largest } else { mean })

@@ -125,6 +125,7 @@ impl Sampler {
     }
 
     fn rate(&self, done: u64) -> u64 {
+        debug_assert!(self.period > Duration::ZERO, "a sampler without period takes no samples");
         let divisor = match self.unit {
             Unit::KibPerSecond => 1024,
             Unit::PerSecond => 1,

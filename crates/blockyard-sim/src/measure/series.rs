@@ -107,6 +107,7 @@ impl SeriesSampler {
 
     /// Makes the period so long that half of [`SAMPLES_MAX`] reach until `now`, and drops samples that are closer.
     fn thin_out(&mut self, now: Instant) {
+        debug_assert_eq!(self.points.len(), SAMPLES_MAX, "samples are dropped once all have come");
         let half = Duration::from_ns(now.as_ns() / (SAMPLES_MAX as u64 / 2));
         self.period = (self.period + self.period).max(half);
         let mut due_ns = 0;

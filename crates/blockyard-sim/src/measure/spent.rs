@@ -24,6 +24,7 @@ impl Spent {
     /// Returns the rest of the lives.
     #[must_use]
     pub fn ready(&self) -> Duration {
+        debug_assert!(self.paced <= self.pausing, "who keeps a pace pauses: {self:?}");
         let known = [self.thinking, self.in_calls, self.pausing, self.waiting];
         let known = known.into_iter().fold(Duration::ZERO, |sum, part| sum + part);
         Duration::from_ns(self.alive.as_ns().saturating_sub(known.as_ns()))

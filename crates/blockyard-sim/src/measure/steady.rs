@@ -101,6 +101,7 @@ impl SteadyWatch {
                 .unwrap_or(u64::MAX),
         };
         self.idle = if ios == 0 { self.idle + 1 } else { 0 };
+        debug_assert!(self.samples.len() <= self.window, "at most a window is kept");
         if self.samples.len() == self.window {
             self.samples.pop_front();
         }

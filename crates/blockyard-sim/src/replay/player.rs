@@ -150,6 +150,7 @@ impl Player {
     ///
     /// If the trace cannot be read any more, or has changed.
     pub fn take(&mut self, now: Instant) -> Result<Option<(TaskId, Delivery)>, TraceError> {
+        debug_assert!(self.ready.len() <= self.backlog, "ready records are in the backlog");
         if let Some(delivery) = self.ready.pop_front() {
             return Ok(Some(delivery));
         }

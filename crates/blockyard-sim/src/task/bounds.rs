@@ -109,6 +109,7 @@ impl Watch {
 
 /// Returns the rate of `count` in `spent_ns`, which is not zero.
 fn per_second(count: u64, spent_ns: u64) -> u64 {
+    debug_assert!(spent_ns > 0, "a rate of {count} in no time");
     let rate = u128::from(count) * 1_000_000_000 / u128::from(spent_ns);
     u64::try_from(rate).unwrap_or(u64::MAX)
 }

@@ -138,6 +138,7 @@ impl Search {
         if self.depth == 1 {
             return true;
         }
+        debug_assert!(0 < self.low && self.low <= self.depth, "a depth is not below the least");
         self.high = self.depth;
         // A depth that kept the target has missed it now. Continue from the one below it.
         if self.depth == self.low {
@@ -151,6 +152,7 @@ impl Search {
 
     /// Tries a higher depth.
     fn raise_depth(&mut self, now: Instant) {
+        debug_assert!(self.low <= self.depth && self.depth <= self.depth_max, "{self:?}");
         let before = self.depth;
         self.low = before;
         // The depth is the greatest that may keep the target. A miss at the next one may have been chance, so it is tried again

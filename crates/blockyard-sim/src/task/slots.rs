@@ -128,6 +128,7 @@ impl Slots {
     /// Puts an I/O in flight. Returns its slot, which is that of [`Self::next_free`].
     pub(super) fn begin(&mut self, io: Slot) -> u32 {
         let at = self.free.pop().expect("a submitted bio should have a slot");
+        debug_assert!(io.due <= io.begun, "an I/O is issued before it is due: {io:?}");
         self.polled += u32::from(io.polled);
         self.slots[at as usize] = io;
         // The I/O counts as submitted when the step ends, whose cost is not known yet.
@@ -158,6 +159,7 @@ impl Slots {
 
     /// Lets an I/O that has ended be reaped, after those that ended before it.
     pub(super) fn push_completed(&mut self, at: u32) {
+        debug_assert!(self.completed.len() < self.outstanding() as usize, "slot {at} is idle");
         self.completed.push_back(at);
     }
 

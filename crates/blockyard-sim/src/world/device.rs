@@ -108,6 +108,7 @@ impl<O: Observer> World<O> {
     /// Interrupts the processor of the vector of `finished`, unless that interrupt is pending ([one-interrupt-for-all]).
     fn interrupt_by_vector(&mut self, finished: Finished) {
         let hctx = finished.hctx;
+        debug_assert!(!self.polled.contains(hctx), "{hctx:?} is polled, so it has no vector");
         let waiting = &mut self.vectors[hctx.index()];
         waiting.push_back(finished);
         // The second completion finds the interrupt pending, and its handler will end both.

@@ -163,6 +163,7 @@ impl<O: Observer> World<O> {
     /// the instant from which other tasks may run.
     #[inline(never)] // most calls wake nobody
     fn wake_refused_waiters(&mut self) -> (Duration, Instant) {
+        debug_assert!(!self.woken.is_empty(), "no waiter was woken");
         let mut woken = core::mem::take(&mut self.woken);
         woken.sort_by_key(|&(refused_wakes, _)| Reverse(refused_wakes));
         // Of waiters that found no tag 3, 1, 0 and 0 times, the first two run now, in this order.

@@ -47,6 +47,7 @@ impl<O: Observer> World<O> {
     fn has_turn_in_flow(&mut self, id: TaskId) -> bool {
         let share = self.tasks[id.0 as usize].share.as_mut().expect("a task of a flow");
         let flow = self.flows.0.entry(share.flow).or_default();
+        debug_assert!(share.weight > 0, "a task of a flow has a part of it");
         if !core::mem::replace(&mut share.joined, true) {
             flow.weight += share.weight;
         }
@@ -71,6 +72,7 @@ impl<O: Observer> World<O> {
         };
         let flow = self.flows.0.entry(share.flow).or_default();
         // The others continue as if this task had never been in the flow: their shares of what is left are as before.
+        debug_assert!(share.weight <= flow.weight, "a flow has the weights of its tasks");
         flow.issued -= share.issued;
         flow.weight -= share.weight;
         self.wake_for_turns(share.flow);
