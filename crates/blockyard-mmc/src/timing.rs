@@ -123,7 +123,7 @@ impl TimingSet {
     /// [`Timing::SdDefault`], [`Timing::Sdr12`] and [`Timing::MmcLegacy`].
     pub const BASIC: Self = Self::of(&[Timing::SdDefault, Timing::Sdr12, Timing::MmcLegacy]);
     /// The basic ones and, at 3.3 V on one edge, high speed.
-    pub(crate) const HIGH_SPEED: Self = Self::of(&[
+    pub const HIGH_SPEED: Self = Self::of(&[
         Timing::SdDefault,
         Timing::SdHighSpeed,
         Timing::MmcLegacy,

@@ -38,7 +38,7 @@ impl ResponseKind {
 
     /// Returns whether busy on DAT0 may follow.
     #[must_use]
-    pub(crate) const fn has_busy(self) -> bool {
+    pub const fn has_busy(self) -> bool {
         matches!(self, Self::R1b)
     }
 
