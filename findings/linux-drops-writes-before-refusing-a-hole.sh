@@ -20,19 +20,9 @@
 # temporary folder. Fails if this changes.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/packages.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/kernels.bash"
 
-KERNELS=(
-    linux-image-6.1.0-50-cloud-amd64=6.1.176-1
-    linux-image-6.12.117+deb12-cloud-amd64=6.12.117-1~deb12u1
-)
-unpack_programs qemu-system-{x86,common}=1:7.2+dfsg-7+deb12u18+b3 qemu-system-data=1:7.2+dfsg-7+deb12u18 seabios=1.16.2-1
-unpack_files kernels "${KERNELS[@]}"
-unpack_files tools busybox-static=1:1.35.0-4+deb12u1+b1 util-linux=2.38.1-5+deb12u3 libc6=2.36-9+deb12u14
-
-busybox="$scratch/tools/bin/busybox"
-guest="$scratch/guest"
-mkdir -p "$guest"/{bin,dev,disk,lib/x86_64-linux-gnu,lib64,proc}
-cp "$busybox" "$guest/bin/"
+unpack_files tools util-linux=2.38.1-5+deb12u3 libc6=2.36-9+deb12u14
 cp "$scratch/tools/usr/bin/fallocate" "$guest/"
 cp "$scratch/tools/lib/x86_64-linux-gnu/libc.so.6" "$guest/lib/x86_64-linux-gnu/"
 cp "$scratch/tools/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" "$guest/lib64/"
@@ -66,37 +56,10 @@ poweroff -f
 INIT
 chmod +x "$guest/init"
 
-# Sets `seen` to what the kernel of the package $1 does.
-boot() {
-    local release="${1#linux-image-}"
-    local module="$scratch/kernels/lib/modules/$release/kernel/drivers/block/loop.ko"
-    if [[ -e "$module.xz" ]]; then
-        "$busybox" unxz -c "$module.xz" >"$guest/loop.ko"
-    else
-        cp "$module" "$guest/loop.ko"
-    fi
-    (cd "$guest" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$scratch/initramfs"
-    if ! program qemu-system-x86_64 -L "$scratch/programs/usr/share/qemu" -L "$scratch/programs/usr/share/seabios" \
-        -accel tcg -cpu max -m 256 -nodefaults -display none -serial stdio -no-reboot \
-        -kernel "$scratch/kernels/boot/vmlinuz-$release" -initrd "$scratch/initramfs" -append 'console=ttyS0 quiet panic=-1' \
-        </dev/null >"$scratch/console" || ! grep -q 'seen: synced' "$scratch/console"; then
-        cat "$scratch/console" >&2
-        echo "the machine in QEMU did not run to its end" >&2
-        exit 2
-    fi
-    seen="$(tr -d '\r' <"$scratch/console" | sed -n 's/^.*seen: //p')"
-}
+prepare() { module "$1" drivers/block/loop loop.ko; }
 
 # util-linux puts EOPNOTSUPP in words of its own.
 refusal='fallocate 1 (fallocate: fallocate failed: keep size mode is unsupported)'
 expected="not synced: $refusal, fsync 0, device o
 synced: $refusal, fsync 0, device n"
-
-status=0
-for kernel in "${KERNELS[@]}"; do
-    boot "${kernel%%=*}"
-    printf '%s\n' "Linux ${kernel##*=}" "$seen"
-    [[ "$seen" == "$expected" ]] || status=1
-done
-((status == 0)) || echo "Linux no longer behaves as described" >&2
-exit "$status"
+expect_of_each_kernel synced "$expected"

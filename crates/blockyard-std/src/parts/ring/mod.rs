@@ -79,7 +79,8 @@ impl IoEngine {
 /// Makes an io_uring and frees it, or returns why that fails.
 ///
 /// The kernel frees an io_uring later, and interrupts the thread that made it to do so: without any
-/// signal, a `recv` with a time limit fails with EINTR there. So a thread of its own makes it, not
+/// signal, a `recv` with a time limit fails with EINTR there
+/// (`findings/io-uring-close-interrupts-a-timed-receive.sh`). So a thread of its own makes it, not
 /// the caller's.
 fn try_io_uring() -> io::Result<()> {
     let maker = thread::Builder::new().spawn(|| Uring::new().map(drop))?;

@@ -1,0 +1,57 @@
+# Boots pinned kernels of Debian 12 in QEMU without KVM, for the findings that source this file.
+# Some five seconds per kernel.
+#
+# The caller fills the folder `guest` with its `/init`, whose last line begins with `seen: ` and a
+# word that it passes to `boot`. Needs packages.bash, and some 300 MB in the temporary folder.
+
+KERNELS=(
+    linux-image-6.1.0-50-cloud-amd64=6.1.176-1
+    linux-image-6.12.117+deb12-cloud-amd64=6.12.117-1~deb12u1
+)
+unpack_programs qemu-system-{x86,common}=1:7.2+dfsg-7+deb12u18+b3 qemu-system-data=1:7.2+dfsg-7+deb12u18 seabios=1.16.2-1
+unpack_files kernels "${KERNELS[@]}"
+unpack_files busybox busybox-static=1:1.35.0-4+deb12u1+b1
+
+busybox="$scratch/busybox/bin/busybox"
+guest="$scratch/guest"
+mkdir -p "$guest"/{bin,dev,disk,lib/x86_64-linux-gnu,lib64,proc}
+cp "$busybox" "$guest/bin/"
+
+# Copies the module $2 of the kernel of the package $1 into the guest, as $3.
+module() {
+    local path="$scratch/kernels/lib/modules/${1#linux-image-}/kernel/$2.ko"
+    if [[ -e "$path.xz" ]]; then
+        "$busybox" unxz -c "$path.xz" >"$guest/$3"
+    else
+        cp "$path" "$guest/$3"
+    fi
+}
+
+# Sets `seen` to the lines that the guest prints after `seen: ` under the kernel of the package $1.
+# The last one begins with $2.
+boot() {
+    (cd "$guest" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$scratch/initramfs"
+    if ! program qemu-system-x86_64 -L "$scratch/programs/usr/share/qemu" -L "$scratch/programs/usr/share/seabios" \
+        -accel tcg -cpu max -m 512 -nodefaults -display none -serial stdio -no-reboot \
+        -kernel "$scratch/kernels/boot/vmlinuz-${1#linux-image-}" -initrd "$scratch/initramfs" \
+        -append 'console=ttyS0 quiet panic=-1' </dev/null >"$scratch/console" || ! grep -q "seen: $2" "$scratch/console"; then
+        cat "$scratch/console" >&2
+        echo "the machine in QEMU did not run to its end" >&2
+        exit 2
+    fi
+    seen="$(tr -d '\r' <"$scratch/console" | sed -n 's/^.*seen: //p')"
+}
+
+# Boots each kernel, after `prepare PACKAGE` if the caller has such a function, and fails unless
+# each prints $2; $1 is as for `boot`.
+expect_of_each_kernel() {
+    local kernel status=0
+    for kernel in "${KERNELS[@]}"; do
+        if declare -F prepare >/dev/null; then prepare "${kernel%%=*}"; fi
+        boot "${kernel%%=*}" "$1"
+        printf '%s\n' "Linux ${kernel##*=}" "$seen"
+        [[ "$seen" == "$2" ]] || status=1
+    done
+    ((status == 0)) || echo "Linux no longer behaves as described" >&2
+    exit "$status"
+}
