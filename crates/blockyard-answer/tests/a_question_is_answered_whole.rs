@@ -27,8 +27,9 @@ impl Watch for Counting {
         Device::readings(DEVICE, &[], 1, count)
     }
 
-    fn on_first_runs(&self, answer: &Answer) {
+    fn on_first_runs(&self, answer: &Answer) -> Result<(), ProfileError> {
         self.first.fetch_add(answer.designs.len(), Ordering::Relaxed);
+        Ok(())
     }
 
     fn on_repetition(&self, runs: usize) {

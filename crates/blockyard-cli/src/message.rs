@@ -94,7 +94,7 @@ impl From<NoAnswer<Self>> for Failure {
         match error {
             NoAnswer::Simulation(error) => error.into(),
             NoAnswer::Goal(text, error) => Self::Input(format!("--goal {text}: {error}")),
-            NoAnswer::Readings(failure) => failure,
+            NoAnswer::Watch(failure) => failure,
         }
     }
 }

@@ -2,25 +2,34 @@
 
 use std::path::PathBuf;
 
+use blockyard_sim::simulate::SimulationError;
 use blockyard_trace::output::{Files, Recorder};
 
 use crate::message::Failure;
 
-/// Calls `runs` with a recorder for the traces, if any. A run that fails or is interrupted leaves traces up to
+/// Calls `run` with a recorder for the traces, if any. A run that fails or is interrupted leaves traces up to
 /// that point.
-pub(crate) fn recorded<T, E: Into<Failure>>(
+pub(crate) fn recorded<T>(
     perfetto: Option<&PathBuf>,
     blktrace: Option<&PathBuf>,
-    runs: impl FnOnce(Option<&mut Recorder>) -> Result<T, E>,
+    run: impl FnOnce(Option<&mut Recorder>) -> Result<T, SimulationError>,
 ) -> Result<T, Failure> {
-    let files = Files { perfetto: perfetto.cloned(), blktrace: blktrace.cloned() };
-    if files == Files::default() {
-        return runs(None).map_err(E::into);
-    }
-    let mut recorder = Recorder::create(&files)?;
-    let ended = runs(Some(&mut recorder));
-    let written = recorder.finish();
-    let ended = ended.map_err(E::into)?;
+    let mut recorder = recorder(perfetto, blktrace)?;
+    let ended = run(recorder.as_mut());
+    let written = recorder.map_or(Ok(()), Recorder::finish);
+    let ended = ended?;
     written?;
     Ok(ended)
+}
+
+/// Returns a recorder for the traces; `None` if there are none.
+pub(crate) fn recorder(
+    perfetto: Option<&PathBuf>,
+    blktrace: Option<&PathBuf>,
+) -> Result<Option<Recorder>, Failure> {
+    let files = Files { perfetto: perfetto.cloned(), blktrace: blktrace.cloned() };
+    if files == Files::default() {
+        return Ok(None);
+    }
+    Ok(Some(Recorder::create(&files)?))
 }

@@ -35,8 +35,13 @@ pub(crate) static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 });
 
 /// For each table, the device that is most likely the base of a file with it; others are drives of flash.
-pub(crate) static USUAL_BASES: LazyLock<Vec<(&'static str, &'static str)>> =
-    LazyLock::new(|| FAMILIES.iter().rev().flat_map(|family| family.bases).copied().collect());
+pub(crate) static USUAL_BASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
+    let of_all = FAMILIES.iter().rev().flat_map(|family| family.bases).copied();
+    of_all.filter(|(_, base)| *base != USUAL_BASE).collect()
+});
+
+/// The device that is most likely the base of any other file.
+pub(crate) const USUAL_BASE: &str = "nvme-tlc";
 
 /// The tables of each family. A device has those of one family.
 pub fn family_tables() -> impl Iterator<Item = &'static [&'static str]> {

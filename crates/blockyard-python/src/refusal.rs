@@ -99,7 +99,7 @@ impl From<NoAnswer<Self>> for Refusal {
         match error {
             NoAnswer::Simulation(error) => error.into(),
             NoAnswer::Goal(text, error) => Self::new("SimulationError", format!("{text}: {error}")),
-            NoAnswer::Readings(refusal) => refusal,
+            NoAnswer::Watch(refusal) => refusal,
         }
     }
 }

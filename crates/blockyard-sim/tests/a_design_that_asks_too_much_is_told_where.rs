@@ -81,7 +81,7 @@ fn each_missing_capability_is_reported_by_line_with_a_remedy() {
         (
             "map = \"beside-access\"",
             EMMC,
-            "my.toml:4: `map` is `beside-access`, and on device `its.toml` memory cannot be prepared beside \
+            "my.toml:4: `map` is `beside-access`, and on device `its.toml` memory cannot be prepared during \
              the access: use `before-command`, or `dma` without `bounce` and `packed` and with a pipeline \
              whose thread ends requests: `serial`, `two-slot-map-overlap`, `post-before-start`, \
              `two-slot-full`",

@@ -76,7 +76,14 @@ impl<O: Observer> Actor<O> for Scrubber {
 
 /// Runs a job that reads 4 KiB at random for 10 ms on `device` under `design`. A scrubber begins at `begin`, if there is one.
 fn run(device: &str, design: &str, begin: Option<Instant>) -> (Report, Seen) {
-    let job = "[a]\nrw=randread\ndirect=1\nfilename=/dev/a\nsize=1m\ntime_based\nruntime=10ms\n";
+    run_for("10ms", device, design, begin)
+}
+
+/// As [`run`], for another time.
+fn run_for(runtime: &str, device: &str, design: &str, begin: Option<Instant>) -> (Report, Seen) {
+    let job = format!(
+        "[a]\nrw=randread\ndirect=1\nfilename=/dev/a\nsize=1m\ntime_based\nruntime={runtime}\n"
+    );
     let jobs = parse_bytes("a.fio", job.as_bytes(), &NoSource).unwrap();
     let device = Device::parse("test", device).unwrap();
     let design = Design::lookup(design).unwrap();
@@ -133,6 +140,15 @@ fn an_actor_that_gets_no_tag_is_woken_for_one_and_does_not_starve() {
     assert!(seen.refusals >= 9, "{}", seen.refusals);
     assert!(seen.ends.len() >= 9, "{:?}", seen.ends);
     assert_eq!(report.stages.count(Action::Issue), ios_of_job(&report) + seen.ends.len() as u64);
+}
+
+/// The only tag is taken for 10 ms at a time, so that the timer wakes the actor ten times while it waits. It registers once.
+#[test]
+fn an_actor_that_is_refused_again_while_it_waits_waits_once() {
+    let slow = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"10ms\"\n";
+    let (_, seen) = run_for("300ms", &format!("{slow}depth = 1\n"), "mq-none", Some(at_us(500)));
+    assert!(seen.refusals > 100, "{}", seen.refusals);
+    assert!(seen.ends.len() >= 10, "{:?}", seen.ends);
 }
 
 /// Persistent memory ends a bio within the call that submits it, while the actor still acts.

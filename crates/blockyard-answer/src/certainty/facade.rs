@@ -20,7 +20,7 @@ pub struct Demands {
 /// An observer of the runs that an answer takes, on any number of threads. It shows how far they
 /// are, and may end them early.
 pub trait Watch: Sync {
-    /// The failure to read the device again.
+    /// A failure of the observer's own.
     type Error;
 
     /// Returns `count` readings of the question's device.
@@ -51,8 +51,13 @@ pub trait Watch: Sync {
     }
 
     /// Receives the answer of the first runs, before any goal is judged.
-    fn on_first_runs(&self, answer: &Answer) {
+    ///
+    /// # Errors
+    ///
+    /// What the observer has kept of these runs cannot be stored. The question has no answer then.
+    fn on_first_runs(&self, answer: &Answer) -> Result<(), Self::Error> {
         let _ = answer;
+        Ok(())
     }
 
     /// Announces that `runs` more runs follow, with other seeds and readings.
@@ -76,8 +81,8 @@ pub enum NoAnswer<E> {
     Simulation(SimulationError),
     /// A goal does not suit the jobs: its text, and why.
     Goal(String, GoalError),
-    /// The device cannot be read again.
-    Readings(E),
+    /// The observer failed: the device cannot be read again, or a record of the runs not be stored.
+    Watch(E),
 }
 
 impl<E> From<SimulationError> for NoAnswer<E> {
@@ -91,7 +96,7 @@ impl<E: fmt::Display> fmt::Display for NoAnswer<E> {
         match self {
             Self::Simulation(error) => error.fmt(f),
             Self::Goal(text, error) => write!(f, "{text}: {error}"),
-            Self::Readings(error) => error.fmt(f),
+            Self::Watch(error) => error.fmt(f),
         }
     }
 }
@@ -120,7 +125,7 @@ impl Question<'_> {
         } else {
             whatif_each(jobs, device, designs, conditions, |design| watch.simulate(self, design))
         }?;
-        watch.on_first_runs(&answer);
+        watch.on_first_runs(&answer).map_err(NoAnswer::Watch)?;
         let answer = self.with_goals(answer)?;
         let wanted = Wanted::of(demands.seeds, demands.readings, &answer);
         let runs = wanted.runs(&answer);
@@ -129,7 +134,7 @@ impl Question<'_> {
         }
         let devices = match wanted.readings {
             0 => Vec::new(),
-            count => watch.readings(count).map_err(NoAnswer::Readings)?,
+            count => watch.readings(count).map_err(NoAnswer::Watch)?,
         };
         watch.on_repetition(runs);
         let surer =

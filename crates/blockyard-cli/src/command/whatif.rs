@@ -1,7 +1,7 @@
 //! `whatif`: one job under several designs.
 
 use std::io::Write;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use blockyard_answer::Answer;
 use blockyard_answer::certainty::{Demands, Question, Watch};
@@ -52,42 +52,55 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     if args.demands.check { verdict::on_goals(&answer) } else { Ok(()) }
 }
 
-/// Answers the question, with a trace of the events if one is asked for.
+/// Answers the question, with a trace of the events if one is asked for. A run that fails or is interrupted leaves a trace up
+/// to that point.
 fn answered(args: &Whatif, question: &Question<'_>) -> Result<Answer, Failure> {
     let demands = Demands { seeds: args.demands.seeds, readings: args.demands.readings };
-    trace::recorded(args.setting.trace.as_ref(), None, |recorder| {
-        let shown = Shown::new(args, question, recorder);
-        let answer: Result<_, Failure> = question.answer(demands, &shown).map_err(Failure::from);
-        if shown.repeated.get().is_some() && interrupt::has_come() {
-            note("interrupted: what other seeds and readings say is left out");
-        }
-        answer
-    })
+    let shown = Shown::new(args, question)?;
+    let answer = question.answer(demands, &shown);
+    let written = shown.finish_trace();
+    let answer = answer?;
+    written?;
+    let is_short = answer.seeds.is_none() && answer.readings.is_none();
+    if is_short && shown.repeated.get().is_some() && interrupt::has_come() {
+        note("interrupted: what other seeds and readings say is left out");
+    }
+    Ok(answer)
 }
 
 /// Shows how far the runs are, and records the first ones if a trace is asked for.
 struct Shown<'a> {
     args: &'a Whatif,
     question: &'a Question<'a>,
-    first: Progress,
+    /// The progress of the first runs; `None` when they are over.
+    first: Mutex<Option<Arc<Progress>>>,
     repeated: OnceLock<Progress>,
-    recorder: Option<Mutex<&'a mut Recorder>>,
+    /// The recorder of the first runs; `None` without a trace, or when it is written.
+    recorder: Mutex<Option<Recorder>>,
 }
 
 impl<'a> Shown<'a> {
-    fn new(
-        args: &'a Whatif,
-        question: &'a Question<'a>,
-        recorder: Option<&'a mut Recorder>,
-    ) -> Self {
+    fn new(args: &'a Whatif, question: &'a Question<'a>) -> Result<Self, Failure> {
         let runs = question.designs.len();
+        let recorder = trace::recorder(args.setting.trace.as_ref(), None)?;
         let first = match recorder {
             Some(_) => Progress::in_turn(question.jobs, runs),
             None => Progress::of(question.jobs, runs),
         };
-        let recorder = recorder.map(Mutex::new);
-        Self { args, question, first, repeated: OnceLock::new(), recorder }
+        let first = Mutex::new(Some(Arc::new(first)));
+        let recorder = Mutex::new(recorder);
+        Ok(Self { args, question, first, repeated: OnceLock::new(), recorder })
     }
+
+    /// Writes the rest of the trace, if there is one.
+    fn finish_trace(&self) -> Result<(), Failure> {
+        let recorder = locked(&self.recorder).take();
+        Ok(recorder.map_or(Ok(()), Recorder::finish)?)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Watch for Shown<'_> {
@@ -103,19 +116,24 @@ impl Watch for Shown<'_> {
         design: &Design,
     ) -> Result<Report, SimulationError> {
         let Question { jobs, device, conditions, .. } = *question;
-        let Some(recorder) = &self.recorder else {
-            return simulate(jobs, device, design, *conditions, None, &self.first);
-        };
-        let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
-        simulate(jobs, device, design, *conditions, Some(&mut recorder), &self.first)
+        let first = locked(&self.first).clone();
+        let progress = first.expect("the first runs are not over");
+        if !self.runs_in_turn() {
+            return simulate(jobs, device, design, *conditions, None, &progress);
+        }
+        let mut recorder = locked(&self.recorder);
+        simulate(jobs, device, design, *conditions, recorder.as_mut(), &progress)
     }
 
     fn runs_in_turn(&self) -> bool {
-        self.recorder.is_some()
+        self.args.setting.trace.is_some()
     }
 
-    fn on_first_runs(&self, answer: &Answer) {
+    fn on_first_runs(&self, answer: &Answer) -> Result<(), Failure> {
+        drop(locked(&self.first).take());
+        self.finish_trace()?;
         note_ends(self.question.conditions.verify, &answer.designs);
+        Ok(())
     }
 
     fn on_repetition(&self, runs: usize) {

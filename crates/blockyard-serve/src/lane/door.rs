@@ -9,7 +9,7 @@
 //!
 //! - **[abandoned-request-keeps-memory]** A door that abandons its requests gets no result of them.
 //!   Each keeps its data and its tag until the device has ended it; then the door takes its memory
-//!   back. The lane keeps the door until the last of them has ended.
+//!   back. The door stays ([`AfterTurn::Keep`]) until the last of them has ended.
 
 use super::lent::Lent;
 use super::services::Services;

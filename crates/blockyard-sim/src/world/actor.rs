@@ -56,7 +56,8 @@ pub trait Actor<O>: fmt::Debug {
         Duration::ZERO
     }
 
-    /// Notes that bio `number` of the actor has ended. Returns whether the actor is to be woken.
+    /// Notes that bio `number` of the actor has ended. Returns whether the actor is to be woken. It must not submit bios
+    /// here, in the middle of a completion: it is woken, and submits in [`act`](Self::act).
     fn on_bio_end(&mut self, world: &mut World<O>, number: u32, status: Status) -> bool {
         let _ = (world, number, status);
         false
@@ -71,8 +72,12 @@ pub(super) struct Added<O> {
     actor: Option<Box<dyn Actor<O> + Send>>,
     /// The bios that ended during such a call. The actor learns of them at its end.
     ended: VecDeque<(u32, Status)>,
-    /// Whether a queue has refused the actor's bio for lack of a tag, and none has entered since.
-    was_refused: bool,
+    /// The queue at which the actor waits for a tag.
+    waits_at: Option<QueueId>,
+    /// The queue that has woken the actor for a tag, until a bio of the actor enters there.
+    woken_by: Option<QueueId>,
+    /// Whether the actor is being told of the end of a bio.
+    is_told: bool,
 }
 
 /// What a message says when an actor is called during its own call.
@@ -110,7 +115,9 @@ impl<O: Observer> World<O> {
             cpu,
             actor: Some(make(id)),
             ended: VecDeque::new(),
-            was_refused: false,
+            waits_at: None,
+            woken_by: None,
+            is_told: false,
         });
         self.wake_actor_at(id, begin);
         id
@@ -137,7 +144,7 @@ impl<O: Observer> World<O> {
     ///
     /// # Panics
     ///
-    /// Panics if the bio asks to be polled for: nobody would poll.
+    /// Panics if the bio asks to be polled for, as nobody would poll, and within [`Actor::on_bio_end`].
     pub fn submit_for_actor(
         &mut self,
         id: ActorId,
@@ -145,20 +152,18 @@ impl<O: Observer> World<O> {
         bio: Bio,
     ) -> Result<Duration, SubmitError> {
         assert!(!bio.flags.contains(Flags::POLLED), "nobody polls for actor {}", id.0);
+        assert!(!self.added(id).is_told, "actor {} submits when it acts", id.0);
         let number = u32::try_from(bio.cookie).expect("the number of a bio should fit 32 bits");
         let owner = Owner::Added(id);
         let bio = Bio { cookie: owner.cookie(number), ..bio }.with_submitter(owner.submitter());
         let cpu = self.added(id).cpu;
         if let Err(reason) = self.submit(queue, cpu, bio) {
             if reason == SubmitError::NoTag {
-                self.added(id).was_refused = true;
-                self.queues[queue.index()]
-                    .wait(&mut self.host, cpu, &bio, owner.waiter(), self.now)
-                    .expect("every actor should have room to wait for a tag");
+                self.wait_for_tag(id, queue, &bio);
             }
             return Err(reason);
         }
-        if core::mem::take(&mut self.added(id).was_refused) {
+        if self.added(id).woken_by.take_if(|by| *by == queue).is_some() {
             self.queues[queue.index()].waiter_entered(&mut self.host, cpu, &bio);
         }
         let mut cost = self.follow_up(queue, false);
@@ -166,6 +171,28 @@ impl<O: Observer> World<O> {
             cost += self.complete_at_once();
         }
         Ok(cost)
+    }
+
+    /// Lets actor `id` wait for a tag of `queue`. A waiter registers once, until it is woken: an actor that is refused again
+    /// meanwhile, for example because its timer has woken it, waits already.
+    fn wait_for_tag(&mut self, id: ActorId, queue: QueueId, bio: &Bio) {
+        if self.added(id).waits_at.is_some() {
+            return;
+        }
+        self.added(id).waits_at = Some(queue);
+        let cpu = self.added(id).cpu;
+        self.queues[queue.index()]
+            .wait(&mut self.host, cpu, bio, Owner::Added(id).waiter(), self.now)
+            .expect("every actor should have room to wait for a tag");
+    }
+
+    /// Wakes actor `id`, which `queue` has named as the next waiter for a tag. Returns the cost.
+    pub(super) fn wake_actor_for_tag(&mut self, id: ActorId, queue: QueueId) -> Duration {
+        let added = self.added(id);
+        debug_assert_eq!(added.waits_at, Some(queue), "{id:?} waits there");
+        added.waits_at = None;
+        added.woken_by = Some(queue);
+        self.wake_actor(id)
     }
 
     /// Gives an actor that has been woken to its processor.
@@ -198,7 +225,9 @@ impl<O: Observer> World<O> {
     fn put_back(&mut self, id: ActorId, mut actor: Box<dyn Actor<O> + Send>) -> Duration {
         let mut wakes = false;
         while let Some((number, status)) = self.added(id).ended.pop_front() {
+            self.added(id).is_told = true;
             wakes |= actor.on_bio_end(self, number, status);
+            self.added(id).is_told = false;
         }
         self.added(id).actor = Some(actor);
         if wakes { self.wake_actor(id) } else { Duration::ZERO }

@@ -150,6 +150,16 @@ impl Place {
         }
     }
 
+    /// Whether the place has room for `len` bytes, as far as it knows its length.
+    pub(super) fn has_room_for(&self, len: u64) -> bool {
+        match self {
+            Self::GuestRanges(guest) => {
+                guest.ranges.iter().map(|range| range.len() as u64).sum::<u64>() >= len
+            }
+            _ => true,
+        }
+    }
+
     /// Returns the number of memory segments of the data, for the core's limit on them.
     #[inline]
     pub(super) fn segments(&self) -> u16 {

@@ -108,6 +108,11 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
     #[inline]
     pub fn begin(&mut self, owner: Owner, asked: Asked, transfer: Transfer, now: Instant) {
         let Asked { op, flags, prio } = asked;
+        debug_assert!(
+            transfer.place.has_room_for(transfer.len),
+            "ranges of a guest hold less than the {} bytes of the transfer",
+            transfer.len
+        );
         let bio = first_bio(op, &transfer, self.shape.block_bytes, self.shape.longest_bio(op));
         let flags = bio.flags | flags;
         let segments = transfer.place.segments();

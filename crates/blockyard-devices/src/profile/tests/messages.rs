@@ -268,6 +268,11 @@ fn a_file_that_lacks_most_lines_is_shown_a_base_with_its_tables() {
             "2: missing key `issue` in `[ahci]`",
             "hdd-7200",
         ),
+        (
+            "[ufs]\ndepth = 10\n[flash]\nspare = 10\n",
+            "1: missing key `hw-queues` in `[ufs]`",
+            "ufs-3",
+        ),
         ("ufs.depth = 10\n", "1: missing key `hw-queues` in `[ufs]`", "ufs-3"),
         (
             "processors = \"cortex-a72\"\n[hba]\nluns = 1\n",

@@ -75,10 +75,7 @@ impl BttDevice {
             let end = to_usize(bytes.end - transfer.offset);
             let mut lba = bytes.start / data as u64;
             for (pages, piece) in transfer.place.pieces(start..end) {
-                debug_assert!(
-                    piece.len().is_multiple_of(data),
-                    "a piece consists of whole sectors"
-                );
+                assert!(piece.len().is_multiple_of(data), "a piece consists of whole sectors");
                 let count = (piece.len() / data) as u64;
                 if op == Op::Read {
                     self.reads.read(of, lba, count, pages, piece.start);
@@ -93,11 +90,7 @@ impl BttDevice {
                 }
                 lba += count;
             }
-            debug_assert_eq!(
-                lba,
-                bytes.end / data as u64,
-                "mappings with all data of a BTT's request"
-            );
+            assert_eq!(lba, bytes.end / data as u64, "mappings with all data of a BTT's request");
         }
     }
 
