@@ -7,8 +7,8 @@ use blockyard_trace::output::{Files, Recorder};
 
 use crate::message::Failure;
 
-/// Calls `run` with a recorder for the traces, if any. A run that fails or is interrupted leaves traces up to
-/// that point.
+/// Calls `run` with a recorder for the traces, if any. A run that fails or is interrupted leaves
+/// traces up to that point.
 pub(crate) fn recorded<T>(
     perfetto: Option<&PathBuf>,
     blktrace: Option<&PathBuf>,

@@ -86,8 +86,8 @@ impl Activity {
         self.busy
     }
 
-    /// Returns the mean length of the gaps without a command between the first command and the last; zero if
-    /// there were none.
+    /// Returns the mean length of the gaps without a command between the first command and the
+    /// last; zero if there were none.
     #[must_use]
     pub fn mean_gap(&self) -> Duration {
         debug_assert!(self.gaps > 0 || self.idle == Duration::ZERO, "idle time lies in gaps");

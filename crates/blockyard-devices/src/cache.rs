@@ -31,7 +31,8 @@ impl Cache {
         Self { profile, dirty_bytes: vec![0; usize::from(disks)] }
     }
 
-    /// Begins `request`. A flush writes out all earlier writes except those that bypassed the cache.
+    /// Begins `request`. A flush writes out all earlier writes except those that bypassed the
+    /// cache.
     fn begin(&mut self, queue: QueueId, request: &Request) -> Duration {
         let dirty = &mut self.dirty_bytes[queue.index()];
         match request.op {

@@ -2,15 +2,16 @@
 //!
 //! # Rules
 //!
-//! - **[every-counter-is-explained]** Each counter of each medium has a row, in the order in which the medium names them, and no other
-//!   counter has one.
+//! - **[every-counter-is-explained]** Each counter of each medium has a row, in the order in which
+//!   the medium names them, and no other counter has one.
 
 /// What a counter of a medium means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
     /// The table of a profile that has such a medium.
     pub medium: &'static str,
-    /// The name in answers. Of a name that ends in `_ns`, or in `_percent`, tables leave the end out.
+    /// The name in answers. Of a name that ends in `_ns`, or in `_percent`, tables leave the end
+    /// out.
     pub name: &'static str,
     /// What is counted.
     pub meaning: &'static str,
@@ -39,7 +40,8 @@ const fn counter(
     Counter { medium, name, meaning, reading }
 }
 
-/// The counters of all media. All are sums over the measured time, except `write_amplification_percent`: that is the ratio of two sums.
+/// The counters of all media. All are sums over the measured time, except
+/// `write_amplification_percent`: that is the ratio of two sums.
 pub const COUNTERS: &[Counter] = &[
     counter(
         "flash",

@@ -2,14 +2,16 @@
 
 use blockyard::time::Instant;
 
-/// The pending events, ordered by `(time, sequence)`: events of one instant keep the order of insertion.
+/// The pending events, ordered by `(time, sequence)`: events of one instant keep the order of
+/// insertion.
 ///
-/// This is a 4-ary heap of keys in one array, and the events in another. An insertion and a removal cost about ten
-/// comparisons each at a thousand events. The heap allocates only when more events are pending than ever before.
+/// This is a 4-ary heap of keys in one array, and the events in another. An insertion and a removal
+/// cost about ten comparisons each at a thousand events. The heap allocates only when more events
+/// are pending than ever before.
 #[derive(Debug)]
 pub struct EventHeap<T> {
-    /// The time of each event, its sequence number, and its place among `events`. Keys that are [`FREE`] follow them, so
-    /// that a key has all its children.
+    /// The time of each event, its sequence number, and its place among `events`. Keys that are
+    /// [`FREE`] follow them, so that a key has all its children.
     keys: Vec<u128>,
     len: usize,
     events: Vec<T>,
@@ -101,8 +103,8 @@ impl<T: Copy> EventHeap<T> {
         Some((at, self.events[place as usize]))
     }
 
-    /// As [`Self::push`] and then [`Self::pop`], at half the cost: schedules `event` for `at`, and removes and returns the
-    /// earliest event, which must not be later than `at`.
+    /// As [`Self::push`] and then [`Self::pop`], at half the cost: schedules `event` for `at`, and
+    /// removes and returns the earliest event, which must not be later than `at`.
     ///
     /// # Panics
     ///

@@ -34,7 +34,8 @@ pub(crate) static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     of_all.into_iter().chain(of_families).chain(["cpu"]).collect()
 });
 
-/// For each table, the device that is most likely the base of a file with it; others are drives of flash.
+/// For each table, the device that is most likely the base of a file with it; others are drives of
+/// flash.
 pub(crate) static USUAL_BASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
     let of_all = FAMILIES.iter().rev().flat_map(|family| family.bases).copied();
     of_all.filter(|(_, base)| *base != USUAL_BASE).collect()
@@ -48,8 +49,8 @@ pub fn family_tables() -> impl Iterator<Item = &'static [&'static str]> {
     FAMILIES.iter().map(|family| family.tables)
 }
 
-/// Defines [`DeviceModel`] and [`Model`], which hand each call to the family of a device. They are enums rather than objects, so
-/// that the calls for each request are direct.
+/// Defines [`DeviceModel`] and [`Model`], which hand each call to the family of a device. They are
+/// enums rather than objects, so that the calls for each request are direct.
 macro_rules! families {
     ($($(#[doc = $doc:literal])+ $(#[cfg($cfg:meta)])? $name:ident($profile:ty => $model:ty),)+) => {
         /// The figures of a device, by its family.
@@ -59,8 +60,8 @@ macro_rules! families {
             $($(#[doc = $doc])+ $(#[cfg($cfg)])? $name($profile),)+
         }
 
-        /// A modelled device. Every call compares the tag of this enum, so the tag must not be merged into those of the
-        /// variants; [`Stack`](crate::stack::Stack) does the same.
+        /// A modelled device. Every call compares the tag of this enum, so the tag must not be
+        /// merged into those of the variants; [`Stack`](crate::stack::Stack) does the same.
         #[derive(Debug)]
         #[repr(u8)]
         pub enum Model {
@@ -103,13 +104,15 @@ macro_rules! families {
                 })
             }
 
-            /// The commands that it takes at once; `None` if no one number says it: of several queues, only some may be in use.
+            /// The commands that it takes at once; `None` if no one number says it: of several
+            /// queues, only some may be in use.
             #[must_use]
             pub fn commands_max(&self) -> Option<u32> {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => FamilyProfile::commands_max(of),)+ }
             }
 
-            /// Whether the number of its commands and the time of each explain a rate (Little's law).
+            /// Whether the number of its commands and the time of each explain a rate (Little's
+            /// law).
             #[must_use]
             pub fn is_explained_by_commands(&self) -> bool {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => FamilyProfile::is_explained_by_commands(of),)+ }
@@ -167,14 +170,16 @@ macro_rules! families {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => of.dispatch(),)+ }
             }
 
-            /// Returns the way in which this device completes requests of a hardware queue that is not polled.
+            /// Returns the way in which this device completes requests of a hardware queue that is
+            /// not polled.
             #[must_use]
             pub fn completion(&self) -> Completion {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => of.completion(),)+ }
             }
 
-            /// Whether requests complete only in [`Self::event`], one at most in each: then none is left for the work that
-            /// handles a completion. A drive may announce several in one event.
+            /// Whether requests complete only in [`Self::event`], one at most in each: then none is
+            /// left for the work that handles a completion. A drive may announce several in one
+            /// event.
             #[must_use]
             pub fn completes_one_by_one(&self) -> bool {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => of.completes_one_by_one(),)+ }
@@ -203,14 +208,15 @@ macro_rules! families {
                 self.activity().held_ns()
             }
 
-            /// Takes the time that the calling processor spent in the device since the last call, apart from the costs
-            /// of the path.
+            /// Takes the time that the calling processor spent in the device since the last call,
+            /// apart from the costs of the path.
             #[inline]
             pub fn take_spent(&mut self) -> Duration {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => of.take_spent(),)+ }
             }
 
-            /// Keeps the data of writes from now on, if such a device keeps its own. `draws` decides what a loss of power leaves.
+            /// Keeps the data of writes from now on, if such a device keeps its own. `draws`
+            /// decides what a loss of power leaves.
             pub fn keep_data(&mut self, draws: Prng) {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => of.keep_data(draws),)+ }
             }

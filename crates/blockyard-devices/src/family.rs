@@ -1,8 +1,9 @@
 //! A device family: what its folder gives to the rest of the crate.
 //!
-//! A family has a [`FamilyProfile`], its figures as a file states them, and a [`FamilyModel`], the device that the figures
-//! build. [`families`](crate::families) lists all of them in one place. Every method with a usual answer has it here, so that a
-//! simple family states only what it is: its tables, its queues and its model.
+//! A family has a [`FamilyProfile`], its figures as a file states them, and a [`FamilyModel`], the
+//! device that the figures build. [`families`](crate::families) lists all of them in one place.
+//! Every method with a usual answer has it here, so that a simple family states only what it is:
+//! its tables, its queues and its model.
 
 use crate::activity::Activity;
 use crate::btt::BttDesign;
@@ -89,7 +90,8 @@ pub(crate) trait FamilyProfile: Copy {
     const SIGNS: &'static [&'static str] = Self::TABLES;
     /// The name of its signs in messages.
     const SIGN_WORDS: &'static str;
-    /// For each of its tables, the built-in device that is most likely the base of a file with it. The first one counts.
+    /// For each of its tables, the built-in device that is most likely the base of a file with it.
+    /// The first one counts.
     const BASES: &'static [(&'static str, &'static str)];
 
     /// Reads the figures from `top`, or else from its base.
@@ -125,19 +127,22 @@ pub(crate) trait FamilyProfile: Copy {
         false
     }
 
-    /// Checks that a device like this can have `limits`. `top` is its file, for the place of an error.
+    /// Checks that a device like this can have `limits`. `top` is its file, for the place of an
+    /// error.
     fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
         let _ = (top, limits);
         Ok(())
     }
 
-    /// The commands that it takes at once; `None` if no one number says it: of several queues, only some may be in use.
+    /// The commands that it takes at once; `None` if no one number says it: of several queues, only
+    /// some may be in use.
     fn commands_max(&self) -> Option<u32> {
         None
     }
 
-    /// Whether the number of its commands and the time of each explain a rate (Little's law). A driver that holds requests back, or
-    /// a device that ends them within the call, is explained by other figures.
+    /// Whether the number of its commands and the time of each explain a rate (Little's law). A
+    /// driver that holds requests back, or a device that ends them within the call, is explained by
+    /// other figures.
     fn is_explained_by_commands(&self) -> bool {
         false
     }
@@ -198,7 +203,8 @@ pub(crate) trait FamilyModel: ReportsData {
         Duration::ZERO
     }
 
-    /// Keeps the data of writes from now on, if such a device keeps its own. `draws` decides what a loss of power leaves.
+    /// Keeps the data of writes from now on, if such a device keeps its own. `draws` decides what a
+    /// loss of power leaves.
     fn keep_data(&mut self, draws: Prng) {
         let _ = draws;
     }

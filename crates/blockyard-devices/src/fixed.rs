@@ -1,4 +1,5 @@
-//! The smallest family, which shows what a family needs: a device whose commands take a fixed time. Tests have it alone.
+//! The smallest family, which shows what a family needs: a device whose commands take a fixed time.
+//! Tests have it alone.
 //!
 //! It took this file, a line in [`families`](crate::families) and one in the crate's root.
 

@@ -4,9 +4,10 @@
 //! profile::Device (a file with its figures) -> Model -> world, or live::Live in real time
 //! ```
 //!
-//! A [`profile`] is the data of a device or of a design, with the origin of each number. A [`Model`] is what a profile of a
-//! device builds. [`terms`] says how a machine drives it, [`stack`] puts layers over it, [`live`] drives one in real time
-//! and without a world, and [`data`] keeps what was written and checks what is read.
+//! A [`profile`] is the data of a device or of a design, with the origin of each number. A
+//! [`Model`] is what a profile of a device builds. [`terms`] says how a machine drives it,
+//! [`stack`] puts layers over it, [`live`] drives one in real time and without a world, and
+//! [`data`] keeps what was written and checks what is read.
 
 pub mod activity;
 mod btt;

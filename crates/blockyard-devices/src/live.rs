@@ -1,14 +1,14 @@
-//! A modelled device without a machine around it, for callers that have their own processors, clock and data.
-//! It has one disk with one hardware queue, which belongs to the processor that submits.
+//! A modelled device without a machine around it, for callers that have their own processors, clock
+//! and data. It has one disk with one hardware queue, which belongs to the processor that submits.
 //!
-//! An MMC host's driver keeps its costs, as the speed of the card depends on them: interrupts, wake-ups, and
-//! the acts of `[host]`. Each of its [contexts](super::mmc::contexts) has a processor of its own. The rest of
-//! `[cpu]` does not apply, because the caller's processors do that work.
+//! An MMC host's driver keeps its costs, as the speed of the card depends on them: interrupts,
+//! wake-ups, and the acts of `[host]`. Each of its [contexts](super::mmc::contexts) has a processor
+//! of its own. The rest of `[cpu]` does not apply, because the caller's processors do that work.
 //!
 //! # Rules
 //!
-//! - **[live-device-never-late]** The device does each step at the model's instant, however late the caller
-//!   looks. Lateness does not add up.
+//! - **[live-device-never-late]** The device does each step at the model's instant, however late
+//!   the caller looks. Lateness does not add up.
 
 use super::mmc::contexts::{Contexts, Doing, Sleepers, Step, Turn};
 use super::{DeviceEvent, Events, Model};
@@ -71,7 +71,8 @@ impl Live {
         }
     }
 
-    /// Handles all events that are due until `now`, each at its own instant ([live-device-never-late]).
+    /// Handles all events that are due until `now`, each at its own instant
+    /// ([live-device-never-late]).
     fn run_until(&mut self, now: Instant) {
         while let Some(at) = self.next_at().filter(|at| *at <= now) {
             self.now = self.now.max(at);
@@ -108,7 +109,8 @@ impl Live {
         }
     }
 
-    /// Handles the results of the latest event: new events, completions, and wake-ups, which come after `first`.
+    /// Handles the results of the latest event: new events, completions, and wake-ups, which come
+    /// after `first`.
     fn follow_up(&mut self, first: Duration) {
         while let Some((at, event)) = self.said.pop_front() {
             self.events.push(at, Event::Device(event));
@@ -209,7 +211,8 @@ impl Driver for Live {
 }
 
 impl Device for Live {
-    /// Returns the next request that has completed by `now`. Call this at each instant of [`Device::poll_at`].
+    /// Returns the next request that has completed by `now`. Call this at each instant of
+    /// [`Device::poll_at`].
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         if self.finished.is_empty() {
             self.run_until(now);

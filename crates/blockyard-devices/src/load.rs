@@ -1,9 +1,11 @@
-//! The load on the parts of a medium, and the waits of writes for them: why a drive is as fast as it is.
+//! The load on the parts of a medium, and the waits of writes for them: why a drive is as fast as
+//! it is.
 //!
 //! # Rules
 //!
-//! - **[buffer-full-while-writes-wait]** A buffer or cache counts as full while a write waits for room in it. That of flash does until no
-//!   program of its buffer waits for a die: between two writes of a host that has one in flight, dies are no less busy.
+//! - **[buffer-full-while-writes-wait]** A buffer or cache counts as full while a write waits for
+//!   room in it. That of flash does until no program of its buffer waits for a die: between two
+//!   writes of a host that has one in flight, dies are no less busy.
 
 use blockyard::time::{Duration, Instant};
 use serde::Serialize;
@@ -44,7 +46,8 @@ pub enum Work {
     CachePrograms,
     /// Flash programs data of the host past the cache of single-level cells, because that is full.
     PastCache,
-    /// Flash reads and programs data again that lies in the cache of single-level cells, because writes wait for room in it.
+    /// Flash reads and programs data again that lies in the cache of single-level cells, because
+    /// writes wait for room in it.
     Folding,
     /// Flash does the same because the host is idle. No command waits for this work to begin.
     IdleFolding,
@@ -161,13 +164,15 @@ pub struct MediumLoad {
     pub parts: Vec<PartsLoad>,
     /// The time for which its buffer or cache was full ([buffer-full-while-writes-wait]).
     pub buffer_full: Duration,
-    /// The time that commands waited for their parts, over all commands: the reads of a command that wait side by side each count.
+    /// The time that commands waited for their parts, over all commands: the reads of a command
+    /// that wait side by side each count.
     pub waited: Duration,
     /// What it wrote, if it is flash.
     pub written: Option<Written>,
 }
 
-/// Measures for how long something lasts: a full buffer ([buffer-full-while-writes-wait]), or work that is done one piece at a time.
+/// Measures for how long something lasts: a full buffer ([buffer-full-while-writes-wait]), or work
+/// that is done one piece at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lasting {
     is_on: bool,
@@ -181,8 +186,8 @@ impl Lasting {
         Self { is_on: false, since: Instant::ZERO, time: Duration::ZERO }
     }
 
-    /// Notes what happened until `now`: whether there is reason for it then, and whether it goes on without one. Call this after
-    /// each call on the medium.
+    /// Notes what happened until `now`: whether there is reason for it then, and whether it goes on
+    /// without one. Call this after each call on the medium.
     pub(super) fn note(&mut self, reason: bool, goes_on: bool, now: Instant) {
         debug_assert!(self.since <= now, "the instants of calls on a medium should not fall");
         if self.is_on {

@@ -9,7 +9,8 @@ use crate::reader::value::{Count, Time};
 
 /// The processors, and the time of each step of the path on one of them.
 ///
-/// The cost of a lock is the time for which it is held; other processors that want the lock wait for it.
+/// The cost of a lock is the time for which it is held; other processors that want the lock wait
+/// for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineProfile {
     /// Number of processors.
@@ -38,17 +39,18 @@ pub struct MachineProfile {
     pub context_switch: Duration,
     /// From the request for an asynchronous queue run to its start on an idle processor.
     pub run_delay: Duration,
-    /// From an interrupt to the soft interrupt that ends a request, in the single-lock model. blk-mq ends a request
-    /// in the interrupt.
+    /// From an interrupt to the soft interrupt that ends a request, in the single-lock model.
+    /// blk-mq ends a request in the interrupt.
     pub softirq_delay: Duration,
-    /// How many of 100 kernel threads that deferred work wakes run on its processor, when it sleeps, although
-    /// another is idle. A worker of blk-mq is bound to a processor, so it never does.
+    /// How many of 100 kernel threads that deferred work wakes run on its processor, when it
+    /// sleeps, although another is idle. A worker of blk-mq is bound to a processor, so it never
+    /// does.
     pub wake_on_waker: u32,
-    /// Moving a cache line that another processor has changed to this one. It makes an acquisition longer if another
-    /// processor had the lock before; 0: moves are in the other costs.
+    /// Moving a cache line that another processor has changed to this one. It makes an acquisition
+    /// longer if another processor had the lock before; 0: moves are in the other costs.
     pub line_transfer: Duration,
-    /// Cache lines that move with a queue's or elevator's lock: the lock and the data that it guards. A dispatch list
-    /// and a word of tags are one line.
+    /// Cache lines that move with a queue's or elevator's lock: the lock and the data that it
+    /// guards. A dispatch list and a word of tags are one line.
     pub lock_lines: u32,
     /// Hold of the elevator's lock per insert or dispatch, in the multi-queue model.
     pub elevator_lock: Duration,

@@ -1,9 +1,10 @@
 //! The seam between the front end of a drive and its medium.
 //!
-//! A front end begins each [`Access`] at the instant at which the command, and the data of a write, have reached the
-//! drive. The medium schedules events of its own, and reports each command that has ended. It may hold a command for as
-//! long as it likes, and commands end in any order. The front end carries the data of a read to the host afterwards. The
-//! instants of all calls on a medium do not fall.
+//! A front end begins each [`Access`] at the instant at which the command, and the data of a write,
+//! have reached the drive. The medium schedules events of its own, and reports each command that
+//! has ended. It may hold a command for as long as it likes, and commands end in any order. The
+//! front end carries the data of a read to the host afterwards. The instants of all calls on a
+//! medium do not fall.
 
 use super::load::MediumLoad;
 use crate::reader::error::ProfileError;
@@ -32,7 +33,8 @@ pub trait Medium: Debug + Send {
     /// Returns how much of it was in use since then.
     fn used(&self) -> MediumUse;
 
-    /// Returns what its parts spent their time on since then, and for how long writes waited for them.
+    /// Returns what its parts spent their time on since then, and for how long writes waited for
+    /// them.
     fn load(&self) -> MediumLoad;
 
     /// Starts counting again.
@@ -72,7 +74,8 @@ pub(crate) trait MediumFamily: Copy {
     fn build(&self, capacity: u64, prng: Prng) -> Self::Medium;
 }
 
-/// The front end's number of a command, dense from 0. A number is used again when its command has ended.
+/// The front end's number of a command, dense from 0. A number is used again when its command has
+/// ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandId(pub u32);
 
@@ -96,9 +99,10 @@ pub struct MediumEvent(pub u32);
 /// Events that a medium wants scheduled.
 pub type MediumEvents = VecDeque<(Instant, MediumEvent)>;
 
-/// Counters of a medium that explain a result. A name has words with underscores; the amount is a time in nanoseconds if
-/// it ends in `_ns`, and a share if it ends in `_percent`. A medium always has the same names, in the same order, and
-/// [`COUNTERS`](super::counters::COUNTERS) explains them ([every-counter-is-explained]).
+/// Counters of a medium that explain a result. A name has words with underscores; the amount is a
+/// time in nanoseconds if it ends in `_ns`, and a share if it ends in `_percent`. A medium always
+/// has the same names, in the same order, and [`COUNTERS`](super::counters::COUNTERS) explains them
+/// ([every-counter-is-explained]).
 pub type MediumCounts = Vec<(&'static str, u64)>;
 
 /// How much of a medium was in use.

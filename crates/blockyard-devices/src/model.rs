@@ -1,4 +1,5 @@
-//! The device families that others ask for by name: a model's MMC host, its drive, its persistent memory.
+//! The device families that others ask for by name: a model's MMC host, its drive, its persistent
+//! memory.
 
 use crate::families::Model;
 use crate::fronts::Drive;

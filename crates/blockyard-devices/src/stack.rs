@@ -167,8 +167,9 @@ impl<D: Layers> Layers for Checked<D> {
     }
 }
 
-/// A model, alone or under layers. A model alone, or with only its calls checked, costs one comparison per call.
-/// It compares the tag of this enum, which must not be merged into those of the variants.
+/// A model, alone or under layers. A model alone, or with only its calls checked, costs one
+/// comparison per call. It compares the tag of this enum, which must not be merged into those of
+/// the variants.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Stack {
@@ -189,7 +190,8 @@ pub struct Layering<'a> {
     pub faults: Option<&'a FaultRules>,
     /// Draws the chance of the rules.
     pub draws: Prng,
-    /// The terms of the queues, if every call is checked against the contract above and below the faults.
+    /// The terms of the queues, if every call is checked against the contract above and below the
+    /// faults.
     pub terms: Option<&'a [Terms]>,
 }
 

@@ -1,5 +1,5 @@
-//! The terms between a machine and a device: which thread runs the device's hardware queues, and how its
-//! requests complete.
+//! The terms between a machine and a device: which thread runs the device's hardware queues, and
+//! how its requests complete.
 
 use blockyard::time::Instant;
 use std::collections::VecDeque;
@@ -17,12 +17,13 @@ pub type Events = VecDeque<(Instant, DeviceEvent)>;
 /// The way in which a device's hardware queues are dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dispatch {
-    /// The driver never sleeps. The submitting thread runs the hardware queue, and a worker thread does the
-    /// deferred runs.
+    /// The driver never sleeps. The submitting thread runs the hardware queue, and a worker thread
+    /// does the deferred runs.
     Direct,
     /// The driver may sleep, so that every run is left to its thread.
     HostThread,
-    /// The driver may sleep, and the submitting thread sleeps in it. Its thread does the deferred runs.
+    /// The driver may sleep, and the submitting thread sleeps in it. Its thread does the deferred
+    /// runs.
     HostSubmitter,
 }
 
@@ -35,7 +36,8 @@ pub enum Completion {
     Uninterrupted,
     /// By an interrupt of the processor that submitted the request.
     Interrupt,
-    /// By an interrupt of the vector of its hardware queue, whose handler ends every request that has completed by then.
+    /// By an interrupt of the vector of its hardware queue, whose handler ends every request that
+    /// has completed by then.
     Vector,
     /// By an act of its host's driver, after the cost of the interrupt handler.
     HostInterrupt,

@@ -5,10 +5,12 @@ use blockyard_devices::profile::Device;
 use blockyard_fio::job::{BlockSizes, Job, Op, Place, Resolved};
 use std::fmt;
 
-/// The maximum number of I/Os in flight over all instances of a job file. It bounds the reserved memory.
+/// The maximum number of I/Os in flight over all instances of a job file. It bounds the reserved
+/// memory.
 pub const IN_FLIGHT_MAX: u64 = 1 << 20;
 
-/// The maximum number of I/Os that jobs can ask for if no run time bounds them. A simulation of so many takes hours.
+/// The maximum number of I/Os that jobs can ask for if no run time bounds them. A simulation of so
+/// many takes hours.
 pub const PLANNED_IOS_MAX: u64 = 1 << 34;
 
 /// The reason why a job does not fit a device.
@@ -47,7 +49,8 @@ pub enum Unfit {
     },
     /// The job and the jobs before it can have more than [`IN_FLIGHT_MAX`] I/Os in flight.
     TooDeep,
-    /// The job and the jobs before it ask for more than [`PLANNED_IOS_MAX`] I/Os, and no run time bounds them.
+    /// The job and the jobs before it ask for more than [`PLANNED_IOS_MAX`] I/Os, and no run time
+    /// bounds them.
     TooLong,
 }
 
@@ -120,7 +123,8 @@ pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Pla
     Ok(())
 }
 
-/// Returns the first offset or length that lets an I/O begin or end within a block, and the options that can set it.
+/// Returns the first offset or length that lets an I/O begin or end within a block, and the options
+/// that can set it.
 fn misaligned(
     job: &Job,
     resolved: &Resolved,

@@ -1,15 +1,17 @@
-//! A machine in virtual time: processors, tasks and the page cache around the queueing code of [`blockyard`].
+//! A machine in virtual time: processors, tasks and the page cache around the queueing code of
+//! [`blockyard`].
 //!
 //! ```text
 //! blockyard_fio::job -> blockyard_devices::profile::{Device, Design} -> simulate::Simulation -> simulate::Report
 //! ```
 //!
-//! A trace can replace the jobs: pass a [`replay::Replay`] to [`Conditions::replay`](simulate::Conditions::replay).
+//! A trace can replace the jobs: pass a [`replay::Replay`] to
+//! [`Conditions::replay`](simulate::Conditions::replay).
 //!
 //! A [`Simulation`](simulate::Simulation) builds a [`World`](world::World) and moves it from event
-//! to event. Its queues run the real code. Profiles give the costs of the machine and the device, with
-//! the origin of each number. One seed draws everything, and the same seed gives the same report to the
-//! last bit.
+//! to event. Its queues run the real code. Profiles give the costs of the machine and the device,
+//! with the origin of each number. One seed draws everything, and the same seed gives the same
+//! report to the last bit.
 
 pub mod fit;
 pub mod log;

@@ -1,7 +1,7 @@
 //! The place of a job's file on the disks of a device.
 //!
-//! [`simulate`](crate::simulate) decides each [`Placement`] once. Tasks and the page cache use it to
-//! find the place of an offset of the file.
+//! [`simulate`](crate::simulate) decides each [`Placement`] once. Tasks and the page cache use it
+//! to find the place of an offset of the file.
 
 use blockyard::unit::QueueId;
 

@@ -1,5 +1,6 @@
-//! Bulk-only transport has one command at a time, so neither the depth of a job nor a drive that sorts gains anything. USB
-//! Attached SCSI queues commands: then the disk behind it sorts, as with SATA.
+//! Bulk-only transport has one command at a time, so neither the depth of a job nor a drive that
+//! sorts gains anything. USB Attached SCSI queues commands: then the disk behind it sorts, as with
+//! SATA.
 
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};

@@ -1,4 +1,5 @@
-//! A guest kicks the host for a request only where the host's thread sleeps, and the thread bounds the rate of requests.
+//! A guest kicks the host for a request only where the host's thread sleeps, and the thread bounds
+//! the rate of requests.
 
 use blockyard_devices::fronts::DriveReport;
 use blockyard_devices::profile::{Design, Device};

@@ -1,5 +1,5 @@
-//! A host gives up on a card that is busy for longer than its registers allow, checks its state, and tries
-//! again. The host waits for a card that is busy for a long time within that limit.
+//! A host gives up on a card that is busy for longer than its registers allow, checks its state,
+//! and tries again. The host waits for a card that is busy for a long time within that limit.
 
 use blockyard::time::Duration;
 use blockyard_devices::data::verify::Verify;
@@ -7,8 +7,8 @@ use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Simulation};
 
-/// Sequential writes on an eMMC device on which one page in 400 takes `stall_ms` longer. Returns the number
-/// of failures on the bus and the duration of the run. No data is lost.
+/// Sequential writes on an eMMC device on which one page in 400 takes `stall_ms` longer. Returns
+/// the number of failures on the bus and the duration of the run. No data is lost.
 fn stalled(design: &str, stall_ms: u64, early: bool) -> (u64, Duration) {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=8m --rw=write --bs=64k";
     let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();

@@ -1,5 +1,5 @@
-//! With a command queue engine the card holds as many requests as its queue depth and works on several at a time. The
-//! gain follows from the figures of the profile.
+//! With a command queue engine the card holds as many requests as its queue depth and works on
+//! several at a time. The gain follows from the figures of the profile.
 
 use blockyard::status::Status;
 use blockyard::trace::Action;
@@ -7,8 +7,8 @@ use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Report, Simulation};
 
-/// 20 jobs with one random read each at a time, for 200 ms, on a card with an access time of 100 us and
-/// `parallel` accesses at a time.
+/// 20 jobs with one random read each at a time, for 200 ms, on a card with an access time of 100 us
+/// and `parallel` accesses at a time.
 fn random_reads(design: &str, parallel: u8, depth: u8) -> Report {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --rw=randread --bs=4k \
                --numjobs=20 --time_based --runtime=200ms";
@@ -56,8 +56,8 @@ fn parallel_accesses_are_limited_by_the_queue_depth() {
     assert!(two > one * 3 / 2 && four > two * 3 / 2, "{one} {two} {four}");
 }
 
-/// A job with 32 reads of 4 KiB in flight, in sequence. Its thread dispatches each of them at once, so nothing merges: the
-/// card has the next ones in its queue before it has sent the first.
+/// A job with 32 reads of 4 KiB in flight, in sequence. Its thread dispatches each of them at once,
+/// so nothing merges: the card has the next ones in its queue before it has sent the first.
 #[test]
 fn reads_in_sequence_that_are_queued_together_are_one_stream() {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --rw=read --bs=4k \

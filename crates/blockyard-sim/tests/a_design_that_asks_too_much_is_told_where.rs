@@ -1,10 +1,12 @@
-//! A design that requires a feature that the MMC host lacks is refused with file, line, key and a remedy.
+//! A design that requires a feature that the MMC host lacks is refused with file, line, key and a
+//! remedy.
 
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
-/// Returns the message about a design with these lines in `[host]`, over `mmc-blkmq`, on the device `text`.
+/// Returns the message about a design with these lines in `[host]`, over `mmc-blkmq`, on the device
+/// `text`.
 fn told(host: &str, text: &str) -> String {
     told_over("mmc-blkmq", host, text)
 }

@@ -1,5 +1,6 @@
-//! A bus in a tuned mode that has drifted, or that has transferred damaged data, is tuned before the next
-//! transfer: in its mode, or in HS200 with a return to HS400. If the tuning fails, the card is reset.
+//! A bus in a tuned mode that has drifted, or that has transferred damaged data, is tuned before
+//! the next transfer: in its mode, or in HS200 with a return to HS400. If the tuning fails, the
+//! card is reset.
 
 use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_fio::job::{NoSource, parse_args};

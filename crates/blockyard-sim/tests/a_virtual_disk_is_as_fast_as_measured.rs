@@ -1,8 +1,9 @@
-//! A guest's disk, served by a synchronous thread of the host from its page cache, beside fio's own figures on such a disk.
+//! A guest's disk, served by a synchronous thread of the host from its page cache, beside fio's own
+//! figures on such a disk.
 //!
-//! The disk was measured in November 2026 with fio 3.33 and direct I/O, in a guest of two processors that did nothing else:
-//! eight jobs of 75 s, to which `virtio-page-cache` is fitted, and then three of 60 s, which were looked at when the profile
-//! was finished.
+//! The disk was measured in November 2026 with fio 3.33 and direct I/O, in a guest of two
+//! processors that did nothing else: eight jobs of 75 s, to which `virtio-page-cache` is fitted,
+//! and then three of 60 s, which were looked at when the profile was finished.
 
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};

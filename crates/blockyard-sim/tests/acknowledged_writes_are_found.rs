@@ -1,5 +1,5 @@
-//! Simulations that keep data. The data of reads, the data at the end, and the data left by a loss of power
-//! are right, and the checks detect damage by a device.
+//! Simulations that keep data. The data of reads, the data at the end, and the data left by a loss
+//! of power are right, and the checks detect damage by a device.
 #![expect(clippy::tests_outside_test_module, reason = "the whole crate is a test")]
 
 use blockyard::time::Duration;

@@ -1,5 +1,6 @@
-//! Actors that a caller adds to a world: they wake, submit bios of their own, wait for tags and learn of the ends of their bios.
-//! Such an actor is neither a job nor a worker. Expectations are computed from the times of the device by hand.
+//! Actors that a caller adds to a world: they wake, submit bios of their own, wait for tags and
+//! learn of the ends of their bios. Such an actor is neither a job nor a worker. Expectations are
+//! computed from the times of the device by hand.
 
 use blockyard::bio::Bio;
 use blockyard::status::{Status, SubmitError};
@@ -74,7 +75,8 @@ impl<O: Observer> Actor<O> for Scrubber {
     }
 }
 
-/// Runs a job that reads 4 KiB at random for 10 ms on `device` under `design`. A scrubber begins at `begin`, if there is one.
+/// Runs a job that reads 4 KiB at random for 10 ms on `device` under `design`. A scrubber begins at
+/// `begin`, if there is one.
 fn run(device: &str, design: &str, begin: Option<Instant>) -> (Report, Seen) {
     run_for("10ms", device, design, begin)
 }
@@ -113,7 +115,8 @@ fn at_us(us: u64) -> Instant {
 const TIMER: &str =
     "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n";
 
-/// [added-actor-keeps-nothing-alive] The scrubber would read for ever, and the run ends with its job.
+/// [added-actor-keeps-nothing-alive] The scrubber would read for ever, and the run ends with its
+/// job.
 #[test]
 fn an_actor_wakes_periodically_submits_and_counts_its_ends() {
     let (report, seen) = run(&format!("{TIMER}depth = 64\n"), "mq-none", Some(at_us(500)));
@@ -142,7 +145,8 @@ fn an_actor_that_gets_no_tag_is_woken_for_one_and_does_not_starve() {
     assert_eq!(report.stages.count(Action::Issue), ios_of_job(&report) + seen.ends.len() as u64);
 }
 
-/// The only tag is taken for 10 ms at a time, so that the timer wakes the actor ten times while it waits. It registers once.
+/// The only tag is taken for 10 ms at a time, so that the timer wakes the actor ten times while it
+/// waits. It registers once.
 #[test]
 fn an_actor_that_is_refused_again_while_it_waits_waits_once() {
     let slow = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"10ms\"\n";

@@ -1,6 +1,7 @@
-//! A reader with one read in flight competes with 64 endless writes, on an SD card that takes one request at a
-//! time. An elevator lets the reader pass. Without one the reader waits for all earlier writes. The test drives the
-//! device of `serve --as` in virtual time, which shows what clients of a served disk see on a machine that keeps up.
+//! A reader with one read in flight competes with 64 endless writes, on an SD card that takes one
+//! request at a time. An elevator lets the reader pass. Without one the reader waits for all
+//! earlier writes. The test drives the device of `serve --as` in virtual time, which shows what
+//! clients of a served disk see on a machine that keeps up.
 
 use blockyard::bio::{Bio, Op};
 use blockyard::driver::Device as _;
@@ -23,7 +24,8 @@ const HALF: u64 = 1 << 20;
 const READER: u64 = 0;
 const FLOOD: u64 = 1;
 
-/// A request queue over the live device, and the bios that found no tag, as in a lane of the server.
+/// A request queue over the live device, and the bios that found no tag, as in a lane of the
+/// server.
 struct Lane<D> {
     // The flood is still in flight at the end: the host with its driver goes first.
     host: Host<D, ()>,

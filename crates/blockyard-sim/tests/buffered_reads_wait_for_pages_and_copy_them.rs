@@ -1,5 +1,5 @@
-//! Whole simulations that read through the page cache. Only the device and the copy of a page take time
-//! here, so that every instant can be computed by hand.
+//! Whole simulations that read through the page cache. Only the device and the copy of a page take
+//! time here, so that every instant can be computed by hand.
 
 mod free;
 
@@ -14,8 +14,8 @@ const US: u64 = 1_000;
 /// 10 us for each of the 32 pages of a window.
 const COPY: u64 = 320 * US;
 
-/// A device with `depth` commands at a time, each at least `access` long. Its bus transfers 128 KiB in a
-/// millisecond.
+/// A device with `depth` commands at a time, each at least `access` long. Its bus transfers 128 KiB
+/// in a millisecond.
 fn device(depth: u16, access: &str) -> Device {
     let free = free::steps();
     let text = format!(
@@ -56,10 +56,10 @@ fn commands(report: &Report) -> u64 {
 
 const DD: &str = "--rw=read --bs=1m --number_ios=8";
 
-/// `dd bs=1M count=8`, 64 windows. The first arrives after 1.5 ms; at 1.66 ms half of it is copied, and
-/// the second is requested. From then on there is always a window to send, and the bus is never idle:
-/// window n has been transferred n milliseconds after 1.66 ms. After the last window only its copy
-/// remains.
+/// `dd bs=1M count=8`, 64 windows. The first arrives after 1.5 ms; at 1.66 ms half of it is copied,
+/// and the second is requested. From then on there is always a window to send, and the bus is never
+/// idle: window n has been transferred n milliseconds after 1.66 ms. After the last window only its
+/// copy remains.
 #[test]
 fn two_windows_overlap_if_the_device_allows_it() {
     let report = run(DD, &device(2, "1500us"));
@@ -110,7 +110,8 @@ fn thinking_and_waiting_are_counted_separately() {
     assert_eq!(spent.pausing, Duration::from_ns(99 * 500 * US));
 }
 
-/// A megabyte is read twice: the second time from the cache if it is kept, from the device if it is dropped.
+/// A megabyte is read twice: the second time from the cache if it is kept, from the device if it is
+/// dropped.
 #[test]
 fn a_cache_is_kept_until_a_job_drops_it() {
     let ran = |second: &str| {
@@ -124,9 +125,9 @@ fn a_cache_is_kept_until_a_job_drops_it() {
     let copying = 8 * COPY;
     assert_eq!(ran("invalidate=0")[1], copying);
     let [first, second] = ran("invalidate=1");
-    // Eight windows. The window after them is still on the bus when the second job begins, until 1 ms
-    // after the eighth has passed: 8.66 + 1 - 8.98 ms. The second job's first window waits behind it,
-    // 0.18 ms longer than for its access alone.
+    // Eight windows. The window after them is still on the bus when the second job begins, until 1
+    // ms after the eighth has passed: 8.66 + 1 - 8.98 ms. The second job's first window waits
+    // behind it, 0.18 ms longer than for its access alone.
     assert_eq!(first, 1_500 * US + COPY / 2 + 7_000 * US + COPY);
     assert_eq!(second, first + 180 * US);
     // One job with four passes: three of them find all pages in the cache.
@@ -149,8 +150,8 @@ fn readers_share_the_pages_that_one_of_them_has_read() {
     assert!(both.span.as_ns() <= alone.span.as_ns() + COPY);
 }
 
-/// Sectors 64 to 71 are page 8. A reader that needs this page fails there and only there, although the
-/// page was read ahead together with others ([pages-ready-together]).
+/// Sectors 64 to 71 are page 8. A reader that needs this page fails there and only there, although
+/// the page was read ahead together with others ([pages-ready-together]).
 #[test]
 fn a_page_that_cannot_be_read_fails_only_its_readers() {
     let rule = "[[rule]]\nname = \"bad\"\nsectors = \"64..72\"\nerror = \"medium\"\n";
@@ -159,8 +160,8 @@ fn a_page_that_cannot_be_read_fails_only_its_readers() {
     let stats = &report.jobs[0].stats;
     assert_eq!((stats.errors, stats.first_error), (1, Some(Status::Medium)));
     assert_eq!(stats.measured().next().unwrap().ios, 31);
-    // A window fails once: its pages are read again, one by one as they are needed, and no reader sees
-    // the error.
+    // A window fails once: its pages are read again, one by one as they are needed, and no reader
+    // sees the error.
     let once = "[[rule]]\nname = \"once\"\nnth = 1\nerror = \"medium\"\n";
     let report = run_under(&jobs, &device(2, "1500us"), &design(), Some(once));
     let stats = &report.jobs[0].stats;
@@ -175,16 +176,16 @@ fn a_short_read_copies_a_fraction_of_a_page() {
     assert_eq!(spent.in_calls, Duration::from_ns(256 * 10 * US / 8));
 }
 
-/// A request longer than the setting widens the window up to the limit of the device, 1 MiB here. The
-/// width depends on the rest of the request at the page that triggers the window: all 256 pages at the
-/// start of a call, 128 in its middle.
+/// A request longer than the setting widens the window up to the limit of the device, 1 MiB here.
+/// The width depends on the rest of the request at the page that triggers the window: all 256 pages
+/// at the start of a call, 128 in its middle.
 #[test]
 fn a_long_request_is_read_as_one_today() {
     let today = Design::lookup("mq-none").unwrap();
     let device = device(2, "1500us");
     let report = run_under(&jobs(DD), &device, &today, None);
-    // First page and length: 0 256, 256 128, 384 256. From 640 on the lengths are 128, 128 and 256 in
-    // turn, up to the window at 1920, whose first page triggers one more.
+    // First page and length: 0 256, 256 128, 384 256. From 640 on the lengths are 128, 128 and 256
+    // in turn, up to the window at 1920, whose first page triggers one more.
     assert_eq!(report.stages.count(Action::Issue), 3 + 3 * 3 + 1);
     assert_eq!(run(DD, &device).stages.count(Action::Issue), 65);
     // fio advises sequential access by default: windows are twice as long.

@@ -1,8 +1,10 @@
-//! The numbers of commands that a job costs on an SD card, compared with Linux's on an emulated card.
+//! The numbers of commands that a job costs on an SD card, compared with Linux's on an emulated
+//! card.
 //!
-//! `tests/emulated_card` holds job files. `linux-6.12` and `linux-6.1` have a line for each job and scheduler: how many
-//! requests blktrace saw dispatched in two recordings; `docs/TESTING.md` says how they were made. An emulated card has
-//! no times like a real one, so only the numbers are compared.
+//! `tests/emulated_card` holds job files. `linux-6.12` and `linux-6.1` have a line for each job and
+//! scheduler: how many requests blktrace saw dispatched in two recordings; `docs/TESTING.md` says
+//! how they were made. An emulated card has no times like a real one, so only the numbers are
+//! compared.
 
 mod oracle;
 

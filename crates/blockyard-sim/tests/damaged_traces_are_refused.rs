@@ -1,4 +1,5 @@
-//! A damaged trace is either read to its end or refused with the place of the damage. The parser never panics.
+//! A damaged trace is either read to its end or refused with the place of the damage. The parser
+//! never panics.
 
 mod recorded;
 
@@ -97,7 +98,8 @@ fn an_error_in_a_binary_trace_names_the_byte() {
         error(&damaged).starts_with(&format!("t: byte {first}: no blktrace record begins here"))
     );
     let other_order = [&whole[..first], &blktrace(&plain(), 1, true)[0]].concat();
-    // It once said that no blktrace record begins here, of a record that only has its bytes in the other order.
+    // It once said that no blktrace record begins here, of a record that only has its bytes in the
+    // other order.
     let expected = format!(
         "t: byte {first}: this blktrace record has the other byte order than those before it"
     );

@@ -1,5 +1,5 @@
-//! Several disks behind one host: each file name is a disk, files without a name take the disks in turn, and all
-//! disks share the tags of the host.
+//! Several disks behind one host: each file name is a disk, files without a name take the disks in
+//! turn, and all disks share the tags of the host.
 
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};

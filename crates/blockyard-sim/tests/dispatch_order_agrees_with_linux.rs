@@ -1,17 +1,19 @@
-//! The order of dispatch and the numbers of events, compared with recordings of Linux on null_blk, and with what
-//! Linux itself repeats.
+//! The order of dispatch and the numbers of events, compared with recordings of Linux on null_blk,
+//! and with what Linux itself repeats.
 //!
-//! `tests/null_blk_long` holds jobs of about a thousand requests, and of their recordings the numbers of events and
-//! the requests in the order of dispatch. The recordings of `tests/null_blk` are compared too. `oracle/repeated` has
-//! the result of a second recording of each job: how many requests Linux itself displaced.
+//! `tests/null_blk_long` holds jobs of about a thousand requests, and of their recordings the
+//! numbers of events and the requests in the order of dispatch. The recordings of `tests/null_blk`
+//! are compared too. `oracle/repeated` has the result of a second recording of each job: how many
+//! requests Linux itself displaced.
 //!
-//! The numbers of events must agree. A request is displaced if it is not part of the longest sequence of requests
-//! that both orders have.
+//! The numbers of events must agree. A request is displaced if it is not part of the longest
+//! sequence of requests that both orders have.
 //!
-//! Linux does not repeat the order of jobs whose threads compete for tags or for the processor: which of two threads
-//! that were woken together runs first depends on some nanoseconds of the processor time that each has used. Nor does it
-//! repeat an order in which two processors take requests from an elevator at the same time. Such recordings are kept to show how far the
-//! two orders of Linux agree, and how far ours does.
+//! Linux does not repeat the order of jobs whose threads compete for tags or for the processor:
+//! which of two threads that were woken together runs first depends on some nanoseconds of the
+//! processor time that each has used. Nor does it repeat an order in which two processors take
+//! requests from an elevator at the same time. Such recordings are kept to show how far the two
+//! orders of Linux agree, and how far ours does.
 
 mod oracle;
 
@@ -29,7 +31,8 @@ const COUNTED: &str = "QXMFDC";
 
 const FOLDERS: [&str; 2] = ["null_blk", "null_blk_long"];
 
-/// Returns the numbers of events of a recording or a run. A recording of a long job begins with them.
+/// Returns the numbers of events of a recording or a run. A recording of a long job begins with
+/// them.
 fn counts(events: &[String]) -> BTreeMap<char, usize> {
     let mut counts = BTreeMap::new();
     for event in events {
@@ -72,7 +75,8 @@ fn alike(ours: &[&str], theirs: &[&str]) -> usize {
     ours.iter().zip(theirs).take_while(|(ours, theirs)| ours == theirs).count()
 }
 
-/// How well two orders agree: the requests that are displaced, and those before the first difference.
+/// How well two orders agree: the requests that are displaced, and those before the first
+/// difference.
 #[derive(Clone, Copy)]
 struct Agreement {
     displaced: usize,
@@ -97,7 +101,8 @@ fn repeated() -> BTreeMap<&'static str, Agreement> {
     include_str!("oracle/repeated").lines().map(line).collect()
 }
 
-/// The jobs `waiting...` need [woken-takes-next-queue], and that a waiter that found no tag runs first.
+/// The jobs `waiting...` need [woken-takes-next-queue], and that a waiter that found no tag runs
+/// first.
 #[test]
 fn commands_and_merges_agree_and_nearly_all_orders_of_dispatch() {
     let repeated = repeated();

@@ -1,17 +1,18 @@
 //! The events of the block layer for a job, compared with recordings of Linux on null_blk.
 //!
-//! `tests/null_blk` holds job files, and recordings of the events that blktrace saw when fio ran them;
-//! `docs/TESTING.md` says how they were made. These tests run the same job files in the simulator, on a
-//! device with the parameters in the head of the file, under today's designs.
+//! `tests/null_blk` holds job files, and recordings of the events that blktrace saw when fio ran
+//! them; `docs/TESTING.md` says how they were made. These tests run the same job files in the
+//! simulator, on a device with the parameters in the head of the file, under today's designs.
 //!
-//! Three orders must agree, including the sectors of each event: that of submission (`Q`, `X`, `M`, `F`,
-//! `G`, `P`, `U` with its number of requests, `I`), that of dispatch (`D`) and that of completion (`C`).
-//! All counts then agree too. The interleaving of the three is not compared, as it depends on the speed
-//! of the processor. `S` is not compared either, as Linux 6.12 does not trace that a submitter sleeps for
-//! a tag. [`DIFFERS`] lists each order that cannot agree, with the reason. It must differ: an order that
-//! agrees must be removed from the list.
+//! Three orders must agree, including the sectors of each event: that of submission (`Q`, `X`, `M`,
+//! `F`, `G`, `P`, `U` with its number of requests, `I`), that of dispatch (`D`) and that of
+//! completion (`C`). All counts then agree too. The interleaving of the three is not compared, as
+//! it depends on the speed of the processor. `S` is not compared either, as Linux 6.12 does not
+//! trace that a submitter sleeps for a tag. [`DIFFERS`] lists each order that cannot agree, with
+//! the reason. It must differ: an order that agrees must be removed from the list.
 //!
-//! Each recording with plugs is also replayed as a trace: the requests that are dispatched must be the recorded ones.
+//! Each recording with plugs is also replayed as a trace: the requests that are dispatched must be
+//! the recorded ones.
 
 mod oracle;
 
@@ -43,8 +44,9 @@ const ALL: &[&str] = &["submission", "dispatch", "completion"];
 const ORDERS: [(&str, &str); 3] =
     [("submission", "QXMFGPUI"), ("dispatch", "D"), ("completion", "C")];
 
-/// Returns a recording of a device that takes `answer_us` as output of blkparse, for a replay: one thread's events, 2 us
-/// apart. What follows a completion is no thread's. `plugs`: with `P` and `U`.
+/// Returns a recording of a device that takes `answer_us` as output of blkparse, for a replay: one
+/// thread's events, 2 us apart. What follows a completion is no thread's. `plugs`: with `P` and
+/// `U`.
 fn trace(events: &[String], answer_us: u64, plugs: bool) -> String {
     let mut text = String::new();
     let mut at_us = 0;
@@ -120,8 +122,8 @@ fn each_job_is_submitted_dispatched_and_completed_as_linux_did() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A replay of a recording makes the recorded requests: what a thread had plugged is plugged again. Without plugs in the
-/// trace, threads and times tell the same calls.
+/// A replay of a recording makes the recorded requests: what a thread had plugged is plugged again.
+/// Without plugs in the trace, threads and times tell the same calls.
 #[test]
 fn a_replayed_recording_makes_the_recorded_requests() {
     let mut wrong = Vec::new();
@@ -176,8 +178,8 @@ fn each_job_has_the_recordings_it_names() {
     }
 }
 
-/// The comparison sees a missing, additional, changed or reordered event, and ignores how the orders
-/// interleave.
+/// The comparison sees a missing, additional, changed or reordered event, and ignores how the
+/// orders interleave.
 #[test]
 fn the_comparison_sees_each_kind_of_difference() {
     let events = |text: &str| -> Vec<String> { text.lines().map(comparable).collect() };

@@ -19,9 +19,10 @@ fn done(rw: &str, device: &str, design: &str) -> Vec<u64> {
     report.jobs.iter().map(|job| job.stats.measured().map(|of| of.ios).sum()).collect()
 }
 
-/// With `mq-none` on a card, the first two of twenty jobs once took the whole budget. A job whose I/O had ended
-/// submitted the next one before the run that should send the other jobs' requests, and got the budget that the
-/// completion had freed. The other jobs made no progress until the first two had ended.
+/// With `mq-none` on a card, the first two of twenty jobs once took the whole budget. A job whose
+/// I/O had ended submitted the next one before the run that should send the other jobs' requests,
+/// and got the budget that the completion had freed. The other jobs made no progress until the
+/// first two had ended.
 #[test]
 fn each_of_twenty_jobs_on_a_card_gets_at_least_half_its_share() {
     for design in ["mq-none", "mq-deadline", "mq-kyber", "mmc-serial", "mmc-blkmq", "hsq", "cqe"] {

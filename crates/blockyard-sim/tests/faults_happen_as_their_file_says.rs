@@ -1,4 +1,5 @@
-//! Fault files in whole simulations: the effect of each rule on jobs. Chance depends only on the seed.
+//! Fault files in whole simulations: the effect of each rule on jobs. Chance depends only on the
+//! seed.
 
 use blockyard::status::Status;
 use blockyard_devices::profile::{Design, Device, FaultRules};
@@ -174,7 +175,8 @@ fn a_standstill_names_each_wait() {
     assert!(Standstill { host, ..waits }.to_string().ends_with(words));
 }
 
-/// A rule about a missing disk would never fire, and one about a missing sector would write beyond the end.
+/// A rule about a missing disk would never fire, and one about a missing sector would write beyond
+/// the end.
 #[test]
 fn rules_about_missing_disks_and_sectors_are_refused() {
     for (rule, words) in [

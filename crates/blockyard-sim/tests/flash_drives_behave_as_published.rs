@@ -1,8 +1,10 @@
-//! Flash drives as data sheets, reviews and papers describe them: rates of random reads, a cache of single-level cells that fills,
-//! collection that slows writes as the drive fills, reads that wait behind programs, and drives whose buffer survives a loss of power.
+//! Flash drives as data sheets, reviews and papers describe them: rates of random reads, a cache of
+//! single-level cells that fills, collection that slows writes as the drive fills, reads that wait
+//! behind programs, and drives whose buffer survives a loss of power.
 //!
-//! The figures of each drive stand at the top of its profile. S. Yan et al., "Tiny-Tail Flash" (FAST 2017), find reads between the
-//! 99th and the 99.99th percentile 5 to 138 times slower beside collection than without.
+//! The figures of each drive stand at the top of its profile. S. Yan et al., "Tiny-Tail Flash"
+//! (FAST 2017), find reads between the 99th and the 99.99th percentile 5 to 138 times slower beside
+//! collection than without.
 
 use blockyard_devices::profile::{Design, Device, Override};
 use blockyard_fio::job::{NoSource, parse_args};
@@ -117,7 +119,8 @@ fn random_writes_at_steady_state_slow_down_as_the_fill_rises() {
     assert_near(sata.0, 33_000, 10);
 }
 
-/// A reader at depth 1, alone or beside a writer. Both drives are full and at steady state, and the writer has a rate that they sustain.
+/// A reader at depth 1, alone or beside a writer. Both drives are full and at steady state, and the
+/// writer has a rate that they sustain.
 fn reader(name: &str, writes: bool) -> Report {
     let drive = drive(name, &[("slc", "0B"), ("overwritten", "100"), ("fill", "100")]);
     let writer = "--name=writer --rw=randwrite --bs=4k --iodepth=32 --rate_iops=20000 \

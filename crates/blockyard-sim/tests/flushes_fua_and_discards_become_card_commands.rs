@@ -1,4 +1,5 @@
-//! The card gets a job's flushes, durable writes and discards as the right commands under every pipeline.
+//! The card gets a job's flushes, durable writes and discards as the right commands under every
+//! pipeline.
 
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};
@@ -31,8 +32,9 @@ fn commands_of(card: &str, host: &str, job: &str, design: &str, limits: &str) ->
     report.mmc.unwrap().commands
 }
 
-/// The number of CMD6 for `exclusive` operations with `each` switches of their own: a command queue is
-/// turned on before the first task. Each operation turns it off; a task that follows turns it on again.
+/// The number of CMD6 for `exclusive` operations with `each` switches of their own: a command queue
+/// is turned on before the first task. Each operation turns it off; a task that follows turns it on
+/// again.
 fn switches(design: &str, exclusive: u64, each: u64) -> u64 {
     if design == "cqe" { exclusive * (2 + each) } else { exclusive * each }
 }
@@ -48,8 +50,8 @@ fn an_fsync_is_one_flush_of_the_cache() {
     }
 }
 
-/// With direct commands the queue is turned on once and stays on during flushes. Each flush is followed by a
-/// status command, as each switch is without direct commands.
+/// With direct commands the queue is turned on once and stays on during flushes. Each flush is
+/// followed by a status command, as each switch is without direct commands.
 #[test]
 fn an_fsync_leaves_the_queue_on_if_the_engine_takes_direct_commands() {
     let job = "--rw=write --fsync=4";
@@ -75,8 +77,8 @@ fn a_durable_write_is_a_reliable_write_or_is_followed_by_a_flush() {
     }
 }
 
-/// As in Linux, durable writes are reliable writes on a card without a cache too, and take longer there if the card
-/// reports writes early. A flush is no command, and leaves the command queue on.
+/// As in Linux, durable writes are reliable writes on a card without a cache too, and take longer
+/// there if the card reports writes early. A flush is no command, and leaves the command queue on.
 #[test]
 fn a_card_without_a_cache_gets_reliable_writes_and_no_flush() {
     let common = "--name=x --direct=1 --filename=/dev/mmcblk0 --bs=16k --size=1m --rw=write";
@@ -100,8 +102,9 @@ fn a_card_without_a_cache_gets_reliable_writes_and_no_flush() {
     }
 }
 
-/// An eMMC device without EN_REL_WR takes reliable writes of one sector, or of REL_WR_SEC_C sectors. Linux splits a
-/// write past the cache accordingly: with REL_WR_SEC_C = 1, one of 16 KiB is 32 commands.
+/// An eMMC device without EN_REL_WR takes reliable writes of one sector, or of REL_WR_SEC_C
+/// sectors. Linux splits a write past the cache accordingly: with REL_WR_SEC_C = 1, one of 16 KiB
+/// is 32 commands.
 #[test]
 fn a_durable_write_is_split_to_the_reliable_writes_of_the_card() {
     let only = |sectors: u8| format!("reliable-write-sectors = {sectors}");

@@ -1,11 +1,11 @@
-//! The reproducer of Linux 5266caaf5660 under every design: one tag for each of four hardware queues, and
-//! forty jobs of random 4 KiB reads and writes.
+//! The reproducer of Linux 5266caaf5660 under every design: one tag for each of four hardware
+//! queues, and forty jobs of random 4 KiB reads and writes.
 //!
-//! In Linux a submitter registered for a tag just after its tag had come free, and the run hung within half
-//! an hour. [sleeper-implies-tag-in-use] of `blockyard::tag` excludes that; the core's
-//! `tests/bugs_linux_had.rs` has the other faults of this kind. Here each job does its I/Os in virtual time,
-//! with completions later, right after the call and within it, and with a tag for each hardware queue or one
-//! tag for all.
+//! In Linux a submitter registered for a tag just after its tag had come free, and the run hung
+//! within half an hour. [sleeper-implies-tag-in-use] of `blockyard::tag` excludes that; the core's
+//! `tests/bugs_linux_had.rs` has the other faults of this kind. Here each job does its I/Os in
+//! virtual time, with completions later, right after the call and within it, and with a tag for
+//! each hardware queue or one tag for all.
 
 use blockyard_devices::profile::{Design, Device, builtin_designs};
 use blockyard_fio::job::{NoSource, parse_args};

@@ -1,5 +1,5 @@
-//! The generic eMMC devices beyond reads and writes: a cache that loses unflushed data, flushes and forced
-//! writes, discards, background operations. The oldest device predates caches.
+//! The generic eMMC devices beyond reads and writes: a cache that loses unflushed data, flushes and
+//! forced writes, discards, background operations. The oldest device predates caches.
 
 use blockyard::time::Duration;
 use blockyard_devices::data::verify::Verify;
@@ -58,7 +58,8 @@ fn each_device_takes_discards() {
     }
 }
 
-/// After half a gigabyte of writes they are urgent. The host reads the reason (CMD8) and starts them.
+/// After half a gigabyte of writes they are urgent. The host reads the reason (CMD8) and starts
+/// them.
 #[test]
 fn a_long_stretch_of_writes_makes_background_operations_urgent() {
     for device in WITH_CACHE.into_iter().chain([WITHOUT]) {

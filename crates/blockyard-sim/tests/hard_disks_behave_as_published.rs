@@ -1,9 +1,10 @@
-//! Hard disks as makers, reviews and text books describe them: what a revolution and a seek cost, and what sorting gains, by the
-//! drive (native command queuing) or by the host (an elevator).
+//! Hard disks as makers, reviews and text books describe them: what a revolution and a seek cost,
+//! and what sorting gains, by the drive (native command queuing) or by the host (an elevator).
 //!
-//! Random I/O at depth 1 takes the average seek and half a turn: 78 a second for 8.5 ms at 7200 revolutions per minute. Deep
-//! queues gain nearly 100 % on SATA disks (Wikipedia, "IOPS"). Data sheets state rates of the outermost and the innermost
-//! tracks, such as 175 and 83 MB/s (Seagate's Constellation ES.3).
+//! Random I/O at depth 1 takes the average seek and half a turn: 78 a second for 8.5 ms at 7200
+//! revolutions per minute. Deep queues gain nearly 100 % on SATA disks (Wikipedia, "IOPS"). Data
+//! sheets state rates of the outermost and the innermost tracks, such as 175 and 83 MB/s (Seagate's
+//! Constellation ES.3).
 
 use blockyard::bio::{Bio, Op};
 use blockyard::driver::Device as _;
@@ -51,7 +52,8 @@ fn random_reads_gain_from_the_depth_where_the_disk_or_the_host_sorts() {
     assert!((70..=82).contains(&alone), "{alone} a second at depth 1");
     let deep = at(&queuing, "mq-none", 32);
     assert!((alone * 17 / 10..=200).contains(&deep), "{deep} a second at depth 32, {alone} at 1");
-    // Without sorting, depth gains nothing; with an elevator, the host sorts what the disk does not hold.
+    // Without sorting, depth gains nothing; with an elevator, the host sorts what the disk does not
+    // hold.
     let unsorted = at(&fifo, "mq-none", 64);
     assert!(unsorted.abs_diff(alone) <= alone / 20, "{unsorted} a second, {alone} at depth 1");
     let sorted = at(&fifo, "mq-deadline", 64);
@@ -63,7 +65,8 @@ fn random_reads_gain_from_the_depth_where_the_disk_or_the_host_sorts() {
 
 #[test]
 fn each_disk_takes_its_average_seek_and_half_a_turn() {
-    // Microseconds of seek and half a turn, by the profile; the command and its data take a fifth of a millisecond.
+    // Microseconds of seek and half a turn, by the profile; the command and its data take a fifth
+    // of a millisecond.
     for (name, expected) in
         [("hdd-7200", 8_500 + 4_167), ("hdd-5400", 12_000 + 5_556), ("hdd-15k", 2_900 + 2_000)]
     {
@@ -105,8 +108,9 @@ fn a_write_that_waits_for_the_platters_loses_a_turn() {
 
 #[test]
 fn mq_deadline_bounds_the_wait_of_reads_beside_writes() {
-    // 64 writers, and requests for all of them: `nr_requests` of 512. A read passes all writes that the disk does not hold, but
-    // for a batch of 16 that has begun. So it waits for 17 writes and itself, each of half a turn and a short seek.
+    // 64 writers, and requests for all of them: `nr_requests` of 512. A read passes all writes that
+    // the disk does not hold, but for a batch of 16 that has begun. So it waits for 17 writes and
+    // itself, each of half a turn and a short seek.
     let disk = disk("hdd-7200", "");
     let jobs = "--name=global --direct=1 --time_based --ramp_time=5s --runtime=30s --norandommap \
                 --bs=4k --size=10g --ioengine=psync --name=reader --rw=randread \
@@ -128,7 +132,8 @@ fn mq_deadline_bounds_the_wait_of_reads_beside_writes() {
     assert!(deadline.0 > 300, "{} reads", deadline.0);
 }
 
-/// The device of `serve --as`, in virtual time: a client reads one block after the other, all over the disk.
+/// The device of `serve --as`, in virtual time: a client reads one block after the other, all over
+/// the disk.
 #[test]
 fn a_served_disk_takes_as_long_as_a_simulated_one() {
     const READS: u64 = 500;
@@ -152,6 +157,7 @@ fn a_served_disk_takes_as_long_as_a_simulated_one() {
         assert_eq!((ended.status, ended.bio.cookie), (Status::Ok, nth));
     }
     let mean_us = now.as_ns() / READS / 1_000;
-    // Strides of a sixth of the disk, and each sixth time back over the rest: seeks of 8 ms on average, and half a turn.
+    // Strides of a sixth of the disk, and each sixth time back over the rest: seeks of 8 ms on
+    // average, and half a turn.
     assert!((10_000..14_500).contains(&mean_us), "{mean_us} us");
 }

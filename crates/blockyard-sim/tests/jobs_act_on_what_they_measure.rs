@@ -1,5 +1,6 @@
-//! Jobs that search for a depth, end in a steady state, or end the run below a rate; and other options that shape
-//! when I/O is issued. Each expectation follows from the job and the profile by hand.
+//! Jobs that search for a depth, end in a steady state, or end the run below a rate; and other
+//! options that shape when I/O is issued. Each expectation follows from the job and the profile by
+//! hand.
 
 use blockyard::stats::Histogram;
 use blockyard_devices::profile::{Design, Device};
@@ -43,15 +44,16 @@ fn ms(report: &Report) -> u64 {
     report.span.as_ns() / MS
 }
 
-/// An I/O that is due in 10 ms waits for the one in flight if the job itself submits, as fio's job does before it
-/// sleeps. Other threads would submit it in time.
+/// An I/O that is due in 10 ms waits for the one in flight if the job itself submits, as fio's job
+/// does before it sleeps. Other threads would submit it in time.
 #[test]
 fn offloaded_io_is_issued_when_it_is_due() {
     let device = |mode: &str| {
         let options = "--ioengine=libaio --iodepth=8 --rate_iops=2000 --number_ios=2";
         run(&format!("{options} --io_submit_mode={mode}"), 64).span.as_ns() / 100_000
     };
-    // Inline, the job waits for the first I/O, 1 ms, and then for the half millisecond by which it was ahead.
+    // Inline, the job waits for the first I/O, 1 ms, and then for the half millisecond by which it
+    // was ahead.
     assert_eq!(device("inline"), 25, "due after 0.5 ms, issued after 1.5 ms");
     assert_eq!(device("offload"), 15, "due and issued after 0.5 ms");
 }
@@ -80,7 +82,8 @@ fn a_target_that_no_depth_keeps_ends_the_run() {
     assert!(error.contains("longer than the 500 us"), "{error}");
 }
 
-/// The device always takes the same time. The samples of the third, fourth and fifth second are the first window.
+/// The device always takes the same time. The samples of the third, fourth and fifth second are the
+/// first window.
 #[test]
 fn a_job_ends_when_it_is_steady() {
     for criterion in ["iops:1%", "bw_slope:0.5%", "lat:2%"] {
@@ -123,7 +126,8 @@ fn mean_us(values: &Histogram) -> u64 {
     u64::try_from(values.sum() / u128::from(values.count().max(1)) / 1000).unwrap()
 }
 
-/// The device takes one I/O at a time, so that the others wait in the elevator, which prefers the first class.
+/// The device takes one I/O at a time, so that the others wait in the elevator, which prefers the
+/// first class.
 #[test]
 fn single_ios_may_have_a_priority() {
     let job = "--direct=1 --rw=randread --ioengine=libaio --iodepth=32 --number_ios=2000";
@@ -185,7 +189,8 @@ fn verify_checks_the_data_and_changes_no_figure() {
     assert_eq!(figures(&plain), figures(&checked));
 }
 
-/// Runs a job file on a disk that takes 64 I/Os at a time. Returns the I/Os and the runtime of each job, in ms.
+/// Runs a job file on a disk that takes 64 I/Os at a time. Returns the I/Os and the runtime of each
+/// job, in ms.
 fn counts_and_times(text: &str) -> Vec<(u64, u64)> {
     let global = "[global]\ndirect=1\nrw=randread\nsize=64m\n";
     let jobs = parse_bytes("jobs", format!("{global}{text}").as_bytes(), &NoSource).unwrap();
@@ -196,7 +201,8 @@ fn counts_and_times(text: &str) -> Vec<(u64, u64)> {
     report.jobs.iter().map(|job| of_job(&job.stats)).collect()
 }
 
-/// [one-task-has-a-turn]. The lone reader of the flow issues an I/O each millisecond. The other, which could issue eight, issues three.
+/// [one-task-has-a-turn]. The lone reader of the flow issues an I/O each millisecond. The other,
+/// which could issue eight, issues three.
 #[test]
 fn jobs_of_a_flow_issue_io_in_the_proportion_of_their_weights() {
     let pair = |fast: &str, slow: &str| {
@@ -218,7 +224,8 @@ fn jobs_of_a_flow_issue_io_in_the_proportion_of_their_weights() {
     assert!(left[0].1.abs_diff(338) <= 3, "100 I/Os in 100 ms, then 8 a ms: {left:?}");
 }
 
-/// A job with a tenth of the I/Os is ahead after one. Where it then sleeps for 50 ms, the other waits for it after nine.
+/// A job with a tenth of the I/Os is ahead after one. Where it then sleeps for 50 ms, the other
+/// waits for it after nine.
 #[test]
 fn a_job_that_is_ahead_of_its_flow_pauses() {
     let counts = |pause: &str| {

@@ -1,6 +1,6 @@
-//! Late write errors: the card's next response reports a page that cannot be programmed. A host that requests the
-//! status after each write learns of the error and writes again. Any other host has acknowledged the write by then, so
-//! the write is lost and counted.
+//! Late write errors: the card's next response reports a page that cannot be programmed. A host
+//! that requests the status after each write learns of the error and writes again. Any other host
+//! has acknowledged the write by then, so the write is lost and counted.
 
 use blockyard_devices::data::verify::Verify;
 use blockyard_devices::profile::{Design, Device, FaultRules};

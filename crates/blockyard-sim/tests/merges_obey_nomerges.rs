@@ -1,4 +1,5 @@
-//! `nomerges` of a design says which requests bios may join, as the attribute of that name does in Linux.
+//! `nomerges` of a design says which requests bios may join, as the attribute of that name does in
+//! Linux.
 
 use blockyard::trace::Action;
 use blockyard_devices::profile::{Design, Device};

@@ -1,7 +1,7 @@
 //! Wake-ups that block layers once lost, and all orders of events in a small space.
 //!
-//! Each test covers a fault of Linux (facts 3.5) or a fault of Blockyard that the swarm found. The test's name states
-//! the correct behaviour.
+//! Each test covers a fault of Linux (facts 3.5) or a fault of Blockyard that the swarm found. The
+//! test's name states the correct behaviour.
 
 use blockyard::bio::{Bio, IoPrio, Op, PrioClass};
 use blockyard::driver::{Accept, Busy, Driver, Issue};
@@ -130,7 +130,8 @@ impl Rig {
     }
 }
 
-/// The limits of a disk. A bio that is issued directly and refused is offered once more by the next run.
+/// The limits of a disk. A bio that is issued directly and refused is offered once more by the next
+/// run.
 fn disk() -> Limits {
     Limits::new(1 << 20)
 }
@@ -139,7 +140,8 @@ fn bare(dispatch: Dispatch) -> Policies {
     Policies { dispatch, ..Policies::NONE }
 }
 
-/// A refusal crossed the completion that frees the device: the device refused while its last command was ending.
+/// A refusal crossed the completion that frees the device: the device refused while its last
+/// command was ending.
 #[test]
 fn a_completion_retries_the_request_that_was_refused_before_it() {
     for dispatch in [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::Budget] {
@@ -171,8 +173,8 @@ fn a_refused_queue_with_nothing_in_flight_is_retried_at_its_poll() {
     }
 }
 
-/// Found by the swarm: under budget, a run that was refused as busy passed its turn on to itself at the
-/// same instant, for as long as the device was full.
+/// Found by the swarm: under budget, a run that was refused as busy passed its turn on to itself at
+/// the same instant, for as long as the device was full.
 #[test]
 fn a_full_device_is_not_offered_requests_over_and_over() {
     let mut rig = Rig::new(2, 8, 1, Policies::NONE, disk());
@@ -190,8 +192,8 @@ fn a_full_device_is_not_offered_requests_over_and_over() {
     assert_eq!(rig.ended.len(), 5);
 }
 
-/// Found by the swarm: mq-deadline holds a lower class back while a higher one is in flight. The run that
-/// found no request ended as idle, and the completion ran no queue.
+/// Found by the swarm: mq-deadline holds a lower class back while a higher one is in flight. The
+/// run that found no request ended as idle, and the completion ran no queue.
 #[test]
 fn a_lower_class_goes_when_the_higher_one_has_completed() {
     let mut rig = Rig::new(1, 8, 1, Policies::mq_deadline(), disk());
@@ -205,8 +207,8 @@ fn a_lower_class_goes_when_the_higher_one_has_completed() {
     assert_eq!(rig.host.driver.order, [0, 80]);
 }
 
-/// Found by the swarm: a split bio waited for a tag, and the driver failed the request ahead of it at
-/// once. That freed the tag without a completion, and the rest of the bio never entered.
+/// Found by the swarm: a split bio waited for a tag, and the driver failed the request ahead of it
+/// at once. That freed the tag without a completion, and the rest of the bio never entered.
 #[test]
 fn a_split_bio_continues_when_its_first_part_fails_at_once() {
     let limits = Limits { max_sectors: 8, ..disk() };
@@ -218,8 +220,9 @@ fn a_split_bio_continues_when_its_first_part_fails_at_once() {
     assert_eq!(rig.ended, [(7, Status::Medium)]);
 }
 
-/// Found by the swarm: all queues that waited for the host ran at each completion. The first queue took the
-/// room, its next request was refused before those of the others, and so it came first again.
+/// Found by the swarm: all queues that waited for the host ran at each completion. The first queue
+/// took the room, its next request was refused before those of the others, and so it came first
+/// again.
 #[test]
 fn queues_that_wait_for_a_full_host_take_turns() {
     for policies in [Policies::NONE, Policies::mq_deadline(), bare(Dispatch::HoldUntilFlushed)] {
@@ -239,8 +242,8 @@ fn queues_that_wait_for_a_full_host_take_turns() {
     }
 }
 
-/// Linux 5266caaf5660: a waiter was added while its tag came free, at depth 1 with four hardware queues
-/// and forty jobs of random 4 KiB reads and writes. The system hung within half an hour.
+/// Linux 5266caaf5660: a waiter was added while its tag came free, at depth 1 with four hardware
+/// queues and forty jobs of random 4 KiB reads and writes. The system hung within half an hour.
 #[test]
 fn forty_submitters_share_one_tag_of_each_of_four_hardware_queues() {
     for policies in [Policies::NONE, Policies::mq_deadline(), bare(Dispatch::SharedList)] {
@@ -290,8 +293,8 @@ enum Step {
     Complete(usize),
 }
 
-/// A world with one tag for each of two hardware queues, three bios, and runs of hardware queues at any
-/// later step. It is rebuilt for each order, since queues cannot be cloned.
+/// A world with one tag for each of two hardware queues, three bios, and runs of hardware queues at
+/// any later step. It is rebuilt for each order, since queues cannot be cloned.
 struct Small {
     rig: Rig,
     left: VecDeque<(u16, Bio)>,
@@ -356,7 +359,8 @@ impl Small {
         rig.queues[0].self_check(&rig.host);
     }
 
-    /// Advances the time to the queue's poll when no step is possible. Returns whether there was a poll.
+    /// Advances the time to the queue's poll when no step is possible. Returns whether there was a
+    /// poll.
     fn pass_time(&mut self) -> bool {
         let Some(at) = self.rig.queues[0].poll_at() else { return false };
         self.rig.now = at;

@@ -4,8 +4,9 @@ use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
-/// 64 writers and a reader on a disk with 32 commands. The reader gets a tag after the writers that wait with it, which is
-/// well below a second: a waiter that found no tag runs before others, and on an idle processor.
+/// 64 writers and a reader on a disk with 32 commands. The reader gets a tag after the writers that
+/// wait with it, which is well below a second: a waiter that found no tag runs before others, and
+/// on an idle processor.
 #[test]
 fn a_reader_beside_more_writers_than_tags_is_served() {
     let device = Device::lookup("hdd-7200").unwrap();

@@ -1,7 +1,8 @@
 //! Jobs with rates and pauses issue their I/Os when fio issues them.
 //!
-//! The expected times were measured: fio 3.33 (`ioengine=nbd`, 4 KiB) on a served device in memory that answers after 20 ms, whatever
-//! is in flight. They are those at which fio reaped each I/O, in milliseconds, from its latency log.
+//! The expected times were measured: fio 3.33 (`ioengine=nbd`, 4 KiB) on a served device in memory
+//! that answers after 20 ms, whatever is in flight. They are those at which fio reaped each I/O, in
+//! milliseconds, from its latency log.
 
 use blockyard::trace::{Action, Event, Sink};
 use blockyard_devices::profile::{Design, Device};

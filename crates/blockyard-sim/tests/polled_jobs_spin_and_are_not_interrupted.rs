@@ -1,6 +1,6 @@
-//! Queue maps and polled hardware queues, from a job's `hipri` and a design's keys to the work of each
-//! processor: [polled-queue-never-interrupts], and spins of whole polls. Expectations are computed
-//! from the profile by hand.
+//! Queue maps and polled hardware queues, from a job's `hipri` and a design's keys to the work of
+//! each processor: [polled-queue-never-interrupts], and spins of whole polls. Expectations are
+//! computed from the profile by hand.
 
 use blockyard::bio::{Flags, Op};
 use blockyard::time::Instant;
@@ -89,8 +89,9 @@ const LONE: &str = "[a]\nrw=randread\nioengine=pvsync2\nnumjobs=1";
 #[test]
 fn a_polled_read_takes_the_device_time_up_to_the_next_look_and_no_interrupt() {
     let (report, watch) = run(&format!("{LONE}\nhipri"), DEVICE, "poll-queues = 1");
-    // A bio, its attempt to merge, the driver, the call; then polls of 150 ns until one begins at or
-    // after 100 us, that poll, and the end of the request. The first read also switches to the job.
+    // A bio, its attempt to merge, the driver, the call; then polls of 150 ns until one begins at
+    // or after 100 us, that poll, and the end of the request. The first read also switches to the
+    // job.
     let submit = 700 + 15 + 400 + 300;
     let spin = 100_000_u64.div_ceil(150) * 150;
     let latency = submit + spin + 150 + 500;
@@ -155,8 +156,8 @@ fn a_job_that_neither_reads_nor_polls_is_not_affected_by_the_kinds() {
     assert_eq!(format!("{none:?}"), format!("{plain:?}"));
 }
 
-/// A completion wakes a job that waits for a tag, and on a polled queue only a poll finds completions. If
-/// the job slept, no thread would poll.
+/// A completion wakes a job that waits for a tag, and on a polled queue only a poll finds
+/// completions. If the job slept, no thread would poll.
 #[test]
 fn a_job_that_waits_for_a_tag_of_a_polled_queue_keeps_polling() {
     let device = DEVICE.replace("depth = 64", "depth = 4");
@@ -175,7 +176,8 @@ fn one_poll_finds_the_completions_of_all_jobs() {
         let (report, watch) = run(&format!("{four}\n{cpus}"), DEVICE, "poll-queues = 1");
         let ios: u64 = (0..4).map(|job| measured(&report, job).ios).sum();
         assert_eq!((ios, watch.interrupts, report.totals.wakeups), (1024, 0, 0), "{cpus}");
-        // One poll between any two steps of jobs, and the polls that find a completion: not one per 150 ns.
+        // One poll between any two steps of jobs, and the polls that find a completion: not one per
+        // 150 ns.
         assert!(watch.looks <= 2 * ios, "{cpus}: {} looks", watch.looks);
         assert!(report.totals.events < 20 * ios, "{cpus}: {} events", report.totals.events);
     }

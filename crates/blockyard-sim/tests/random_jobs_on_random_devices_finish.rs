@@ -1,6 +1,6 @@
-//! The second swarm: random fio jobs on random devices under random designs, through `Simulation`. The
-//! accounts are checked after every piece of work. `BLOCKYARD_SWARM_SEED` and `BLOCKYARD_SWARM_SEEDS` work
-//! as in the swarm.
+//! The second swarm: random fio jobs on random devices under random designs, through `Simulation`.
+//! The accounts are checked after every piece of work. `BLOCKYARD_SWARM_SEED` and
+//! `BLOCKYARD_SWARM_SEEDS` work as in the swarm.
 
 use blockyard::policy::{
     BusyTrack, Dequeue, Dispatch, ElevatorKind, Merges, Model, Plugging, Policies, SchedDepth,

@@ -1,5 +1,5 @@
-//! The instants at which recorded I/Os are issued, compared with slow and obvious models. The machine has
-//! no costs. The device takes the same time for every request and has room for all.
+//! The instants at which recorded I/Os are issued, compared with slow and obvious models. The
+//! machine has no costs. The device takes the same time for every request and has room for all.
 
 mod free;
 mod recorded;
@@ -43,8 +43,8 @@ fn at(pace: Pace, speed: &str) -> Options {
     Options { pace, speed: speed.parse().unwrap(), ..Options::default() }
 }
 
-/// I/Os of up to four processes in order of time. Each has its own place, so that none merge. Those of a process are at
-/// the same instant, or so far apart that they belong to different calls.
+/// I/Os of up to four processes in order of time. Each has its own place, so that none merge. Those
+/// of a process are at the same instant, or so far apart that they belong to different calls.
 fn ios() -> impl Strategy<Value = Vec<Io>> {
     let gap = prop_oneof![Just(0_u64), 6..30_u64, 6..500_u64];
     proptest::collection::vec((gap, 0..4_u32), 1..60).prop_map(|drawn| {
@@ -59,14 +59,14 @@ fn ios() -> impl Strategy<Value = Vec<Io>> {
     })
 }
 
-/// Returns the instant of each I/O's issue in us, if the I/O follows the same issue or completion of its process
-/// after the same time as in the trace. All response times of the trace are 50 us.
+/// Returns the instant of each I/O's issue in us, if the I/O follows the same issue or completion
+/// of its process after the same time as in the trace. All response times of the trace are 50 us.
 fn thinking(ios: &[Io], answer_us: u64) -> Vec<u64> {
     let mut issued: Vec<u64> = Vec::new();
     let begin = ios[0].at_us;
     for (n, io) in ios.iter().enumerate() {
-        // All earlier events of the process, in the trace and in the replay. If an issue and a completion
-        // coincide in the trace, the I/O waits for the later one in the replay.
+        // All earlier events of the process, in the trace and in the replay. If an issue and a
+        // completion coincide in the trace, the I/O waits for the later one in the replay.
         let before = (0..n).filter(|other| ios[*other].pid == io.pid);
         let events = before.flat_map(|other| {
             let then = ios[other].at_us;
@@ -75,7 +75,8 @@ fn thinking(ios: &[Io], answer_us: u64) -> Vec<u64> {
         });
         let past: Vec<_> = events.filter(|(then, _)| *then <= io.at_us).collect();
         let latest = past.iter().map(|(then, _)| *then).max();
-        // All of these events must have happened, and the recorded time must have passed since the latest one.
+        // All of these events must have happened, and the recorded time must have passed since the
+        // latest one.
         let now = latest.map_or(io.at_us - begin, |latest| {
             let since = past.iter().map(|(_, now)| *now).max().unwrap();
             since + (io.at_us - latest)
@@ -173,9 +174,9 @@ fn simulate_on(trace: &str, depth: u32, device: &Device, design: &Design) -> Rep
     .unwrap()
 }
 
-/// On a device faster than the recorded one, a process gets further and further ahead of its trace. Obsolete instants
-/// used to stay in the heap, and each scheduled another one, so the number of events grew with the square of the run's
-/// length. They are now skipped.
+/// On a device faster than the recorded one, a process gets further and further ahead of its trace.
+/// Obsolete instants used to stay in the heap, and each scheduled another one, so the number of
+/// events grew with the square of the run's length. They are now skipped.
 #[test]
 fn a_process_ahead_of_its_trace_causes_no_more_events() {
     let ios: Vec<_> = (0..4000)
@@ -205,9 +206,9 @@ fn latencies(report: &Report) -> &blockyard::stats::Histogram {
     &report.jobs[0].stats.ops.read.as_deref().unwrap().lat_ns
 }
 
-/// Latency once counted from the issue, so that it left out how long an I/O had waited for its turn to be issued: p99 of a
-/// replay at four times the speed was that of an idle disk. I/O number n is due at 50 n us and ends at 100 (n + 1) us, so it
-/// takes 100 + 50 n us.
+/// Latency once counted from the issue, so that it left out how long an I/O had waited for its turn
+/// to be issued: p99 of a replay at four times the speed was that of an idle disk. I/O number n is
+/// due at 50 n us and ends at 100 (n + 1) us, so it takes 100 + 50 n us.
 #[test]
 fn latency_in_an_open_loop_counts_from_the_recorded_instant() {
     let report = simulate(&blkparse(&burst(40)), at(Pace::Open, "1x"), &slow());
@@ -220,8 +221,9 @@ fn latency_in_an_open_loop_counts_from_the_recorded_instant() {
     assert_eq!((latencies(&report).min(), latencies(&report).max()), (100_000, 100_000));
 }
 
-/// With think time, an I/O is due when what it waits for has happened and the recorded pause has passed. In the trace each read
-/// ends 20 us before the next. A slower disk delays all that follow, and none of them is late.
+/// With think time, an I/O is due when what it waits for has happened and the recorded pause has
+/// passed. In the trace each read ends 20 us before the next. A slower disk delays all that follow,
+/// and none of them is late.
 #[test]
 fn latency_with_think_time_counts_from_the_end_of_the_pause() {
     let report = simulate(&blkparse(&burst(40)), at(Pace::Think, "1x"), &slow());

@@ -1,18 +1,18 @@
-//! The swarm of MMC hosts runs every pipeline over a modelled card and controller with every modelled fault. Each
-//! seed draws host, card, faults and jobs. The swarm checks that
+//! The swarm of MMC hosts runs every pipeline over a modelled card and controller with every
+//! modelled fault. Each seed draws host, card, faults and jobs. The swarm checks that
 //!
 //! - every command is legal and every transfer belongs to its request; the model panics otherwise
 //!   ([misuse-ends-simulation], [transfer-matches-request], [completed-request-passed-whole],
 //!   [failed-transfer-recovered-first], [status-read-after-switch], [one-task-moves-data],
 //!   [failed-engine-starts-nothing], [direct-command-after-tasks], [paid-before-effect]);
-//! - the contract of drivers holds (`Checked`), and so do the queues' accounts after every piece of work
-//!   ([one-deferred-run-pending]);
+//! - the contract of drivers holds (`Checked`), and so do the queues' accounts after every piece of
+//!   work ([one-deferred-run-pending]);
 //! - reads return the last writes, and durable data survives a loss of power or a reset (`Verify`);
 //! - a sleeping host does nothing, and interrupts reach only its own processor;
 //! - every I/O ends exactly once.
 //!
-//! One system in four is sound, although it may be slow: no operation fails, the card is not reset, and background
-//! operations run when requested.
+//! One system in four is sound, although it may be slow: no operation fails, the card is not reset,
+//! and background operations run when requested.
 //!
 //! ```sh
 //! BLOCKYARD_SWARM_SEED=123 cargo test --release -p blockyard-sim --test swarm_mmc
@@ -255,9 +255,9 @@ impl Drawn {
         verified.violations.first().map(ToString::to_string)
     }
 
-    /// Returns a complaint about wrong data that late write errors do not explain. Such an error leaves older
-    /// data in place of a page that could not be programmed. The driver counts these errors, except for one of
-    /// the last write.
+    /// Returns a complaint about wrong data that late write errors do not explain. Such an error
+    /// leaves older data in place of a page that could not be programmed. The driver counts these
+    /// errors, except for one of the last write.
     fn unexplained(&self, verified: &Verified, host: &MmcHost) -> Option<String> {
         let failed = |sector: u64| host.failed_sectors().iter().any(|page| page.contains(&sector));
         let is_explained = |wrong: &Wrong| {
@@ -275,8 +275,9 @@ impl Drawn {
         (lost > known).then(|| format!("{lost} writes are lost: {counts:?}"))
     }
 
-    /// Returns whether late write errors may legally lose data. Only a driver that requests the status after each write
-    /// learns in time of a page that could not be programmed. Any other driver never learns of one in the last write.
+    /// Returns whether late write errors may legally lose data. Only a driver that requests the
+    /// status after each write learns in time of a page that could not be programmed. Any other
+    /// driver never learns of one in the last write.
     fn hears_late(&self) -> bool {
         let DeviceModel::Mmc(mmc) = &self.device.model else { unreachable!("it is a card") };
         let policy = self.design.host.expect("the drawn design should have a host policy");
@@ -310,8 +311,8 @@ fn draw(seed: u64) -> Drawn {
     let sound = profile(prng, mmc, soldered_in, device.machine.cpus);
     let has_cache = mmc.card.features.cache_bytes > 0;
     if has_cache {
-        // No bio is split. A reset could lose one part while others wait; if a flush then failed before the bio
-        // ended, no later flush would report that loss ([reset-loss-fails-flush]).
+        // No bio is split. A reset could lose one part while others wait; if a flush then failed
+        // before the bio ended, no later flush would report that loss ([reset-loss-fails-flush]).
         device.limits.max_sectors = device.limits.max_sectors.max(LARGEST_BIO_SECTORS);
         device.limits.max_segments = 256;
     }
@@ -364,7 +365,8 @@ fn complaint(mmc: &MmcProfile, report: &Report, counts: &Counts) -> Option<Strin
     let outlasts = !mmc.card.features.hpi && timing.background.is_some();
     // So does a trim after a buffer full of pages that stall: its time limit does not include them.
     let outlasts = outlasts || timing.stall.is_some() && sent[38] > 0;
-    // A transaction that waits for background operations to end has failed when they are interrupted.
+    // A transaction that waits for background operations to end has failed when they are
+    // interrupted.
     let is_still = (errors, counts.resets) == (0, 0) && counts.failures <= counts.bkops_interrupts;
     // Background operations may become urgent while the last I/Os, a full queue, are in flight.
     let cares = counts.exceptions < 128 || counts.bkops_starts > 0;
@@ -530,7 +532,8 @@ fn a_host_that_forgets_to_flush_before_a_reset_is_caught() {
     }));
 }
 
-/// Returns whether `turn_off`, which turns off a feature or fault, changes the run of one of the first seeds.
+/// Returns whether `turn_off`, which turns off a feature or fault, changes the run of one of the
+/// first seeds.
 fn matters(turn_off: impl Fn(&mut Drawn) -> bool) -> bool {
     (0..400).any(|seed| {
         let (drawn, mut other) = (draw(seed), draw(seed));
@@ -563,9 +566,10 @@ fn every_drawn_feature_changes_some_run() {
     assert!(matters(|drawn| !core::mem::take(&mut drawn.sleeps).is_empty()));
 }
 
-/// Seed 3201867634 drew writes of 640 KiB, which were split at 512 KiB. A reset lost the part that was done, and
-/// a flush failed for that loss before the other part was done. The writer's own flush then succeeded. A driver
-/// sees requests, not bios, and cannot prevent this. Therefore no bio is split if there is a cache to lose.
+/// Seed 3201867634 drew writes of 640 KiB, which were split at 512 KiB. A reset lost the part that
+/// was done, and a flush failed for that loss before the other part was done. The writer's own
+/// flush then succeeded. A driver sees requests, not bios, and cannot prevent this. Therefore no
+/// bio is split if there is a cache to lose.
 #[test]
 fn no_write_is_split_if_a_reset_can_lose_the_cache() {
     let mut caches = 0;
@@ -588,7 +592,8 @@ fn no_write_is_split_if_a_reset_can_lose_the_cache() {
     assert!(caches > 20);
 }
 
-/// Runs for the number of seconds in `BLOCKYARD_SWARM_SOAK`; 0 means until a seed fails. Does nothing if it is not set.
+/// Runs for the number of seconds in `BLOCKYARD_SWARM_SOAK`; 0 means until a seed fails. Does
+/// nothing if it is not set.
 #[test]
 fn fresh_seeds_pass_for_the_requested_time() {
     use core::hash::BuildHasher;

@@ -1,5 +1,5 @@
-//! Block translation tables over modelled memory: counts each design's operations for an I/O and derives the cost
-//! from them.
+//! Block translation tables over modelled memory: counts each design's operations for an I/O and
+//! derives the cost from them.
 
 use blockyard::time::Duration;
 use blockyard_devices::data::verify::Verify;
@@ -73,8 +73,8 @@ fn a_read_stores_nothing_unless_readers_publish() {
     }
 }
 
-/// Linux reads each map entry twice, and copies its four bytes one by one; `btt` loads a word once. A cache helps only where the
-/// mapping has one.
+/// Linux reads each map entry twice, and copies its four bytes one by one; `btt` loads a word once.
+/// A cache helps only where the mapping has one.
 #[test]
 fn an_uncached_mapping_pays_for_each_load_of_a_map_entry() {
     let device = |mapping: &str, more: &str| {
@@ -146,8 +146,8 @@ fn writers_wait_for_shared_sectors_only() {
     }
 }
 
-/// Of sixteen sets of lanes, twelve threads have one each, and later threads share the other four. By default there are
-/// enough sets for all processors.
+/// Of sixteen sets of lanes, twelve threads have one each, and later threads share the other four.
+/// By default there are enough sets for all processors.
 #[test]
 fn threads_that_share_lanes_wait_for_them() {
     let device = "base = \"pmem-dram\"\n[cpu]\ncpus = 48\n[pmem]\nchannels = 64\n";
@@ -166,9 +166,10 @@ fn threads_that_share_lanes_wait_for_them() {
     }
 }
 
-/// With a fixed sixteen sets, our BTT wrote a quarter less than Linux's on 32 processors, and less than half on 72.
-/// With the default it is as fast on machines of any size with enough lanes, with as many jobs as processors or more.
-/// The test has enough channels that they are never the bottleneck, which would make all designs equal.
+/// With a fixed sixteen sets, our BTT wrote a quarter less than Linux's on 32 processors, and less
+/// than half on 72. With the default it is as fast on machines of any size with enough lanes, with
+/// as many jobs as processors or more. The test has enough channels that they are never the
+/// bottleneck, which would make all designs equal.
 #[test]
 fn ours_is_not_slower_than_linuxs_on_any_machine() {
     for cpus in [1, 2, 12, 13, 24, 25, 32, 72, 96] {
@@ -243,7 +244,8 @@ fn the_same_seed_gives_the_same_to_the_nanosecond() {
     }
 }
 
-/// Readers find the data that was written, before and after a loss of power with the table's recovery.
+/// Readers find the data that was written, before and after a loss of power with the table's
+/// recovery.
 #[test]
 fn written_data_is_read_and_survives_a_loss_of_power() {
     let device = Device::lookup("pmem-dram").unwrap();

@@ -1,6 +1,7 @@
-//! The cost of wake-ups on an MMC host: the work that wakes a thread pays for the wake-up. The next work on that
-//! processor once paid instead, even a job minutes later, and a thread that was woken for a run of its hardware queue
-//! found no work. Both faults hid one wake-up per request from the latency.
+//! The cost of wake-ups on an MMC host: the work that wakes a thread pays for the wake-up. The next
+//! work on that processor once paid instead, even a job minutes later, and a thread that was woken
+//! for a run of its hardware queue found no work. Both faults hid one wake-up per request from the
+//! latency.
 
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Event, Sink};

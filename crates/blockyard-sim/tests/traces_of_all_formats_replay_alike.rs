@@ -1,5 +1,5 @@
-//! The same I/Os in each format give the same simulation. The samples in `examples/traces` are the output
-//! of the writers in these tests.
+//! The same I/Os in each format give the same simulation. The samples in `examples/traces` are the
+//! output of the writers in these tests.
 
 mod recorded;
 
@@ -117,8 +117,8 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// With `BLOCKYARD_WRITE_SAMPLES` set, the samples are first written again, as needed after a change to
-/// the writers.
+/// With `BLOCKYARD_WRITE_SAMPLES` set, the samples are first written again, as needed after a
+/// change to the writers.
 #[test]
 fn the_samples_are_up_to_date_and_replay_at_every_pace() {
     for (name, bytes) in files() {

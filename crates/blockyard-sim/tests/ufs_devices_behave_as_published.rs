@@ -32,7 +32,8 @@ fn ufs(hw_queues: u16) -> Device {
     ))
 }
 
-/// The queues of UFS 4 share the commands that the device takes, while each queue of NVMe has its own.
+/// The queues of UFS 4 share the commands that the device takes, while each queue of NVMe has its
+/// own.
 #[test]
 fn more_queues_are_not_more_commands() {
     let job = "--rw=randread --bs=4k --size=1g --iodepth=32 --numjobs=4 --cpus_allowed=0-3 \
@@ -46,8 +47,9 @@ fn more_queues_are_not_more_commands() {
     );
 }
 
-/// Samsung states 2100 and 1200 MB/s in sequence for its UFS 3.1 of 512 GB, and 100 thousand random reads a second; for UFS 4.0,
-/// 4200 and 2800 MB/s. No rate of reads in sequence is fitted: it is what the link carries.
+/// Samsung states 2100 and 1200 MB/s in sequence for its UFS 3.1 of 512 GB, and 100 thousand random
+/// reads a second; for UFS 4.0, 4200 and 2800 MB/s. No rate of reads in sequence is fitted: it is
+/// what the link carries.
 #[test]
 fn phones_reach_the_rates_of_their_makers() {
     for (name, read, write) in [("ufs-3", 2100, 1200), ("ufs-4", 4200, 2800)] {

@@ -1,4 +1,5 @@
-//! A card with too many deferred background operations reports it, and the host lets them run first.
+//! A card with too many deferred background operations reports it, and the host lets them run
+//! first.
 
 use blockyard::time::Duration;
 use blockyard_devices::profile::{Design, Device};

@@ -52,8 +52,8 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     if args.demands.check { verdict::on_goals(&answer) } else { Ok(()) }
 }
 
-/// Answers the question, with a trace of the events if one is asked for. A run that fails or is interrupted leaves a trace up
-/// to that point.
+/// Answers the question, with a trace of the events if one is asked for. A run that fails or is
+/// interrupted leaves a trace up to that point.
 fn answered(args: &Whatif, question: &Question<'_>) -> Result<Answer, Failure> {
     let demands = Demands { seeds: args.demands.seeds, readings: args.demands.readings };
     let shown = Shown::new(args, question)?;

@@ -1,14 +1,17 @@
-//! Memory that is written in place, such as 3D XPoint: a medium without translation, erases or a cache.
+//! Memory that is written in place, such as 3D XPoint: a medium without translation, erases or a
+//! cache.
 //!
-//! The memory lies behind channels. An access is cut into units, which lie on the channels in turn. Each unit occupies
-//! its channel; the latency of the memory follows the last unit and occupies nothing.
+//! The memory lies behind channels. An access is cut into units, which lie on the channels in turn.
+//! Each unit occupies its channel; the latency of the memory follows the last unit and occupies
+//! nothing.
 //!
-//! Left out: wear levelling, refresh, errors and their correction, the power limit of writes, and any difference
-//! between accesses to one die and to several.
+//! Left out: wear levelling, refresh, errors and their correction, the power limit of writes, and
+//! any difference between accesses to one die and to several.
 //!
 //! # Rules
 //!
-//! - **[channel-serves-in-order]** A channel serves one unit at a time, in the order in which their accesses begin.
+//! - **[channel-serves-in-order]** A channel serves one unit at a time, in the order in which their
+//!   accesses begin.
 
 pub(crate) mod profile;
 
@@ -41,7 +44,8 @@ struct Counts {
     units_written: u64,
     /// Time for which channels were occupied.
     used: Duration,
-    /// Time that units waited for their channel before the first of them began, summed over accesses and channels.
+    /// Time that units waited for their channel before the first of them began, summed over
+    /// accesses and channels.
     wait: Duration,
 }
 
@@ -54,8 +58,8 @@ impl Crosspoint {
         Self { profile, prng, free_at, ended: VecDeque::new(), counts: Counts::default() }
     }
 
-    /// Occupies the channels of `access` from `now` for `time` with each unit, and returns when the last is done
-    /// ([channel-serves-in-order]).
+    /// Occupies the channels of `access` from `now` for `time` with each unit, and returns when the
+    /// last is done ([channel-serves-in-order]).
     fn occupy(&mut self, access: Access, time: Duration, now: Instant) -> Instant {
         let (first, units) = self.units_of(access);
         let channels = self.free_at.len() as u64;
@@ -137,7 +141,8 @@ impl Medium for Crosspoint {
 mod tests {
     use super::*;
 
-    /// Two channels with units of 512 bytes, 10 us for a unit that is read and 20 us for one that is written, 3 us beyond.
+    /// Two channels with units of 512 bytes, 10 us for a unit that is read and 20 us for one that
+    /// is written, 3 us beyond.
     fn memory() -> Crosspoint {
         let us = Duration::from_us;
         let profile = CrosspointProfile {

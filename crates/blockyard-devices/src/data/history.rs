@@ -1,28 +1,29 @@
 //! [`History`]: a sequential model of one disk that says which data may be found on it.
 //!
 //! The model knows only bios, as their submitter sees them: when each was submitted, and when and
-//! how it ended. Time is a counter of these events. A bio is *before* another bio if it ended before
-//! the other was submitted; otherwise the two are concurrent, and either order is legal.
+//! how it ended. Time is a counter of these events. A bio is *before* another bio if it ended
+//! before the other was submitted; otherwise the two are concurrent, and either order is legal.
 //!
 //! # Rules
 //!
 //! - **[read-finds-latest-write]** A read finds data of a write that was submitted before the read
-//!   ended. No other successful write may lie between the two: after that write and before the read.
+//!   ended. No other successful write may lie between the two: after that write and before the
+//!   read.
 //! - **[durable-write-survives]** After a loss of power, a sector holds data of a write that is not
-//!   before a durable one. A write is *durable* when it has succeeded, and the device has no volatile
-//!   cache, or the write had [`Flags::FUA`], or a flush submitted after its end has succeeded. A write
-//!   with [`Flags::PREFLUSH`] counts as such a flush.
+//!   before a durable one. A write is *durable* when it has succeeded, and the device has no
+//!   volatile cache, or the write had [`Flags::FUA`], or a flush submitted after its end has
+//!   succeeded. A write with [`Flags::PREFLUSH`] counts as such a flush.
 //! - **[data-at-its-own-sector]** Data is found at the sector for which it was written.
-//! - **[lost-write-fails-flush]** When a device loses power during a run, all earlier writes that are
-//!   not durable are *lost*: older data may be found in their place. A flush that succeeds makes even
-//!   lost writes durable, so the device must fail the first flush. Writes that had ended when a flush
-//!   reported the loss by failing never become durable.
+//! - **[lost-write-fails-flush]** When a device loses power during a run, all earlier writes that
+//!   are not durable are *lost*: older data may be found in their place. A flush that succeeds
+//!   makes even lost writes durable, so the device must fail the first flush. Writes that had ended
+//!   when a flush reported the loss by failing never become durable.
 //!
 //! A failed write may be found or not, but it certainly overwrites nothing. Where data of a discard
 //! may be found, anything may be found.
 //!
-//! Versions that neither a later read nor a reader after a loss of power can find are forgotten. Memory
-//! is bounded by the written sectors, plus the versions that no flush has made durable.
+//! Versions that neither a later read nor a reader after a loss of power can find are forgotten.
+//! Memory is bounded by the written sectors, plus the versions that no flush has made durable.
 
 use super::image::{Content, Image, Stamp};
 use super::medium::Sample;
@@ -49,7 +50,8 @@ struct Write {
     /// Whether the bio is durable as soon as it has succeeded.
     through: bool,
     discards: bool,
-    /// Whether its data may be lost, and whether a flush has reported the loss ([lost-write-fails-flush]).
+    /// Whether its data may be lost, and whether a flush has reported the loss
+    /// ([lost-write-fails-flush]).
     loss: WriteLoss,
     /// Number of sectors whose versions include it.
     sectors: u64,
@@ -131,8 +133,8 @@ impl fmt::Display for Wrong {
 /// The effect of a loss of power.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// Sectors that no longer hold their last successful write nor anything newer, legally: no flush
-    /// had made it durable ([durable-write-survives]).
+    /// Sectors that no longer hold their last successful write nor anything newer, legally: no
+    /// flush had made it durable ([durable-write-survives]).
     pub by_right: u64,
     /// All other sectors that hold wrong data.
     pub wrong: Vec<Wrong>,
@@ -181,7 +183,8 @@ impl History {
         }
     }
 
-    /// Records that `bio` was submitted. Its data, if any, is `stamp`, which is greater than all earlier stamps.
+    /// Records that `bio` was submitted. Its data, if any, is `stamp`, which is greater than all
+    /// earlier stamps.
     pub fn submitted(&mut self, bio: &Bio, stamp: Stamp) {
         self.now += 1;
         let asks_for_flush = bio.flags.contains(Flags::PREFLUSH) && !bio.op.is_read();
@@ -280,8 +283,8 @@ impl History {
         wrong
     }
 
-    /// Checks the data left by a loss of power ([durable-write-survives]). The history goes on as if
-    /// there had been no loss.
+    /// Checks the data left by a loss of power ([durable-write-survives]). The history goes on as
+    /// if there had been no loss.
     #[must_use]
     pub(crate) fn check_survivors(&self, image: &Image) -> Loss {
         let mut loss = Loss::default();
@@ -321,7 +324,8 @@ impl History {
         self.writes = writes;
     }
 
-    /// Records that a flush has failed, so that the submitter knows of the loss ([lost-write-fails-flush]).
+    /// Records that a flush has failed, so that the submitter knows of the loss
+    /// ([lost-write-fails-flush]).
     fn report_loss(&mut self) {
         let mut writes = core::mem::take(&mut self.writes);
         for write in writes.values_mut() {
@@ -633,8 +637,9 @@ mod tests {
         assert_eq!(read_finds(&mut history, &[(4..8, old), (0..4, right)]), [words("4..8")]);
     }
 
-    /// A write before `lost_power`, and then a flush for each of `flushes`, with its success; returns the
-    /// sectors that may hold the old data, in a running system and after a second loss of power.
+    /// A write before `lost_power`, and then a flush for each of `flushes`, with its success;
+    /// returns the sectors that may hold the old data, in a running system and after a second loss
+    /// of power.
     fn old_data_after(flags: Flags, flushes: &[bool]) -> (bool, bool) {
         let mut history = History::new(Cache::Volatile);
         let write = Bio::write(0, 8, 1).with_flags(flags);

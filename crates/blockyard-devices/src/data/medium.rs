@@ -5,23 +5,23 @@
 //!
 //! # Rules
 //!
-//! - **[completed-write-is-read]** Reads find the data of a write as soon as the write has completed.
-//!   The write is durable at once if there is no volatile cache or if it had [`Flags::FUA`];
-//!   otherwise its data is in the cache.
-//! - **[flush-empties-cache]** A completed flush has made durable all data that was in the cache when
-//!   the device accepted the flush.
-//! - **[block-is-never-torn]** A request that fails, or that is in flight when the power fails, may have
-//!   changed any of its logical blocks. Each block is changed as a whole.
-//! - **[power-loss-keeps-durable-data]** After a loss of power, each block holds its durable data or any
-//!   newer version in the cache.
+//! - **[completed-write-is-read]** Reads find the data of a write as soon as the write has
+//!   completed. The write is durable at once if there is no volatile cache or if it had
+//!   [`Flags::FUA`]; otherwise its data is in the cache.
+//! - **[flush-empties-cache]** A completed flush has made durable all data that was in the cache
+//!   when the device accepted the flush.
+//! - **[block-is-never-torn]** A request that fails, or that is in flight when the power fails, may
+//!   have changed any of its logical blocks. Each block is changed as a whole.
+//! - **[power-loss-keeps-durable-data]** After a loss of power, each block holds its durable data
+//!   or any newer version in the cache.
 //!
-//! The cache may make data durable at any time and in any order. A discard may have no effect. Random
-//! draws decide these cases. A [`DataEffect`] is carried out as given, even if no sound device would
-//! do so.
+//! The cache may make data durable at any time and in any order. A discard may have no effect.
+//! Random draws decide these cases. A [`DataEffect`] is carried out as given, even if no sound
+//! device would do so.
 //!
-//! A device that keeps its own data ([`ReportsData`]) reports what it does, and its reports replace the
-//! rules above: the data that it loses is lost for good. It knows nothing of requests with an unusual
-//! [`DataEffect`]; the rules apply to those.
+//! A device that keeps its own data ([`ReportsData`]) reports what it does, and its reports replace
+//! the rules above: the data that it loses is lost for good. It knows nothing of requests with an
+//! unusual [`DataEffect`]; the rules apply to those.
 
 use super::event::{DataEvent, Place, ReportsData};
 use super::image::{Content, Image, Stamp};
@@ -38,13 +38,15 @@ use blockyard::unit::{DriverTag, HctxId, QueueId};
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// The largest number of versions of a sector in a cache. One more makes the oldest version durable.
+/// The largest number of versions of a sector in a cache. One more makes the oldest version
+/// durable.
 const VERSIONS_MAX: usize = 8;
 /// One in this many cached writes makes some of its blocks durable at once.
 const EARLY_ONE_IN: u64 = 8;
 /// One in this many discards has no effect.
 const IGNORED_ONE_IN: u64 = 4;
-/// The largest number of draws over one range. A longer range is drawn in pieces of several logical blocks.
+/// The largest number of draws over one range. A longer range is drawn in pieces of several logical
+/// blocks.
 const DRAWS_MAX: u64 = 256;
 
 /// The data that a read found in a part of its range when it completed.
@@ -243,7 +245,8 @@ fn one_of_two(draws: &mut Prng) -> bool {
     draws.below(2) == 0
 }
 
-/// Cuts `range` at logical blocks into single blocks, or into larger pieces if there are many blocks.
+/// Cuts `range` at logical blocks into single blocks, or into larger pieces if there are many
+/// blocks.
 fn blocks_of(range: Range<u64>, block_sectors: u64) -> impl Iterator<Item = Range<u64>> {
     let blocks = (range.end - range.start) / block_sectors;
     let step = blocks.div_ceil(DRAWS_MAX).max(1) * block_sectors;
@@ -276,8 +279,8 @@ pub struct Media {
 const WIPED: Content = Content::of(Stamp(u64::MAX));
 
 impl Media {
-    /// Returns the data of disks with `limits`, in order of their queues, on a host with `tags`. The
-    /// disks were never written. `draws` decides what the rules leave open.
+    /// Returns the data of disks with `limits`, in order of their queues, on a host with `tags`.
+    /// The disks were never written. `draws` decides what the rules leave open.
     #[must_use]
     pub fn new<'a>(
         limits: impl IntoIterator<Item = &'a Limits>,
@@ -419,7 +422,8 @@ impl Media {
         hctx.index() * self.depth + tag.index()
     }
 
-    /// Records that the model has accepted a request. `by_device` says that the device keeps its own data.
+    /// Records that the model has accepted a request. `by_device` says that the device keeps its
+    /// own data.
     fn begin(&mut self, issue: &Issue<'_>, by_device: bool) {
         let rq = issue.request();
         let disk = &self.disks[issue.queue.index()];

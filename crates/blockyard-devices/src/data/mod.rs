@@ -12,10 +12,10 @@
 //!
 //! No bytes are moved. Every bio that changes data has its own [`Stamp`](image::Stamp) in place of
 //! bytes. A stamp that is found names its write and the sector for which it was written. [`medium`]
-//! keeps the data of a device and loses it, by its own model or by the [data events](event) of a device that keeps
-//! its own data. [`history`] knows neither the medium nor the queues: it sees bios as their submitter
-//! does, and says which data may be found. [`verify`] joins the two for a simulation. [`spans`] is the
-//! map that all of them use.
+//! keeps the data of a device and loses it, by its own model or by the [data events](event) of a
+//! device that keeps its own data. [`history`] knows neither the medium nor the queues: it sees
+//! bios as their submitter does, and says which data may be found. [`verify`] joins the two for a
+//! simulation. [`spans`] is the map that all of them use.
 
 pub mod event;
 pub mod history;

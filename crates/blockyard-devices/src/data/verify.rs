@@ -13,8 +13,8 @@ use core::fmt;
 /// The default number of violations that are kept in full. The others are only counted.
 pub(crate) const VIOLATIONS_KEPT: usize = 16;
 
-/// The checks of a simulation besides the data of reads and the data at the end of the run: the data
-/// that a loss of power would leave. The run goes on as if the power had not failed.
+/// The checks of a simulation besides the data of reads and the data at the end of the run: the
+/// data that a loss of power would leave. The run goes on as if the power had not failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verify {
     /// Times after the start of the run.
@@ -136,7 +136,8 @@ impl Verifier {
         self.verified.power_cuts.len()
     }
 
-    /// Returns a verifier for `disks` that were never written. `draws` decides what power cuts take.
+    /// Returns a verifier for `disks` that were never written. `draws` decides what power cuts
+    /// take.
     #[must_use]
     pub fn new(disks: u16, cache: Cache, draws: Prng) -> Self {
         let histories = (0..disks).map(|_| History::new(cache)).collect();

@@ -1,4 +1,5 @@
-//! Reading ahead: the head stays on the course of the disk until other work comes, or until the segment is full.
+//! Reading ahead: the head stays on the course of the disk until other work comes, or until the
+//! segment is full.
 
 use super::geometry::Geometry;
 use blockyard::time::Instant;

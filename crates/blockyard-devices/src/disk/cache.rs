@@ -40,8 +40,8 @@ impl ReadCache {
         })
     }
 
-    /// Keeps the sectors from `start` to `end`. They lengthen the segment that they continue, which keeps its last sectors; or
-    /// they replace the segment that was used longest ago.
+    /// Keeps the sectors from `start` to `end`. They lengthen the segment that they continue, which
+    /// keeps its last sectors; or they replace the segment that was used longest ago.
     pub(super) fn keep(&mut self, start: u64, end: u64) {
         if self.segment == 0 || start >= end {
             return;
@@ -95,8 +95,8 @@ impl WriteCache {
         self.ranges.is_empty()
     }
 
-    /// Whether `sectors` more have room, while `leaving` are on the way to the platters. A write that is larger than the cache
-    /// has room once there is nothing else.
+    /// Whether `sectors` more have room, while `leaving` are on the way to the platters. A write
+    /// that is larger than the cache has room once there is nothing else.
     pub(super) const fn has_room(&self, sectors: u64, leaving: u64) -> bool {
         let used = self.sectors + leaving;
         used == 0 || used + sectors <= self.capacity
@@ -141,7 +141,8 @@ impl WriteCache {
         self.ranges.range(..=start).next_back().is_some_and(|(_, &high)| end <= high)
     }
 
-    /// Returns the ranges in the order of their sectors, from the first at or behind `from` around to the one before it.
+    /// Returns the ranges in the order of their sectors, from the first at or behind `from` around
+    /// to the one before it.
     pub(super) fn sweep(&self, from: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.ranges
             .range(from..)

@@ -13,10 +13,11 @@ pub(super) struct Counts {
     pub(super) seek: Duration,
     /// The time for which a head waited on its track for a sector.
     pub(super) rotation: Duration,
-    /// The time for which sectors passed the head of a command or of a write that had been acknowledged.
+    /// The time for which sectors passed the head of a command or of a write that had been
+    /// acknowledged.
     pub(super) transfer: Duration,
-    /// The time for which something passed the head that a command waited for: `transfer`, reading ahead before it, and the switches of
-    /// heads in between.
+    /// The time for which something passed the head that a command waited for: `transfer`, reading
+    /// ahead before it, and the switches of heads in between.
     pub(super) passing: Duration,
     /// Reads that the cache answered.
     pub(super) cached_reads: u64,

@@ -1,15 +1,16 @@
 //! Where a sector is: its cylinder, its head, and the angle at which it begins.
 //!
-//! Zones lie from the outside inwards, each with shorter tracks. Within a zone, one head serves a band of cylinders inwards, the
-//! next head serves it outwards, and so on; then the next band begins. With bands of one cylinder, the disk is filled cylinder by
-//! cylinder.
+//! Zones lie from the outside inwards, each with shorter tracks. Within a zone, one head serves a
+//! band of cylinders inwards, the next head serves it outwards, and so on; then the next band
+//! begins. With bands of one cylinder, the disk is filled cylinder by cylinder.
 //!
 //! # Rules
 //!
-//! - **[skew-covers-the-step]** Each track begins so far behind the end of the one before that the arm gets there in time, for
-//!   a write too. So a disk loses no revolution between tracks.
-//! - **[one-course]** The time of a sector on the disk's *course* is what a head needs from sector 0 to it if it reads everything
-//!   in order. A time on the course is an angle too, and the difference of two is the time of a transfer.
+//! - **[skew-covers-the-step]** Each track begins so far behind the end of the one before that the
+//!   arm gets there in time, for a write too. So a disk loses no revolution between tracks.
+//! - **[one-course]** The time of a sector on the disk's *course* is what a head needs from sector
+//!   0 to it if it reads everything in order. A time on the course is an angle too, and the
+//!   difference of two is the time of a transfer.
 
 use super::seek::Seek;
 use crate::disk::profile::PlattersProfile;
@@ -44,7 +45,8 @@ pub(super) struct Geometry {
     heads: u64,
     band: u64,
     revolution: u64,
-    /// Behind the track before: one cylinder on with the same head, the next head of a band, and the next band.
+    /// Behind the track before: one cylinder on with the same head, the next head of a band, and
+    /// the next band.
     cylinder_skew: u64,
     head_skew: u64,
     band_skew: u64,
@@ -84,7 +86,8 @@ impl Geometry {
         geometry
     }
 
-    /// Returns the instant on the course, from the start of a zone, at which its track `track` starts.
+    /// Returns the instant on the course, from the start of a zone, at which its track `track`
+    /// starts.
     const fn track_begin(&self, track: u64) -> u64 {
         let (bands, in_band) = (track / (self.heads * self.band), track % (self.heads * self.band));
         let (heads, steps) = (in_band / self.band, in_band % self.band);
@@ -115,13 +118,15 @@ impl Geometry {
         }
     }
 
-    /// Returns how long a head needs from the start of `first` to the end of the sector before `end` ([one-course]).
+    /// Returns how long a head needs from the start of `first` to the end of the sector before
+    /// `end` ([one-course]).
     pub(super) fn transfer(&self, first: u64, end: u64) -> Duration {
         debug_assert!(first < end, "a transfer has a sector");
         Duration::from_ns(self.spot(end - 1).end - self.spot(first).begin)
     }
 
-    /// Returns the first sector that a head has not passed completely when it has read on from `first` for `time`, at most `end`.
+    /// Returns the first sector that a head has not passed completely when it has read on from
+    /// `first` for `time`, at most `end`.
     pub(super) fn passed(&self, first: u64, end: u64, time: Duration) -> u64 {
         debug_assert!(first <= end, "a head reads from {first} on to {end}");
         let (mut low, mut high) = (first, end);

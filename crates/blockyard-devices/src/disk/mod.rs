@@ -1,22 +1,27 @@
-//! A hard disk's mechanics: one arm with its heads over turning platters, a cache, and the order of the commands it holds.
+//! A hard disk's mechanics: one arm with its heads over turning platters, a cache, and the order of
+//! the commands it holds.
 //!
-//! A command that the cache cannot answer waits for the arm. The arm seeks to the cylinder, waits for the sector, and
-//! transfers. When nothing waits after a read, the head reads on along the track into the cache.
+//! A command that the cache cannot answer waits for the arm. The arm seeks to the cylinder, waits
+//! for the sector, and transfers. When nothing waits after a read, the head reads on along the
+//! track into the cache.
 //!
-//! Left out: the spindle is never asleep and the heads are never parked. No sector is remapped, no read is repeated, and no
-//! track is shingled. The disk does not recalibrate with its temperature, nor scan its surface while it is idle. Vibration
-//! does not lengthen seeks, and seeks to the inside take as long as those to the outside. Writes of parts of a 4 KiB sector
-//! cost no turn for the rest of it. There is one arm. A head that waits for its sector reads nothing meanwhile. The cache
-//! has no table whose entries run out, and flash does not extend it.
+//! Left out: the spindle is never asleep and the heads are never parked. No sector is remapped, no
+//! read is repeated, and no track is shingled. The disk does not recalibrate with its temperature,
+//! nor scan its surface while it is idle. Vibration does not lengthen seeks, and seeks to the
+//! inside take as long as those to the outside. Writes of parts of a 4 KiB sector cost no turn for
+//! the rest of it. There is one arm. A head that waits for its sector reads nothing meanwhile. The
+//! cache has no table whose entries run out, and flash does not extend it.
 //!
 //! # Rules
 //!
-//! - **[one-arm]** The arm does one thing at a time, and finishes it. Only reading ahead is broken off, by any other work.
-//! - **[only-awaited-reading-counts]** Of the head's time, reading ahead counts from the last read that the cache answered, if the next
-//!   one has to wait for the head.
-//! - **[flush-drains]** A flush ends when all writes that were acknowledged before it are on the platters. Writes behind it
-//!   wait until then.
-//! - **[fua-on-platters]** A write with FUA, and any write without a write cache, ends when it is on the platters.
+//! - **[one-arm]** The arm does one thing at a time, and finishes it. Only reading ahead is broken
+//!   off, by any other work.
+//! - **[only-awaited-reading-counts]** Of the head's time, reading ahead counts from the last read
+//!   that the cache answered, if the next one has to wait for the head.
+//! - **[flush-drains]** A flush ends when all writes that were acknowledged before it are on the
+//!   platters. Writes behind it wait until then.
+//! - **[fua-on-platters]** A write with FUA, and any write without a write cache, ends when it is
+//!   on the platters.
 
 mod ahead;
 mod cache;
@@ -89,7 +94,8 @@ pub(crate) struct Platters {
     ahead: Option<Ahead>,
     /// Commands that wait for the arm, in the order of their arrival.
     held: Vec<Held>,
-    /// Writes that wait for room in the cache and flushes, in the order of their arrival. A flush has no sectors.
+    /// Writes that wait for room in the cache and flushes, in the order of their arrival. A flush
+    /// has no sectors.
     unacknowledged: VecDeque<Held>,
     reads: ReadCache,
     writes: WriteCache,
@@ -111,7 +117,8 @@ pub(crate) struct Platters {
 }
 
 impl Platters {
-    /// Returns an idle disk by `profile` with `capacity` sectors. `prng` draws the angle at which it stands at first.
+    /// Returns an idle disk by `profile` with `capacity` sectors. `prng` draws the angle at which
+    /// it stands at first.
     #[must_use]
     pub(super) fn new(profile: PlattersProfile, capacity: u64, mut prng: Prng) -> Self {
         let cylinders = profile.zone_cylinders(capacity) * u64::from(profile.zones);
@@ -195,7 +202,8 @@ impl Platters {
         })
     }
 
-    /// Returns the time of the seek from where the arm stands to `spot`, and the time for which the head then waits there.
+    /// Returns the time of the seek from where the arm stands to `spot`, and the time for which the
+    /// head then waits there.
     fn position(&self, spot: &Spot, is_write: bool, now: Instant) -> (Duration, Duration) {
         let curve = if is_write { &self.write_seek } else { &self.read_seek };
         let distance = spot.cylinder.abs_diff(self.arm.cylinder);
@@ -253,7 +261,8 @@ impl Platters {
         events.push_back((ends, ARM_FREE));
     }
 
-    /// Counts a movement of the arm that begins at `now`, and returns when `sector` begins to pass the head.
+    /// Counts a movement of the arm that begins at `now`, and returns when `sector` begins to pass
+    /// the head.
     fn move_to(&mut self, sector: u64, is_write: bool, now: Instant) -> Instant {
         debug_assert!(self.task.is_none(), "[one-arm]");
         let spot = self.geometry.spot(sector);
@@ -287,7 +296,8 @@ impl Platters {
         }
     }
 
-    /// Asks for an event when the disk may have been idle for long enough to write what it has acknowledged.
+    /// Asks for an event when the disk may have been idle for long enough to write what it has
+    /// acknowledged.
     fn wait_for_idle(&mut self, now: Instant, events: &mut MediumEvents) {
         if !self.writes.is_empty() && !self.waits_for_idle {
             self.waits_for_idle = true;
@@ -296,7 +306,8 @@ impl Platters {
         }
     }
 
-    /// Whether the cache has the sectors from `start` to `end`. If the head reads ahead of them, it goes on.
+    /// Whether the cache has the sectors from `start` to `end`. If the head reads ahead of them, it
+    /// goes on.
     fn is_cached(&mut self, start: u64, end: u64, now: Instant) -> bool {
         self.catch_up(now);
         if self.writes.has(start, end) {
@@ -320,7 +331,8 @@ impl Platters {
         true
     }
 
-    /// Counts the time for which `ahead` read what a command waits for now ([only-awaited-reading-counts]).
+    /// Counts the time for which `ahead` read what a command waits for now
+    /// ([only-awaited-reading-counts]).
     fn count_ahead(&mut self, ahead: Ahead, now: Instant) {
         debug_assert!(self.task.is_none(), "[one-arm]");
         let end = ahead.since + self.geometry.transfer(ahead.from, ahead.limit);
@@ -372,7 +384,8 @@ impl Platters {
         }
     }
 
-    /// As [`Self::catch_up`], and lets the head do so no longer. Returns what it did if it did until now.
+    /// As [`Self::catch_up`], and lets the head do so no longer. Returns what it did if it did
+    /// until now.
     fn stop_ahead(&mut self, now: Instant) -> Option<Ahead> {
         self.catch_up(now);
         let ahead = self.ahead.take()?;

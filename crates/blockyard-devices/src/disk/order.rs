@@ -2,13 +2,15 @@
 //!
 //! # Rules
 //!
-//! - **[shortest-positioning-first]** Of the commands that a disk holds, the one goes next whose first sector the head can reach
-//!   first, over the seek and the rotation. Of two that are equal, the older one goes.
-//! - **[age-is-bounded]** A command that has waited for longer than the profile's age goes before all younger ones.
-//! - **[sweep-in-order]** Acknowledged writes go to the platters in a sweep: only those that follow the last one in the order
-//!   of sectors are considered, so that each has its turn.
-//! - **[turns-under-pressure]** While commands wait until acknowledged writes have gone, these take turns with the commands that
-//!   wait for the arm. Otherwise, commands go first.
+//! - **[shortest-positioning-first]** Of the commands that a disk holds, the one goes next whose
+//!   first sector the head can reach first, over the seek and the rotation. Of two that are equal,
+//!   the older one goes.
+//! - **[age-is-bounded]** A command that has waited for longer than the profile's age goes before
+//!   all younger ones.
+//! - **[sweep-in-order]** Acknowledged writes go to the platters in a sweep: only those that follow
+//!   the last one in the order of sectors are considered, so that each has its turn.
+//! - **[turns-under-pressure]** While commands wait until acknowledged writes have gone, these take
+//!   turns with the commands that wait for the arm. Otherwise, commands go first.
 
 use super::Held;
 use super::cache::WriteCache;
@@ -51,8 +53,8 @@ pub(super) struct Choices<'a> {
 }
 
 impl Choices<'_> {
-    /// Chooses what the arm does at `now`. `position` returns how long the head takes to reach the start of a sector, and is
-    /// told whether it is for a write.
+    /// Chooses what the arm does at `now`. `position` returns how long the head takes to reach the
+    /// start of a sector, and is told whether it is for a write.
     pub(super) fn choose(
         &self,
         now: Instant,

@@ -1,7 +1,8 @@
 //! A hard disk's mechanics: the table `[platters]`.
 //!
-//! Data sheets give the rates of the outer and the inner zone, three seek times and the speed of the spindle. The sectors of a
-//! track and the number of cylinders follow from them and from the capacity.
+//! Data sheets give the rates of the outer and the inner zone, three seek times and the speed of
+//! the spindle. The sectors of a track and the number of cylinders follow from them and from the
+//! capacity.
 
 use super::Platters;
 use crate::medium::MediumFamily;
@@ -36,7 +37,8 @@ pub struct PlattersProfile {
     pub outer: u64,
     /// Bytes per second in sequence in the innermost zone.
     pub inner: u64,
-    /// Cylinders that one head serves before the next head serves them on the way back. 1: cylinder by cylinder.
+    /// Cylinders that one head serves before the next head serves them on the way back. 1: cylinder
+    /// by cylinder.
     pub band: u32,
     /// Time from one head to another.
     pub head_switch: Duration,
@@ -70,7 +72,8 @@ pub struct DiskCacheProfile {
     pub read: u64,
     /// Parts of that cache, each of which follows one stream.
     pub segments: u16,
-    /// Bytes of writes that are acknowledged before they are on the platters. 0: there is no such cache.
+    /// Bytes of writes that are acknowledged before they are on the platters. 0: there is no such
+    /// cache.
     pub write: u64,
     /// Time without commands after which the disk writes to the platters what it has acknowledged.
     pub idle: Duration,
@@ -89,11 +92,12 @@ const ORDER: &[(&str, CommandOrder)] =
     &[("arrival", CommandOrder::Arrival), ("shortest", CommandOrder::Shortest)];
 
 impl SeekProfile {
-    /// Returns the time of a seek over a third of the cylinders, where the curve turns from a square root into a line; `None`
-    /// if no such curve has these three times.
+    /// Returns the time of a seek over a third of the cylinders, where the curve turns from a
+    /// square root into a line; `None` if no such curve has these three times.
     ///
-    /// The mean distance between two of many cylinders is a third of them, and distances `x` are as likely as `2 - 2x`. With
-    /// them, the mean over the curve is a sum of 27 parts of `track`, 88 of the time at a third and 20 of `full`, in 135.
+    /// The mean distance between two of many cylinders is a third of them, and distances `x` are as
+    /// likely as `2 - 2x`. With them, the mean over the curve is a sum of 27 parts of `track`, 88
+    /// of the time at a third and 20 of `full`, in 135.
     #[must_use]
     pub(crate) fn knee(&self) -> Option<Duration> {
         let ends = 27 * self.track.as_ns() + 20 * self.full.as_ns();
@@ -110,7 +114,8 @@ impl PlattersProfile {
         Duration::from_ns(60_000_000_000 / self.rpm)
     }
 
-    /// Returns the sectors of a track of `zone`, from 0 for the outermost. Tracks become shorter in even steps.
+    /// Returns the sectors of a track of `zone`, from 0 for the outermost. Tracks become shorter in
+    /// even steps.
     #[must_use]
     pub(crate) fn track_sectors(&self, zone: u16) -> u64 {
         debug_assert!(zone < self.zones, "zone {zone} of {}", self.zones);

@@ -12,13 +12,15 @@ pub(super) struct Spindle {
 }
 
 impl Spindle {
-    /// Returns a spindle that takes `revolution` for a turn and is at the angle `phase`, below it, at the start.
+    /// Returns a spindle that takes `revolution` for a turn and is at the angle `phase`, below it,
+    /// at the start.
     pub(super) fn new(revolution: Duration, phase: u64) -> Self {
         debug_assert!(phase < revolution.as_ns(), "an angle is less than a turn");
         Self { revolution: revolution.as_ns(), phase }
     }
 
-    /// Returns how long a head waits at `at` for what lies at `angle`, in nanoseconds of turning, of any size.
+    /// Returns how long a head waits at `at` for what lies at `angle`, in nanoseconds of turning,
+    /// of any size.
     pub(super) fn wait(&self, at: Instant, angle: u64) -> Duration {
         let under_head = (at.as_ns() + self.phase) % self.revolution;
         let ahead = (angle % self.revolution + self.revolution - under_head) % self.revolution;

@@ -1,7 +1,8 @@
 //! The arm: how long it takes from one cylinder to another.
 //!
-//! A short seek accelerates and brakes, so its time grows with the square root of the distance. A long one coasts, so its time
-//! grows with the distance. The curve turns at a third of the cylinders. All times include settling.
+//! A short seek accelerates and brakes, so its time grows with the square root of the distance. A
+//! long one coasts, so its time grows with the distance. The curve turns at a third of the
+//! cylinders. All times include settling.
 
 use crate::disk::profile::SeekProfile;
 use blockyard::time::Duration;
@@ -20,7 +21,8 @@ pub(super) struct Seek {
 }
 
 impl Seek {
-    /// Returns the curve through the times of `profile` over `cylinders`, where a switch of heads takes `head_switch`.
+    /// Returns the curve through the times of `profile` over `cylinders`, where a switch of heads
+    /// takes `head_switch`.
     ///
     /// # Panics
     ///
@@ -38,7 +40,8 @@ impl Seek {
         }
     }
 
-    /// Returns the time for `distance` cylinders, and to another head if it `switches`. The head changes while the arm moves.
+    /// Returns the time for `distance` cylinders, and to another head if it `switches`. The head
+    /// changes while the arm moves.
     pub(super) fn time(&self, distance: u32, switches: bool) -> Duration {
         let switch = if switches { self.head_switch } else { 0 };
         Duration::from_ns(self.over(distance.into()).max(switch))
@@ -76,7 +79,8 @@ mod tests {
         assert_eq!(seek.time(0, false), Duration::ZERO);
         assert_eq!(seek.time(1, false), LAPTOP.track);
         assert_eq!(seek.time(CYLINDERS - 1, false), LAPTOP.full);
-        // The mean over all pairs, as the makers define it: a distance n occurs for CYLINDERS - n pairs.
+        // The mean over all pairs, as the makers define it: a distance n occurs for CYLINDERS - n
+        // pairs.
         let (mut sum, mut pairs) = (0_u64, 0_u64);
         for distance in 1..CYLINDERS {
             let of_distance = u64::from(CYLINDERS - distance);

@@ -117,7 +117,8 @@ impl Rig {
         self.ended[id].unwrap().since(self.began[id])
     }
 
-    /// Keeps `depth` commands of `next` in the disk until `count` have ended. Returns the number per second.
+    /// Keeps `depth` commands of `next` in the disk until `count` have ended. Returns the number
+    /// per second.
     fn rate(&mut self, depth: usize, count: usize, mut next: impl FnMut(usize) -> Access) -> u64 {
         let (first, start) = (self.began.len(), self.now);
         for nth in 0..count {
@@ -150,7 +151,8 @@ fn rate_of(profile: PlattersProfile, depth: usize, op: Op) -> u64 {
 
 #[test]
 fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
-    // The oracle knows no arm and no angle: the mean seek of all pairs of sectors, half a turn, and the transfer.
+    // The oracle knows no arm and no angle: the mean seek of all pairs of sectors, half a turn, and
+    // the transfer.
     let mut rig = Rig::new(profile());
     let rate = rig.rate(1, 4_000, random(Op::Read, 5));
     let mean_us = 1_000_000 / rate;
@@ -164,8 +166,8 @@ fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
     assert!(sought_us.abs_diff(seek_us) < 150, "{sought_us} us for the cylinder, not {seek_us}");
 }
 
-/// Returns the mean seek between two sectors in microseconds. The outermost tracks have twice the sectors of the innermost, so
-/// of 500 rings the first has the weight 1000 and the last 501.
+/// Returns the mean seek between two sectors in microseconds. The outermost tracks have twice the
+/// sectors of the innermost, so of 500 rings the first has the weight 1000 and the last 501.
 fn mean_seek_us() -> u64 {
     let curve = Seek::new(profile().read, Duration::ZERO, 500);
     let weight = |ring: u32| u64::from(1_000 - ring);
@@ -180,7 +182,8 @@ fn mean_seek_us() -> u64 {
 
 #[test]
 fn random_reads_reach_the_published_rates() {
-    // 70 to 200 a second by depth; "nearly 100 %" more with deep queues. [shortest-positioning-first]
+    // 70 to 200 a second by depth; "nearly 100 %" more with deep queues.
+    // [shortest-positioning-first]
     let rates = [1, 4, 32].map(|depth| rate_of(profile(), depth, Op::Read));
     assert!((70..=85).contains(&rates[0]), "{rates:?}");
     assert!(rates[1] > rates[0] * 11 / 10, "{rates:?}");

@@ -1,4 +1,5 @@
-//! The write buffer: units in the order of their arrival, cut into programs, and the flushes that wait for them.
+//! The write buffer: units in the order of their arrival, cut into programs, and the flushes that
+//! wait for them.
 
 use super::map::Source;
 use crate::medium::CommandId;

@@ -2,8 +2,9 @@
 //!
 //! # Rules
 //!
-//! - **[ready-before-channel]** A transfer asks for the channel when its data is ready, and the channel serves them in the order in which
-//!   they ask. So a busy die keeps no channel from another.
+//! - **[ready-before-channel]** A transfer asks for the channel when its data is ready, and the
+//!   channel serves them in the order in which they ask. So a busy die keeps no channel from
+//!   another.
 
 use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -11,7 +12,8 @@ use std::collections::VecDeque;
 /// A channel that carries transfers of kind `T`.
 #[derive(Debug)]
 pub(super) struct Channel<T> {
-    /// Transfers in the order of their arrival, with the time that each takes. The first is under way.
+    /// Transfers in the order of their arrival, with the time that each takes. The first is under
+    /// way.
     queue: VecDeque<(T, Duration)>,
 }
 
@@ -21,7 +23,8 @@ impl<T> Channel<T> {
         Self { queue: VecDeque::new() }
     }
 
-    /// Asks for a transfer that takes `time`, and returns when it ends if it begins at once ([ready-before-channel]).
+    /// Asks for a transfer that takes `time`, and returns when it ends if it begins at once
+    /// ([ready-before-channel]).
     pub(super) fn ask(&mut self, transfer: T, time: Duration, now: Instant) -> Option<Instant> {
         self.queue.push_back((transfer, time));
         (self.queue.len() == 1).then(|| now + time)

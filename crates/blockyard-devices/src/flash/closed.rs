@@ -1,18 +1,21 @@
 //! The closed blocks of each die, by the number of their valid units and by their age.
 //!
-//! The age of a block counts the changes of closed blocks since its own last one: a unit of it was overwritten, or it was closed.
+//! The age of a block counts the changes of closed blocks since its own last one: a unit of it was
+//! overwritten, or it was closed.
 //!
 //! # Rules
 //!
-//! - **[oldest-of-each-number]** Among blocks with as many valid units, cost-benefit collection prefers the oldest. So a choice compares at most
-//!   one block for each number of units that a block has.
+//! - **[oldest-of-each-number]** Among blocks with as many valid units, cost-benefit collection
+//!   prefers the oldest. So a choice compares at most one block for each number of units that a
+//!   block has.
 
 /// No block.
 const NONE: u32 = u32::MAX;
 /// The neighbour of a block that is in no list.
 const UNLISTED: u32 = u32::MAX - 1;
 
-/// The lists: one for each die and number of valid units, in the order of their last changes. A change takes constant time.
+/// The lists: one for each die and number of valid units, in the order of their last changes. A
+/// change takes constant time.
 #[derive(Debug)]
 pub(super) struct Closed {
     /// Lists of a die.
@@ -83,15 +86,17 @@ impl Closed {
         }
     }
 
-    /// Removes a block of `die` with the fewest valid units, the last one that came to have so many, and returns it.
+    /// Removes a block of `die` with the fewest valid units, the last one that came to have so
+    /// many, and returns it.
     pub(super) fn take_least(&mut self, die: usize) -> Option<u32> {
         let (valid, (_, block)) = self.filled(die).next()?;
         self.least[die] = valid;
         self.take(die, block, valid)
     }
 
-    /// Removes the block of `die` with the greatest benefit for its cost, and returns it: age (1 - u) / 2u, where u is the share of its units
-    /// that is valid ([oldest-of-each-number]). A block without valid units costs nothing.
+    /// Removes the block of `die` with the greatest benefit for its cost, and returns it: age (1 -
+    /// u) / 2u, where u is the share of its units that is valid ([oldest-of-each-number]). A block
+    /// without valid units costs nothing.
     pub(super) fn take_best(&mut self, die: usize) -> Option<u32> {
         let (least, _) = self.filled(die).next()?;
         self.least[die] = least;
@@ -109,7 +114,8 @@ impl Closed {
         self.take(die, block, valid)
     }
 
-    /// Returns the numbers of valid units that blocks of `die` have, from the fewest on, each with its oldest and its youngest block.
+    /// Returns the numbers of valid units that blocks of `die` have, from the fewest on, each with
+    /// its oldest and its youngest block.
     fn filled(&self, die: usize) -> impl Iterator<Item = (usize, (u32, u32))> {
         let ends = &self.ends[die * self.lists..(die + 1) * self.lists];
         let lists = self.least[die]..self.lists;

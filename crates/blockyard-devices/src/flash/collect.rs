@@ -2,12 +2,15 @@
 //!
 //! # Rules
 //!
-//! - **[move-full-rows]** Moved units fill whole rows: those left over from one block wait for units of the next one. A block is
-//!   erased when all its units have moved. So every block with an invalid unit frees space.
-//! - **[real-erase]** A block of the map may be smaller than a block of the real flash. An erase takes time, the whole time of a real one,
-//!   each time that so many programs as a real block has could begin anew, and no time in between.
-//! - **[collection-keeps-pace]** On a die that is short of free blocks, collection moves as many units for each row of the buffer as the
-//!   last block cost for each row that it freed. So writes slow down evenly, instead of stopping until a block is free.
+//! - **[move-full-rows]** Moved units fill whole rows: those left over from one block wait for
+//!   units of the next one. A block is erased when all its units have moved. So every block with an
+//!   invalid unit frees space.
+//! - **[real-erase]** A block of the map may be smaller than a block of the real flash. An erase
+//!   takes time, the whole time of a real one, each time that so many programs as a real block has
+//!   could begin anew, and no time in between.
+//! - **[collection-keeps-pace]** On a die that is short of free blocks, collection moves as many
+//!   units for each row of the buffer as the last block cost for each row that it freed. So writes
+//!   slow down evenly, instead of stopping until a block is free.
 
 use super::map::{Map, Source};
 use crate::flash::profile::FlashProfile;
@@ -44,8 +47,8 @@ pub(super) struct Collection {
 }
 
 impl Collection {
-    /// Returns the idle collection of the die with this number. The dies, which share the load, come to their next erases one after
-    /// the other.
+    /// Returns the idle collection of the die with this number. The dies, which share the load,
+    /// come to their next erases one after the other.
     pub(super) fn of_die(die: u64, profile: &FlashProfile) -> Self {
         let erased = die * u64::from(profile.programs) % profile.erase_programs();
         Self { erased, ..Self::default() }
@@ -63,7 +66,8 @@ impl Collection {
         Duration::from_ns(profile.erase.as_ns() * (erased / profile.erase_programs()))
     }
 
-    /// Whether it must go on before the die takes a program of the buffer ([collection-keeps-pace]).
+    /// Whether it must go on before the die takes a program of the buffer
+    /// ([collection-keeps-pace]).
     pub(super) fn owes(&self) -> bool {
         self.owed > 0
     }

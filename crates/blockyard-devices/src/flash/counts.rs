@@ -58,7 +58,8 @@ impl Counts {
         }
     }
 
-    /// Returns them by name. The amplification is what the flash wrote, in whole rows, for what left the buffer ([row-at-once]).
+    /// Returns them by name. The amplification is what the flash wrote, in whole rows, for what
+    /// left the buffer ([row-at-once]).
     pub(super) fn named(&self) -> MediumCounts {
         let kept = self.kept().max(1);
         let flash = kept + self.collected + self.folded + self.padded;

@@ -2,13 +2,15 @@
 //!
 //! # Rules
 //!
-//! - **[reads-first]** A read goes before programs and erases that have not begun. It suspends one that has, if the die can, which then
-//!   ends later by the time of the reads and of the suspension.
-//! - **[bounded-passing]** At most `passes` reads go before work that waits, and again as many suspend it. After them it runs to its end.
-//! - **[registers-hold-reads]** A page that was read stays in a register of the die until the channel has carried it. A die whose registers are
-//!   full begins nothing.
-//! - **[read-again]** Errors of a page are corrected or not after the channel has carried it. If not, the die reads it again, before other
-//!   reads.
+//! - **[reads-first]** A read goes before programs and erases that have not begun. It suspends one
+//!   that has, if the die can, which then ends later by the time of the reads and of the
+//!   suspension.
+//! - **[bounded-passing]** At most `passes` reads go before work that waits, and again as many
+//!   suspend it. After them it runs to its end.
+//! - **[registers-hold-reads]** A page that was read stays in a register of the die until the
+//!   channel has carried it. A die whose registers are full begins nothing.
+//! - **[read-again]** Errors of a page are corrected or not after the channel has carried it. If
+//!   not, the die reads it again, before other reads.
 
 use super::slc::FoldReason;
 use crate::load::{Work, WorkTimes};
@@ -97,7 +99,8 @@ pub(super) struct Die {
     state: State,
     /// Registers of a page that are empty.
     registers: u8,
-    /// An operation that is ready to go on, with the rest of its time: a program whose data is there, or what was suspended.
+    /// An operation that is ready to go on, with the rest of its time: a program whose data is
+    /// there, or what was suspended.
     held: Option<(Operation, Duration)>,
     /// Reads that went before the work that waits.
     passed: u16,
@@ -239,7 +242,8 @@ impl Die {
         Some(self.begin(operation, left, now))
     }
 
-    /// Suspends a program or erase whose rest takes longer than `cost` ([reads-first]). Returns whether it did.
+    /// Suspends a program or erase whose rest takes longer than `cost` ([reads-first]). Returns
+    /// whether it did.
     pub(super) fn suspend(&mut self, cost: Duration, passes: u16, now: Instant) -> bool {
         let State::Busy(operation, end) = self.state else { return false };
         let read = matches!(operation, Operation::Read(_));
@@ -252,7 +256,8 @@ impl Die {
         true
     }
 
-    /// Returns the operation that ends now. There is none if the one that was to end now was suspended.
+    /// Returns the operation that ends now. There is none if the one that was to end now was
+    /// suspended.
     pub(super) fn end(&mut self, now: Instant) -> Option<Operation> {
         match self.state {
             State::Busy(operation, end) if end == now => {

@@ -2,12 +2,12 @@
 //!
 //! # Rules
 //!
-//! - **[row-at-once]** A program takes a row of a block, as many units as all planes of the die write together. A place of it without
-//!   data stays empty until its block is erased.
-//! - **[last-block-for-collection]** Only collection opens the last free block of a die, and writes to it until another one is free. So it
-//!   can always go on.
-//! - **[moved-data-apart]** Cost-benefit collection moves data to blocks of its own. So data that is seldom overwritten gathers there, instead
-//!   of lying beside new data again.
+//! - **[row-at-once]** A program takes a row of a block, as many units as all planes of the die
+//!   write together. A place of it without data stays empty until its block is erased.
+//! - **[last-block-for-collection]** Only collection opens the last free block of a die, and writes
+//!   to it until another one is free. So it can always go on.
+//! - **[moved-data-apart]** Cost-benefit collection moves data to blocks of its own. So data that
+//!   is seldom overwritten gathers there, instead of lying beside new data again.
 
 use super::closed::Closed;
 use crate::flash::profile::{Choice, FlashProfile, RESERVE_BLOCKS};
@@ -21,7 +21,8 @@ const BUFFERED: u32 = u32::MAX - 1;
 /// Units of a word of [`Map::placed`].
 const WORD_UNITS: usize = u64::BITS as usize;
 
-/// A unit that a program writes, and where its data was when it was read. The place stays empty if it has moved since.
+/// A unit that a program writes, and where its data was when it was read. The place stays empty if
+/// it has moved since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Source {
     unit: u32,
@@ -160,8 +161,9 @@ impl Map {
         combined
     }
 
-    /// Forgets the data of those of `units` that are `discarded`, unless it is in the buffer: that has data once, and writes it
-    /// ([discard-by-share]). Units without a place cost next to nothing, 64 at a time.
+    /// Forgets the data of those of `units` that are `discarded`, unless it is in the buffer: that
+    /// has data once, and writes it ([discard-by-share]). Units without a place cost next to
+    /// nothing, 64 at a time.
     pub(super) fn discard(&mut self, units: Range<u32>, discarded: impl Fn(u32) -> bool) {
         debug_assert!(units.end as usize <= self.place_of.len(), "{units:?} are not all units");
         let mut unit = units.start as usize;
@@ -216,8 +218,8 @@ impl Map {
         self.put(die, 0, units).0
     }
 
-    /// Puts `units` of a collected block, a row at most, on `die`. Returns their row, and how many of them were still valid
-    /// ([moved-data-apart]).
+    /// Puts `units` of a collected block, a row at most, on `die`. Returns their row, and how many
+    /// of them were still valid ([moved-data-apart]).
     pub(super) fn program_moved(&mut self, die: usize, units: &[Source]) -> (u32, u64) {
         let open = self.dies[die].open.len() - 1;
         self.put(die, open, units)
@@ -278,8 +280,8 @@ impl Map {
         self.valid[block as usize]
     }
 
-    /// Appends the valid units of the first row of `block` from `row` on that has any to `units`, and returns the row
-    /// after it.
+    /// Appends the valid units of the first row of `block` from `row` on that has any to `units`,
+    /// and returns the row after it.
     pub(super) fn read_row(&self, block: u32, row: u32, units: &mut Vec<Source>) -> Option<u32> {
         let rows = number(self.block_units / self.row_units);
         debug_assert!(row <= rows, "row {row} of block {block}, which has {rows}");

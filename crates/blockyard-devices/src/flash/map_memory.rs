@@ -1,6 +1,8 @@
-//! The memory for the map of a drive that cannot hold all of it: pages of the map, the least recently used of which makes room.
+//! The memory for the map of a drive that cannot hold all of it: pages of the map, the least
+//! recently used of which makes room.
 //!
-//! A page has the places of 4 MiB of the drive's addresses, not folded onto the simulated ones. A set keeps eight pages.
+//! A page has the places of 4 MiB of the drive's addresses, not folded onto the simulated ones. A
+//! set keeps eight pages.
 
 use crate::flash::profile::UNIT_BYTES;
 use core::ops::Range;

@@ -1,36 +1,47 @@
-//! Flash memory behind a translation layer: dies on channels, a write buffer, a cache of single-level cells.
+//! Flash memory behind a translation layer: dies on channels, a write buffer, a cache of
+//! single-level cells.
 //!
-//! A write ends when the buffer has taken it. The buffer writes whole programs, each on the next die that is free, and the room of a
-//! program is free again when it has ended. A read takes its die and then its channel. A program takes its die, which does nothing else while
-//! the data waits for the channel and is carried, and then programs. Data that has not been programmed is read from the buffer.
+//! A write ends when the buffer has taken it. The buffer writes whole programs, each on the next
+//! die that is free, and the room of a program is free again when it has ended. A read takes its
+//! die and then its channel. A program takes its die, which does nothing else while the data waits
+//! for the channel and is carried, and then programs. Data that has not been programmed is read
+//! from the buffer.
 //!
-//! The map is scaled: it has `simulated` bytes of flash and spare, whatever the drive's capacity. `fill` of them hold data, in units that
-//! all addresses share: two whose distance is a multiple of that data have one entry. So memory does not depend on the capacity or on the
-//! length of a run, and every address holds data until it is discarded. Writes that are uniform over the drive see the collection of
-//! the whole drive, sooner; writes to a part of it that is larger than the data of the map see all data overwritten.
+//! The map is scaled: it has `simulated` bytes of flash and spare, whatever the drive's capacity.
+//! `fill` of them hold data, in units that all addresses share: two whose distance is a multiple of
+//! that data have one entry. So memory does not depend on the capacity or on the length of a run,
+//! and every address holds data until it is discarded. Writes that are uniform over the drive see
+//! the collection of the whole drive, sooner; writes to a part of it that is larger than the data
+//! of the map see all data overwritten.
 //!
 //! Left out:
 //!
-//! - of the translation layer: the read of the rest of a unit of which only a part is written, writes of the map, and collection in idle time
-//!   before a die is short of free blocks. Collection moves data within a die;
-//! - of a discard: reads and writes of the map, the wait of dies and of other commands, and parts of units. It takes the same time
-//!   whatever data there was;
-//! - of the cache of single-level cells: where its data lies, so reads of it are not faster and it takes no blocks from collection; its blocks
-//!   and their erases; its places that a flush leaves empty; and that it shrinks as the drive fills. Only its amount and times count;
-//! - of the pages of a word line: which of them has the data. Each read of a page draws its time anew (`read_spread`), a repeated one and one of
-//!   data in the cache of single-level cells too;
-//! - of dies and channels: cache programs, which load while another one runs; reads of a die whose program waits for its data; reads of
-//!   single planes; the time of commands on the channel; retries of other reads than a command's; wear, heat and power states.
+//! - of the translation layer: the read of the rest of a unit of which only a part is written,
+//!   writes of the map, and collection in idle time before a die is short of free blocks.
+//!   Collection moves data within a die;
+//! - of a discard: reads and writes of the map, the wait of dies and of other commands, and parts
+//!   of units. It takes the same time whatever data there was;
+//! - of the cache of single-level cells: where its data lies, so reads of it are not faster and it
+//!   takes no blocks from collection; its blocks and their erases; its places that a flush leaves
+//!   empty; and that it shrinks as the drive fills. Only its amount and times count;
+//! - of the pages of a word line: which of them has the data. Each read of a page draws its time
+//!   anew (`read_spread`), a repeated one and one of data in the cache of single-level cells too;
+//! - of dies and channels: cache programs, which load while another one runs; reads of a die whose
+//!   program waits for its data; reads of single planes; the time of commands on the channel;
+//!   retries of other reads than a command's; wear, heat and power states.
 //!
 //! # Rules
 //!
-//! - **[discard-by-share]** Of the units that share an entry, one stands for all, by a fixed hash. A discard empties the entry if it has that
-//!   one. So a discard of a tenth of the drive empties a tenth of the map. Data in the buffer is written nonetheless.
-//! - **[one-discard-at-a-time]** A discard changes the map when it arrives. Discards end one after the other, each after a fixed time and
-//!   one proportional to its length, whatever data there was. The medium goes on with other commands meanwhile.
-//! - **[bounded-memory]** Accepted profiles have so few units, places, blocks and pages of the map that flash takes less than 1 GiB of memory.
-//! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while fewer such pages are being read than the
-//!   buffer has units.
+//! - **[discard-by-share]** Of the units that share an entry, one stands for all, by a fixed hash.
+//!   A discard empties the entry if it has that one. So a discard of a tenth of the drive empties a
+//!   tenth of the map. Data in the buffer is written nonetheless.
+//! - **[one-discard-at-a-time]** A discard changes the map when it arrives. Discards end one after
+//!   the other, each after a fixed time and one proportional to its length, whatever data there
+//!   was. The medium goes on with other commands meanwhile.
+//! - **[bounded-memory]** Accepted profiles have so few units, places, blocks and pages of the map
+//!   that flash takes less than 1 GiB of memory.
+//! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while
+//!   fewer such pages are being read than the buffer has units.
 
 mod buffer;
 mod channel;
@@ -78,12 +89,15 @@ const GIB_SECTORS: u64 = (1 << 30) / SECTOR_BYTES as u64;
 const _: () = {
     let units = SIMULATED_MAX / UNIT_BYTES;
     let places = units * (100 + SPARE_MAX as u64) / 100;
-    // For each unit its place and a bit; for each place its unit, and whether its row is old if it has one place; for each block its valid
-    // units, its neighbours and its age, and its number while it is free.
+    // For each unit its place and a bit; for each place its unit, and whether its row is old if it
+    // has one place; for each block its valid units, its neighbours and its age, and its number
+    // while it is free.
     let map = units * 4 + units / 8 + places * (4 + 1) + BLOCKS_MAX * (4 + 8 + 8 + 4);
-    // For each die, the ends of a list for each number of valid units in a block. A die has five blocks at least.
+    // For each die, the ends of a list for each number of valid units in a block. A die has five
+    // blocks at least.
     let lists = places / 5 * 8;
-    // A page of the map; and for each unit in the buffer, itself, and the length and the end of its program. These grow by doubling.
+    // A page of the map; and for each unit in the buffer, itself, and the length and the end of its
+    // program. These grow by doubling.
     let memory = MAP_MEMORY_MAX / UNIT_BYTES * 8;
     let buffer = BUFFER_MAX / UNIT_BYTES * (8 + 8 + 1) * 2;
     assert!(map + lists + memory + buffer < 1 << 30);
@@ -153,7 +167,8 @@ enum Transfer {
 }
 
 impl Flash {
-    /// Returns idle flash by `profile` for `capacity` sectors; `prng` draws what was overwritten before, times of reads, and retries.
+    /// Returns idle flash by `profile` for `capacity` sectors; `prng` draws what was overwritten
+    /// before, times of reads, and retries.
     pub(super) fn new(profile: FlashProfile, capacity: u64, mut prng: Prng) -> Self {
         let mut map = Map::new(&profile);
         let mut collections: Vec<_> =
@@ -221,8 +236,8 @@ impl Flash {
         self.read_page(die, PageRead::new(reader, 1, now), now, events);
     }
 
-    /// Begins to read the page of the map with the place of data that a write of `unit` replaces, if it is not in memory: what was there
-    /// must be known to be invalid.
+    /// Begins to read the page of the map with the place of data that a write of `unit` replaces,
+    /// if it is not in memory: what was there must be known to be invalid.
     fn read_replaced(&mut self, unit: u64, now: Instant, events: &mut MediumEvents) {
         let page = MapMemory::pages(&(unit..unit + 1)).start;
         if self.must_read(page) {
@@ -231,7 +246,8 @@ impl Flash {
         }
     }
 
-    /// Notes whether writes wait for room in the buffer ([buffer-full-while-writes-wait]), and whether a discard is under way.
+    /// Notes whether writes wait for room in the buffer ([buffer-full-while-writes-wait]), and
+    /// whether a discard is under way.
     fn note_use(&mut self, now: Instant) {
         let waits = !self.waiting.is_empty() && !self.buffer.has_room(1);
         self.buffer_full.note(waits, self.buffer.has_program(), now);
@@ -321,7 +337,8 @@ impl Flash {
         }
     }
 
-    /// Lets `id` wait until all data in the buffer is in flash, unless the buffer survives a loss of power.
+    /// Lets `id` wait until all data in the buffer is in flash, unless the buffer survives a loss
+    /// of power.
     fn flush(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
         if self.profile.protected {
             return;

@@ -5,8 +5,8 @@ use super::map::{Map, Source};
 use crate::flash::profile::FlashProfile;
 use blockyard::prng::Prng;
 
-/// Fills `map` in sequence and overwrites its units at random, as `profile` says and `prng` draws. It does in no time what the drive
-/// did before, collection included.
+/// Fills `map` in sequence and overwrites its units at random, as `profile` says and `prng` draws.
+/// It does in no time what the drive did before, collection included.
 pub(super) fn precondition(
     profile: &FlashProfile,
     map: &mut Map,

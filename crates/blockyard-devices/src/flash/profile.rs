@@ -18,7 +18,8 @@ pub(crate) const UNIT_BYTES: u64 = 4096;
 /// Blocks of a die that collection keeps free, beside the open one.
 pub(crate) const RESERVE_BLOCKS: u64 = 2;
 
-/// Blocks of a die beyond those of the data that collection needs: the reserve, the open block and one to collect.
+/// Blocks of a die beyond those of the data that collection needs: the reserve, the open block and
+/// one to collect.
 const COLLECTION_BLOCKS: u64 = RESERVE_BLOCKS + 2;
 
 /// The largest `simulated`, in bytes.
@@ -31,7 +32,8 @@ pub(crate) const BUFFER_MAX: u64 = 1 << 32;
 pub(crate) const MAP_MEMORY_MAX: u64 = 1 << 36;
 /// Blocks of all dies at most.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 22;
-/// Units that preconditioning may write, collection included. In a release build they take half a minute.
+/// Units that preconditioning may write, collection included. In a release build they take half a
+/// minute.
 const PRECONDITION_MAX: u64 = 1 << 27;
 
 /// How collection chooses the block that it frees next.
@@ -39,8 +41,9 @@ const PRECONDITION_MAX: u64 = 1 << 27;
 pub enum Choice {
     /// The block with the fewest valid units.
     Greedy,
-    /// The block with the greatest benefit for its cost, age (1 - u) / 2u, where u is the valid share of its units (Kawaguchi, Nishioka
-    /// and Motoda, USENIX 1995). What it moves goes to blocks of its own.
+    /// The block with the greatest benefit for its cost, age (1 - u) / 2u, where u is the valid
+    /// share of its units (Kawaguchi, Nishioka and Motoda, USENIX 1995). What it moves goes to
+    /// blocks of its own.
     CostBenefit,
 }
 
@@ -65,7 +68,8 @@ pub struct FlashProfile {
     pub simulated: u64,
     /// Bytes of `simulated` in flash beyond those that the host sees, in percent.
     pub spare: u16,
-    /// Share of the drive that holds data, in percent. All addresses that the host uses share the units of this data.
+    /// Share of the drive that holds data, in percent. All addresses that the host uses share the
+    /// units of this data.
     pub fill: u16,
     /// Random overwrites before the start, in percent of the data.
     pub overwritten: u16,
@@ -75,8 +79,9 @@ pub struct FlashProfile {
     pub read: Duration,
     /// How that time spreads from page to page; `None`: all pages take as long.
     pub read_spread: Option<Spread>,
-    /// How many more times a page is read until its errors can be corrected, as points `[percentile, times]` with at most 100 times, for data
-    /// that was there before the run; `None`: never.
+    /// How many more times a page is read until its errors can be corrected, as points
+    /// `[percentile, times]` with at most 100 times, for data that was there before the run;
+    /// `None`: never.
     pub retries: Option<Spread>,
     /// Time of a program of all planes.
     pub program: Duration,
@@ -88,7 +93,8 @@ pub struct FlashProfile {
     pub suspend: Option<Duration>,
     /// Reads that may go before a program or erase that waits, and as many that may suspend it.
     pub passes: u16,
-    /// Pages that a die holds until its channel has carried them: 1, or 2 if it reads the next page meanwhile (cache read).
+    /// Pages that a die holds until its channel has carried them: 1, or 2 if it reads the next page
+    /// meanwhile (cache read).
     pub registers: u8,
     /// Time for which 4 KiB occupy their channel.
     pub transfer: Duration,
@@ -110,8 +116,8 @@ pub struct FlashProfile {
     pub slc_idle: Duration,
     /// Whether writes go past that cache when it is full. If not, they wait until it is folded.
     pub slc_bypass: bool,
-    /// Bytes of memory for the map, four for each 4 KiB of data; `None`: the whole map is in memory. Without its part of the map, a read waits
-    /// for it, and a write reads it beside.
+    /// Bytes of memory for the map, four for each 4 KiB of data; `None`: the whole map is in
+    /// memory. Without its part of the map, a read waits for it, and a write reads it beside.
     pub map_memory: Option<u64>,
 }
 
@@ -147,8 +153,9 @@ impl FlashProfile {
         units / (self.all_dies() * self.block_units())
     }
 
-    /// Returns about how many units preconditioning writes, with those that collection moves: by the published analyses, greedy collection amplifies
-    /// uniform writes T / 2(T - U) times, where T are the units in use and U those with data.
+    /// Returns about how many units preconditioning writes, with those that collection moves: by
+    /// the published analyses, greedy collection amplifies uniform writes T / 2(T - U) times, where
+    /// T are the units in use and U those with data.
     fn precondition_units(&self) -> u64 {
         let data = self.data_units();
         let blocks = self.all_dies() * (self.die_blocks() - RESERVE_BLOCKS - 1);
@@ -174,7 +181,8 @@ impl FlashProfile {
         self.die_blocks() >= self.data_blocks() + COLLECTION_BLOCKS
     }
 
-    /// Returns the message that `spare` is too small: what there is, what collection needs, and what to raise.
+    /// Returns the message that `spare` is too small: what there is, what collection needs, and
+    /// what to raise.
     fn lack_of_spare(&self) -> String {
         debug_assert!(!self.can_collect(), "{self:?} has spare");
         let (blocks, data) = (self.die_blocks(), self.data_blocks());
@@ -315,8 +323,8 @@ pub(crate) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
     Ok(flash)
 }
 
-/// Checks that the cache of single-level cells is not larger than the drive, where a file of `top` states the
-/// cache. On a drive whose capacity alone was lowered, the cache takes all data.
+/// Checks that the cache of single-level cells is not larger than the drive, where a file of `top`
+/// states the cache. On a drive whose capacity alone was lowered, the cache takes all data.
 fn cache_fits(top: &Table<'_>, flash: &FlashProfile, limits: &Limits) -> Result<(), ProfileError> {
     debug_assert!(limits.capacity_sectors > 0, "a drive without sectors");
     if top.is_reading() || flash.slc <= limits.capacity_sectors * u64::from(SECTOR_BYTES) {

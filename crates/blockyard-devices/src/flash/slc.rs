@@ -2,11 +2,12 @@
 //!
 //! # Rules
 //!
-//! - **[fold-when-idle]** Dies fold the cache a row at a time when the host has been idle for long enough.
-//! - **[full-cache-is-folded]** Unless the drive writes past a full cache, a die folds a row before it takes the next program of the buffer.
-//!   So each row is programmed twice, and the two compete.
-//! - **[idle-folding-is-no-limit]** A fold keeps the reason for which it began. Only folding that a full cache forces takes time from
-//!   writes: what dies do in idle time limits nobody.
+//! - **[fold-when-idle]** Dies fold the cache a row at a time when the host has been idle for long
+//!   enough.
+//! - **[full-cache-is-folded]** Unless the drive writes past a full cache, a die folds a row before
+//!   it takes the next program of the buffer. So each row is programmed twice, and the two compete.
+//! - **[idle-folding-is-no-limit]** A fold keeps the reason for which it began. Only folding that a
+//!   full cache forces takes time from writes: what dies do in idle time limits nobody.
 
 use crate::load::Work;
 
@@ -83,7 +84,8 @@ impl SlcCache {
         self.used == 0
     }
 
-    /// Begins to fold a row on `die` for `reason`, unless it folds already, and returns how many units must be read.
+    /// Begins to fold a row on `die` for `reason`, unless it folds already, and returns how many
+    /// units must be read.
     pub(super) fn begin_fold(&mut self, die: usize, reason: FoldReason) -> Option<u32> {
         debug_assert!(self.used <= self.capacity, "the cache has no more than it takes");
         let units = self.used.min(self.row_units);
@@ -104,7 +106,8 @@ impl SlcCache {
         debug_assert!(matches!(self.folds[die], Fold::Ready(..)), "a fold should have been read");
     }
 
-    /// Takes the units of `die` that wait for their program, with the reason for which they are folded.
+    /// Takes the units of `die` that wait for their program, with the reason for which they are
+    /// folded.
     pub(super) fn take_ready(&mut self, die: usize) -> Option<(u32, FoldReason)> {
         let Fold::Ready(units, reason) = self.folds[die] else { return None };
         self.folds[die] = Fold::None;

@@ -149,9 +149,10 @@ fn steady(fill: u16) -> (u64, f64) {
     (rig.now.as_ns(), rig.count("write_amplification_percent") as f64 / 100.0)
 }
 
-/// P. Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012, and L. Xiang and B. Kurkoski, "An Improved
-/// Analytical Expression for Write Amplification in NAND Flash", ICNC 2012: with large blocks, the victim's valid share
-/// v solves v = exp(-(1 - v) T / U), and 1 / (1 - v) is the amplification. T are the pages in use, U those with data.
+/// P. Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012, and L. Xiang and B.
+/// Kurkoski, "An Improved Analytical Expression for Write Amplification in NAND Flash", ICNC 2012:
+/// with large blocks, the victim's valid share v solves v = exp(-(1 - v) T / U), and 1 / (1 - v) is
+/// the amplification. T are the pages in use, U those with data.
 #[test]
 fn amplification_of_uniform_random_writes_is_that_of_the_published_analysis() {
     for fill in [100, 80] {
@@ -166,8 +167,9 @@ fn amplification_of_uniform_random_writes_is_that_of_the_published_analysis() {
     }
 }
 
-/// Returns the write amplification of 200000 writes at steady state, in percent. `hot` percent of them go to the first 100 - `hot` percent of
-/// the units. A die has 160 blocks, as those of drives have some 128.
+/// Returns the write amplification of 200000 writes at steady state, in percent. `hot` percent of
+/// them go to the first 100 - `hot` percent of the units. A die has 160 blocks, as those of drives
+/// have some 128.
 fn amplification(collection: Choice, hot: u64) -> u64 {
     let mut rig = Rig::new(FlashProfile { collection, fill: 90, programs: 16, ..profile() });
     let (mut prng, units) = (Prng::new(2), rig.flash.map.units());
@@ -183,9 +185,10 @@ fn amplification(collection: Choice, hot: u64) -> u64 {
     rig.count("write_amplification_percent")
 }
 
-/// M. Rosenblum and J. Ousterhout, "The Design and Implementation of a Log-Structured File System", TOCS 10(1), 1992: greedy cleaning costs
-/// more with locality than without, and cost-benefit cleaning up to half of greedy's. A. Kawaguchi, S. Nishioka and H. Motoda, "A Flash-Memory
-/// Based File System", USENIX 1995, have the same in flash, where cleaned data has segments of its own.
+/// M. Rosenblum and J. Ousterhout, "The Design and Implementation of a Log-Structured File System",
+/// TOCS 10(1), 1992: greedy cleaning costs more with locality than without, and cost-benefit
+/// cleaning up to half of greedy's. A. Kawaguchi, S. Nishioka and H. Motoda, "A Flash-Memory Based
+/// File System", USENIX 1995, have the same in flash, where cleaned data has segments of its own.
 /// [moved-data-apart] [oldest-of-each-number]
 #[test]
 fn cost_benefit_collection_moves_less_than_greedy_where_writes_are_skewed() {
@@ -233,8 +236,8 @@ fn the_write_rate_drops_once_the_cache_of_single_level_cells_is_full_and_idle_ti
         rig.run(1, 1, |_| FLUSH);
         (fast, rig.now.as_ns() - fast, rig)
     };
-    // Four dies program rows of four units: in the cache 220 us each, past it 720 us, and with folding 60 us and 20 us more for the
-    // read and as much as a program past the cache.
+    // Four dies program rows of four units: in the cache 220 us each, past it 720 us, and with
+    // folding 60 us and 20 us more for the read and as much as a program past the cache.
     let (fast, past, mut rig) = write(true);
     println!("first 32 MiB: {fast} ns, next past the cache: {past} ns");
     let near = |time: u64, row: u64| time.abs_diff(512 * row) < 512 * row / 10;
@@ -318,7 +321,8 @@ fn an_erase_takes_its_whole_time_once_for_the_blocks_of_the_map_that_a_real_one_
     }
 }
 
-/// Returns when reads of one die that begin together, 100 us after a write and its flush, end, and when the flush does.
+/// Returns when reads of one die that begin together, 100 us after a write and its flush, end, and
+/// when the flush does.
 fn beside_a_program(reads: u32, profile: FlashProfile) -> (Vec<u64>, u64) {
     let mut rig = Rig::new(FlashProfile { channels: 1, dies: 1, ..profile });
     rig.begin(0, at(Op::Write, 0));
@@ -346,7 +350,8 @@ fn writes_slow_down_evenly_when_the_drive_must_collect() {
     let times = rig.run(4, 50_000, |_| at(Op::Write, prng.below(units)));
     let mean = (rig.now.as_ns() - before) / 50_000 * 4;
     let longest = times.iter().map(|(_, time)| time.as_ns()).max().expect("writes");
-    // Two thirds of a block of 64 rows are valid, so its collection takes 64 reads and 43 programs of a die.
+    // Two thirds of a block of 64 rows are valid, so its collection takes 64 reads and 43 programs
+    // of a die.
     let block = 64 * 60_000 + 43 * 720_000;
     println!("mean {mean} ns, longest {longest} ns; a block takes {block} ns");
     assert!(longest < block / 4);
@@ -376,7 +381,8 @@ fn a_program_is_suspended_by_a_bounded_number_of_reads() {
 /// [ready-before-channel]
 #[test]
 fn a_busy_die_keeps_no_channel_from_another() {
-    // Units 0 and 4 lie on two dies of a channel. The first is busy with a program of a flushed write.
+    // Units 0 and 4 lie on two dies of a channel. The first is busy with a program of a flushed
+    // write.
     let mut rig = Rig::new(FlashProfile { channels: 1, ..profile() });
     rig.begin(0, at(Op::Write, 1000));
     rig.begin(1, FLUSH);
@@ -444,8 +450,9 @@ fn a_die_reads_a_page_again_before_it_begins_with_another() {
     while rig.step(u64::MAX) {
         ends.extend(rig.flash.next_ended().map(|id| (id.0, rig.now.as_ns() / 1000)));
     }
-    // The die reads the first page from 0 us, the second from 60, the first again from 120, the second again from 180, the third from 240, and
-    // that again from 305, when it has been carried. Each takes 60 us, and 5 us on the channel.
+    // The die reads the first page from 0 us, the second from 60, the first again from 120, the
+    // second again from 180, the third from 240, and that again from 305, when it has been carried.
+    // Each takes 60 us, and 5 us on the channel.
     assert_eq!(ends, [(0, 185), (1, 245), (2, 370)]);
 }
 
@@ -579,8 +586,8 @@ fn a_write_reads_the_part_of_the_map_that_it_changes() {
         let times = rig.run(1, 2, write);
         (times[0].1.as_ns(), times[1].1.as_ns(), rig.count("map_pages_read"))
     };
-    // The write does not wait for the page of the map. Its program does: the die reads for 60 us, the channel carries both for 5 us each, and
-    // the flush began after 5 us.
+    // The write does not wait for the page of the map. Its program does: the die reads for 60 us,
+    // the channel carries both for 5 us each, and the flush began after 5 us.
     assert_eq!(times(0), (5_000, 60_000 + 10_000 + 700_000 - 5_000, 1));
     // The next write of that page of the map finds it in memory, and one of another page does not.
     assert_eq!(times(1), (5_000, 705_000, 1));
@@ -633,9 +640,9 @@ fn data_is_read_from_the_buffer_until_its_program_has_ended() {
     assert_eq!(rig.count("pages_read"), 1);
 }
 
-/// SNIA defines the amplification as what the flash wrote for what the host wrote. A row has four units: three programs of a unit each, and one of
-/// a whole row, write 16 units for seven of the host.
-/// [row-at-once]
+/// SNIA defines the amplification as what the flash wrote for what the host wrote. A row has four
+/// units: three programs of a unit each, and one of a whole row, write 16 units for seven of the
+/// host. [row-at-once]
 #[test]
 fn the_places_that_a_flush_leaves_empty_are_amplification() {
     let mut rig = Rig::new(FlashProfile { fill: 10, ..profile() });
@@ -704,7 +711,8 @@ fn writes_to_a_few_units_never_fill_a_die() {
     assert_eq!(full, 32_768);
 }
 
-/// The buffer has work for longer than the idle time after the host's last command, and the cache is folded only then.
+/// The buffer has work for longer than the idle time after the host's last command, and the cache
+/// is folded only then.
 #[test]
 fn a_drive_that_works_off_its_buffer_is_not_idle() {
     let mut rig = Rig::new(FlashProfile { buffer: 64 << 20, slc: 1 << 30, ..profile() });

@@ -89,8 +89,9 @@ impl Flash {
         events.push_back((end, die_event(die)));
     }
 
-    /// Lets `die` go on with or begin other work than reads of commands, and returns whether there was any. It collects when no
-    /// program of the buffer can go to it: because none waits, or because it has no free block.
+    /// Lets `die` go on with or begin other work than reads of commands, and returns whether there
+    /// was any. It collects when no program of the buffer can go to it: because none waits, or
+    /// because it has no free block.
     fn begin_work(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
         if let Some(end) = self.dies[die].resume(now) {
             events.push_back((end, die_event(die)));
@@ -101,7 +102,8 @@ impl Flash {
             || self.begin_collection(die, now, events)
     }
 
-    /// Goes on to fold the cache of single-level cells on `die`, or begins to ([fold-when-idle], [full-cache-is-folded]).
+    /// Goes on to fold the cache of single-level cells on `die`, or begins to ([fold-when-idle],
+    /// [full-cache-is-folded]).
     fn begin_fold(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
         if let Some((units, reason)) = self.slc.take_ready(die) {
             self.counts.folded += u64::from(units);
@@ -121,7 +123,8 @@ impl Flash {
         })
     }
 
-    /// Returns why a row of the cache of single-level cells should be folded at `now`, if one should.
+    /// Returns why a row of the cache of single-level cells should be folded at `now`, if one
+    /// should.
     fn fold_reason(&self, now: Instant) -> Option<FoldReason> {
         if self.must_fold() && self.buffer.has_program() {
             return Some(FoldReason::FullCache);
@@ -184,7 +187,8 @@ impl Flash {
         true
     }
 
-    /// Carries `units`, a row at most, to `die` for `operation`, a program that takes `time` then ([row-at-once]).
+    /// Carries `units`, a row at most, to `die` for `operation`, a program that takes `time` then
+    /// ([row-at-once]).
     fn load(
         &mut self,
         die: usize,

@@ -1,13 +1,17 @@
-//! The host's thread of a virtual disk that does not go on while the medium works: a synchronous engine.
+//! The host's thread of a virtual disk that does not go on while the medium works: a synchronous
+//! engine.
 //!
-//! The thread takes one command, waits for the medium, and takes the next. It looks at its queues after each command, and
-//! lets the guest know of all that have ended when it finds nothing more. Firecracker serves its disks so by default
-//! (`io_engine` = `Sync`), on a file in the host's page cache.
+//! The thread takes one command, waits for the medium, and takes the next. It looks at its queues
+//! after each command, and lets the guest know of all that have ended when it finds nothing more.
+//! Firecracker serves its disks so by default (`io_engine` = `Sync`), on a file in the host's page
+//! cache.
 //!
 //! # Rules
 //!
-//! - **[thread-waits-for-medium]** One command is at the medium, in the order in which they were posted.
-//! - **[answers-by-batch]** The guest learns of all commands of a batch at its end, when no command waits.
+//! - **[thread-waits-for-medium]** One command is at the medium, in the order in which they were
+//!   posted.
+//! - **[answers-by-batch]** The guest learns of all commands of a batch at its end, when no command
+//!   waits.
 
 use crate::load::Lasting;
 use blockyard::time::{Duration, Instant};
@@ -53,8 +57,8 @@ impl SyncEngine {
         !self.works
     }
 
-    /// Lets the thread know of the command in `slot` at `now`. Returns when the thread takes it; `None` if it waits
-    /// ([thread-waits-for-medium]).
+    /// Lets the thread know of the command in `slot` at `now`. Returns when the thread takes it;
+    /// `None` if it waits ([thread-waits-for-medium]).
     pub(super) fn take(&mut self, slot: u32, now: Instant) -> Option<Instant> {
         if self.works {
             self.waiting.push_back(slot);
@@ -69,7 +73,8 @@ impl SyncEngine {
         Some(now + self.wakeup)
     }
 
-    /// Returns for how long the thread worked on commands until the last one began or ended. Its answers are not in it.
+    /// Returns for how long the thread worked on commands until the last one began or ended. Its
+    /// answers are not in it.
     pub(super) const fn used(&self) -> Duration {
         self.working.time()
     }
@@ -98,7 +103,8 @@ impl SyncEngine {
 mod tests {
     use super::*;
 
-    /// [thread-waits-for-medium], [answers-by-batch]: what comes while the thread works is of its batch.
+    /// [thread-waits-for-medium], [answers-by-batch]: what comes while the thread works is of its
+    /// batch.
     #[test]
     fn commands_go_one_by_one_and_are_answered_together() {
         let (at, us) = (|us: u64| Instant::from_ns(us * 1000), Duration::from_us);

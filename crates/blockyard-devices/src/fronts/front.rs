@@ -39,7 +39,8 @@ pub(crate) trait Front: Debug + Send {
     /// Takes a command of which the controller learns at `now`. Returns when the medium can begin.
     fn send(&mut self, access: Access, now: Instant) -> Instant;
 
-    /// Answers a command with which the medium is done at `now`. Returns when the host has the answer.
+    /// Answers a command with which the medium is done at `now`. Returns when the host has the
+    /// answer.
     fn answer(&mut self, access: Access, now: Instant) -> Instant;
 
     /// Returns what was in use since the last call of [`Self::forget`].

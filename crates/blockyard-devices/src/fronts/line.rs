@@ -1,4 +1,5 @@
-//! A server that commands of a drive pass one after another: a processor of the controller, or one direction of a link.
+//! A server that commands of a drive pass one after another: a processor of the controller, or one
+//! direction of a link.
 
 use super::front::FrontUse;
 use blockyard::time::{Duration, Instant};

@@ -1,14 +1,15 @@
 //! A drive: a front end, which the host sees, over a medium, which keeps the data.
 //!
-//! A command is posted in its slot; the front end takes it when the processor that posted it has rung; the medium begins it
-//! when its data is there; and the front end answers it when the medium is done.
+//! A command is posted in its slot; the front end takes it when the processor that posted it has
+//! rung; the medium begins it when its data is there; and the front end answers it when the medium
+//! is done.
 //!
 //! # Rules
 //!
-//! - **[doorbell-by-batch]** A processor rings once for all commands that one run posts in a queue of NVMe or virtio, and for
-//!   each command of AHCI, UFS or USB. It pays for that.
-//! - **[slot-by-queue-and-tag]** A command keeps one slot, the number of its hardware queue and tag, until it is
-//!   answered. The slot is its number at the medium.
+//! - **[doorbell-by-batch]** A processor rings once for all commands that one run posts in a queue
+//!   of NVMe or virtio, and for each command of AHCI, UFS or USB. It pays for that.
+//! - **[slot-by-queue-and-tag]** A command keeps one slot, the number of its hardware queue and
+//!   tag, until it is answered. The slot is its number at the medium.
 
 pub(crate) mod ahci;
 pub(crate) mod coalescing;
@@ -108,7 +109,8 @@ pub struct DriveReport {
     pub doorbells: u64,
     /// How much of the front end was in use.
     pub front_use: FrontUse,
-    /// The time for which the host's thread of a synchronous engine worked on commands, and waited for the medium.
+    /// The time for which the host's thread of a synchronous engine worked on commands, and waited
+    /// for the medium.
     pub engine_use: Duration,
     /// How much of the medium was in use.
     pub medium_use: MediumUse,
@@ -145,8 +147,8 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// Returns an idle drive by `profile` with `capacity` sectors and `hctxs` hardware queues, the last of which are
-    /// `polled`. `prng` supplies the random numbers of its medium.
+    /// Returns an idle drive by `profile` with `capacity` sectors and `hctxs` hardware queues, the
+    /// last of which are `polled`. `prng` supplies the random numbers of its medium.
     #[must_use]
     pub fn new(profile: DriveProfile, capacity: u64, hctxs: u16, polled: u16, prng: Prng) -> Self {
         assert!(polled <= hctxs, "{polled} of {hctxs} hardware queues are polled");

@@ -1,4 +1,5 @@
-//! Drives: the choice of front end and medium. A new front end or medium is a folder, and a line in the lists below.
+//! Drives: the choice of front end and medium. A new front end or medium is a folder, and a line in
+//! the lists below.
 
 use super::Drive;
 use super::coalescing::CoalescingProfile;
@@ -204,7 +205,8 @@ impl FamilyProfile for DriveProfile {
     const SIGN_WORDS: &'static str = "a drive's front end";
     const BASES: &'static [(&'static str, &'static str)] = &TABLE_BASES;
 
-    /// Reads the front end and the medium of `top`, each from the file itself or else from its base.
+    /// Reads the front end and the medium of `top`, each from the file itself or else from its
+    /// base.
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         let front = one_of(top, FRONT_TABLES, "front end")?;
         let front = FrontProfile::read(front, top)?;

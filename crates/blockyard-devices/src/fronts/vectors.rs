@@ -2,8 +2,9 @@
 //!
 //! # Rules
 //!
-//! - **[interrupt-by-count-or-time]** With coalescing, a vector interrupts when it has as many completions as its
-//!   threshold says, or when the first of them has waited for its time. Without, each completion is announced at once.
+//! - **[interrupt-by-count-or-time]** With coalescing, a vector interrupts when it has as many
+//!   completions as its threshold says, or when the first of them has waited for its time. Without,
+//!   each completion is announced at once.
 //! - **[polled-never-held]** A polled queue has no vector, so nothing holds its completions back.
 
 use crate::fronts::coalescing::CoalescingProfile;
@@ -36,7 +37,8 @@ impl Vectors {
         Self { coalescing, vectors, announced: VecDeque::new() }
     }
 
-    /// Takes a completion at `now`. Returns when [`Self::expire`] has to be called for its hardware queue, if it has to.
+    /// Takes a completion at `now`. Returns when [`Self::expire`] has to be called for its hardware
+    /// queue, if it has to.
     pub(super) fn complete(&mut self, finished: Finished, now: Instant) -> Option<Instant> {
         let vector = self.vectors.get_mut(finished.hctx.index());
         let (Some(coalescing), Some(vector)) = (self.coalescing, vector) else {

@@ -27,7 +27,8 @@ impl InUse {
         self.extend(from, until);
     }
 
-    /// Adds a use as [`Self::add`] does, as a part of the last use: the time between is neither use nor gap.
+    /// Adds a use as [`Self::add`] does, as a part of the last use: the time between is neither use
+    /// nor gap.
     pub(super) fn extend(&mut self, from: Instant, until: Instant) {
         debug_assert!(from <= until, "in use from {from} until {until}");
         debug_assert!(!self.begun || from >= self.from, "uses must come in the order of time");
@@ -54,7 +55,8 @@ impl InUse {
         self.before + self.until.min(at).since(self.from)
     }
 
-    /// Returns whether a use is in progress at `at`, which must not be before the start of the last use.
+    /// Returns whether a use is in progress at `at`, which must not be before the start of the last
+    /// use.
     pub(super) fn is_at(&self, at: Instant) -> bool {
         self.begun && at < self.until
     }

@@ -1,17 +1,17 @@
 //! The contexts of an MMC host's driver: its interrupt handler, its thread and its deferred work.
 //!
-//! [`Contexts`] is their state machine: it decides what each context does next, what that costs a processor,
-//! and which threads to wake. It has no processors and no clock. In virtual time the contexts
-//! share the processors of a `world` with everything else. For `serve --as` each context has its own
-//! processor ([`live`](crate::live)). Both callers carry out the [`Step`]s of each [`Turn`], and
-//! call [`Contexts::take_effect`] when a processor has paid for its work.
+//! [`Contexts`] is their state machine: it decides what each context does next, what that costs a
+//! processor, and which threads to wake. It has no processors and no clock. In virtual time the
+//! contexts share the processors of a `world` with everything else. For `serve --as` each context
+//! has its own processor ([`live`](crate::live)). Both callers carry out the [`Step`]s of each
+//! [`Turn`], and call [`Contexts::take_effect`] when a processor has paid for its work.
 //!
 //! # Rules
 //!
-//! - **[paid-before-effect]** A processor first pays for an act, an interrupt or a wake-up with its time. The
-//!   effect comes at the end of that time. Until then all others see the act as begun.
-//! - **[waker-pays]** The processor that wakes a thread pays for the wake-up, as part of a piece of work, an
-//!   act, or the end of an interrupt. The thread is woken at the end of that time.
+//! - **[paid-before-effect]** A processor first pays for an act, an interrupt or a wake-up with its
+//!   time. The effect comes at the end of that time. Until then all others see the act as begun.
+//! - **[waker-pays]** The processor that wakes a thread pays for the wake-up, as part of a piece of
+//!   work, an act, or the end of an interrupt. The thread is woken at the end of that time.
 
 use super::host::MmcHost;
 use crate::Events;
@@ -107,8 +107,8 @@ impl Sleepers {
 pub struct Turn {
     context: Context,
     phase: Phase,
-    /// Whether the context may have work that this turn has not looked for: it stands aside, or the controller
-    /// had news after the context looked.
+    /// Whether the context may have work that this turn has not looked for: it stands aside, or the
+    /// controller had news after the context looked.
     may_have_work: bool,
     /// The act that the context has begun, and its cost.
     act: Option<(Act, Duration)>,
@@ -130,8 +130,8 @@ enum Phase {
 }
 
 impl Turn {
-    /// Returns a new turn of `context`. A context that stands aside begins no act, because its processor has
-    /// more urgent work.
+    /// Returns a new turn of `context`. A context that stands aside begins no act, because its
+    /// processor has more urgent work.
     #[must_use]
     pub const fn new(context: Context, stands_aside: bool) -> Self {
         let may_have_work = stands_aside;
@@ -144,12 +144,13 @@ impl Turn {
 pub enum Step {
     /// Take the controller's news: finished bus uses and an interrupt.
     LookAtController,
-    /// Wake these threads, and hand wanted runs to the thread that dispatches, both at this instant.
+    /// Wake these threads, and hand wanted runs to the thread that dispatches, both at this
+    /// instant.
     Wake(Sleepers, Instant),
     /// Spend this time on a processor, then call [`Contexts::take_effect`]. Ends the turn.
     Do(Doing, Duration),
-    /// The thread has more to do. Give its processor another piece of work for it, before any other thread.
-    /// Ends the turn.
+    /// The thread has more to do. Give its processor another piece of work for it, before any other
+    /// thread. Ends the turn.
     Again,
     /// The context has nothing to do. Ends the turn.
     Rest,
@@ -178,7 +179,8 @@ pub struct Contexts {
     threads: [Thread; 2],
     /// Wanted runs of hardware queues that the dispatching thread has not been given.
     wanted_runs: VecDeque<(QueueId, HctxId)>,
-    /// The dispatching thread is a submitter that is about to sleep in the driver. Nobody has to wake it.
+    /// The dispatching thread is a submitter that is about to sleep in the driver. Nobody has to
+    /// wake it.
     enters: bool,
 }
 
@@ -196,7 +198,8 @@ impl Contexts {
         }
     }
 
-    /// Makes the processor's current thread the dispatching thread, which sleeps: it needs no wake-up.
+    /// Makes the processor's current thread the dispatching thread, which sleeps: it needs no
+    /// wake-up.
     pub fn enter(&mut self) {
         debug_assert!(!self.is_awake(Context::Thread), "the dispatching thread is at work");
         self.enters = true;
@@ -249,8 +252,8 @@ impl Contexts {
         sleepers != Sleepers::default() || self.has_wanted_runs()
     }
 
-    /// Wakes the next of `sleepers` at `at`, when the wake-up has been paid for. Skips sleepers that another
-    /// context has woken meanwhile.
+    /// Wakes the next of `sleepers` at `at`, when the wake-up has been paid for. Skips sleepers
+    /// that another context has woken meanwhile.
     pub fn wake_next(
         &mut self,
         mmc: &mut MmcHost,
@@ -275,8 +278,8 @@ impl Contexts {
         None
     }
 
-    /// Gives the dispatching thread, which must be awake, the next wanted run from `at` on. Returns the run and
-    /// the instant at which it begins.
+    /// Gives the dispatching thread, which must be awake, the next wanted run from `at` on. Returns
+    /// the run and the instant at which it begins.
     pub fn next_run(&mut self, at: Instant) -> Option<(QueueId, HctxId, Instant)> {
         let (queue, hctx) = self.wanted_runs.pop_front()?;
         let begins_at = match &mut self.threads[thread_index(Context::Thread)] {
@@ -316,8 +319,8 @@ impl Contexts {
         self.interrupt
     }
 
-    /// Applies `doing`, which a processor has paid for ([paid-before-effect]). The caller then gives the
-    /// context a [`Turn`].
+    /// Applies `doing`, which a processor has paid for ([paid-before-effect]). The caller then
+    /// gives the context a [`Turn`].
     pub fn take_effect(
         &self,
         doing: Doing,
@@ -340,8 +343,8 @@ impl Contexts {
         }
     }
 
-    /// Returns the next step of `turn`. The turn ends with the first [`Step::Do`], [`Step::Again`] or
-    /// [`Step::Rest`].
+    /// Returns the next step of `turn`. The turn ends with the first [`Step::Do`], [`Step::Again`]
+    /// or [`Step::Rest`].
     ///
     /// # Panics
     ///
@@ -391,7 +394,8 @@ impl Contexts {
         }
     }
 
-    /// Ends a turn without an act: a thread continues later if it has something to do, and otherwise sleeps.
+    /// Ends a turn without an act: a thread continues later if it has something to do, and
+    /// otherwise sleeps.
     fn end(&mut self, context: Context, has_work: bool) -> Step {
         if context == Context::Interrupt {
             return Step::Rest;

@@ -1,24 +1,24 @@
-//! The model of a controller in virtual time. It plays each MMC request against a [`Card`], and interrupts
-//! when the request is over.
+//! The model of a controller in virtual time. It plays each MMC request against a [`Card`], and
+//! interrupts when the request is over.
 //!
 //! With DMA the controller plays the whole request at its start: commands and data pass as fast as
-//! bus and card allow, and one interrupt reports the result. With PIO the data passes in pieces (`pio`),
-//! and a processor copies each piece in its own interrupt.
+//! bus and card allow, and one interrupt reports the result. With PIO the data passes in pieces
+//! (`pio`), and a processor copies each piece in its own interrupt.
 //!
-//! The controller notices a missing response when the response would have begun. It notices missing data at
-//! the end of the request's [limit](MmcRequest::limit), and likewise a missing end of busy if it detects
-//! busy in hardware.
+//! The controller notices a missing response when the response would have begun. It notices missing
+//! data at the end of the request's [limit](MmcRequest::limit), and likewise a missing end of busy
+//! if it detects busy in hardware.
 //!
 //! # Rules
 //!
-//! - **[one-interrupt-per-mmc-request]** An MMC request interrupts once, when it is over or has failed;
-//!   with PIO also for each piece.
+//! - **[one-interrupt-per-mmc-request]** An MMC request interrupts once, when it is over or has
+//!   failed; with PIO also for each piece.
 //! - **[misuse-ends-simulation]** A command or transfer that the card refuses as a
-//!   [`Misuse`](super::card::Misuse) ends the simulation: this is a bug of the request path, not an error of
-//!   the card.
-//! - **[busy-ends-mmc-request]** A controller that detects the end of busy in hardware ends no request
-//!   before that, asked or not, like SDHCI's *transfer complete*. A request path that still asks the card
-//!   finds it ready.
+//!   [`Misuse`](super::card::Misuse) ends the simulation: this is a bug of the request path, not an
+//!   error of the card.
+//! - **[busy-ends-mmc-request]** A controller that detects the end of busy in hardware ends no
+//!   request before that, asked or not, like SDHCI's *transfer complete*. A request path that still
+//!   asks the card finds it ready.
 
 use super::bus::InUse;
 use super::card::{Card, DataError, Reaction, Transferred};
@@ -56,7 +56,8 @@ struct Running {
     since: Instant,
     /// The request's bus time has been counted up to this instant.
     bus_from: Instant,
-    /// The request's device time, including the busy time that follows, is counted from this instant.
+    /// The request's device time, including the busy time that follows, is counted from this
+    /// instant.
     device_from: Instant,
     /// The request has left the bus and has been reported as a bus use.
     over: bool,
@@ -91,7 +92,8 @@ pub struct Controller {
     pub(super) wakes_at: Option<Instant>,
     /// Changes with each request, so that events scheduled for an earlier request are stale.
     pub(super) serial: u32,
-    /// The number of times each command was sent, by command number, without [`Self::queue_status`].
+    /// The number of times each command was sent, by command number, without
+    /// [`Self::queue_status`].
     pub(super) commands: [u64; 64],
     /// The number of queue status commands (CMD13 with bit 15).
     pub(super) queue_status: u64,
@@ -188,7 +190,8 @@ impl Controller {
         self.pio.as_mut().map(Pio::begin_copy).unwrap_or_default()
     }
 
-    /// Notes that the processor has copied its data. Returns whether the controller interrupts again at once.
+    /// Notes that the processor has copied its data. Returns whether the controller interrupts
+    /// again at once.
     pub(super) fn end_interrupt(&mut self, now: Instant) -> bool {
         let Some(pio) = &mut self.pio else { return false };
         self.now = now;
@@ -212,8 +215,8 @@ impl Controller {
         event
     }
 
-    /// Returns whether `event` reports a response after the transfer's data in which the card disowns the
-    /// transfer.
+    /// Returns whether `event` reports a response after the transfer's data in which the card
+    /// disowns the transfer.
     fn speaks_of_transfer(&self, event: HostEvent) -> bool {
         let HostEvent::CommandDone { part, response } = event else { return false };
         let is_after = part == Part::Stop || self.running().data().is_none();
@@ -307,8 +310,8 @@ impl Controller {
         }
     }
 
-    /// Moves the blocks of a DMA transfer whose memory is ready ([data-waits-for-memory]). After the last block the
-    /// request continues.
+    /// Moves the blocks of a DMA transfer whose memory is ready ([data-waits-for-memory]). After
+    /// the last block the request continues.
     fn feed(&mut self) {
         let Some(dma) = self.dma else { return };
         let transaction = *self.running();
@@ -333,7 +336,8 @@ impl Controller {
         }
     }
 
-    /// Moves the next piece of a PIO transfer over the bus if possible. After the last piece the request continues.
+    /// Moves the next piece of a PIO transfer over the bus if possible. After the last piece the
+    /// request continues.
     fn pump(&mut self, now: Instant) {
         let (Some(pio), Some(running)) = (&mut self.pio, &mut self.running) else { return };
         let at = now.max(pio.ready);
@@ -528,7 +532,8 @@ impl Controller {
         }
     }
 
-    /// Notes that the request path finds out at `now`, without an interrupt, that a request is over.
+    /// Notes that the request path finds out at `now`, without an interrupt, that a request is
+    /// over.
     fn notice(&mut self, now: Instant) {
         let Some(from) = self.unnoticed_from.take() else { return };
         self.unnoticed += now.max(from).since(from);

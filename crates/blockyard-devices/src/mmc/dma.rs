@@ -19,7 +19,8 @@ impl Dma {
         Self { moved: 0, left: blocks, ready }
     }
 
-    /// Returns how many blocks can pass now, if the memory of this many blocks of the transfer is `ready`.
+    /// Returns how many blocks can pass now, if the memory of this many blocks of the transfer is
+    /// `ready`.
     pub(super) fn can_move(&self, ready: u32) -> u32 {
         ready.saturating_sub(self.moved).min(self.left)
     }

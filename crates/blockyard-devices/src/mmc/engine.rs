@@ -1,20 +1,22 @@
-//! The state of a command queue engine in virtual time, on top of the card's queue. The controller drives
-//! the engine ([`tasks`](super::tasks)) by the rules of [`blockyard_mmc::engine`].
+//! The state of a command queue engine in virtual time, on top of the card's queue. The controller
+//! drives the engine ([`tasks`](super::tasks)) by the rules of [`blockyard_mmc::engine`].
 //!
 //! # Rules
 //!
-//! - **[one-task-moves-data]** One task at a time moves data (CMD46, CMD47), and none does while the
-//!   card is busy. Ready tasks of high priority go first, then the oldest tasks.
-//! - **[failed-engine-starts-nothing]** After a failure the engine starts nothing until it is cleared.
-//! - **[direct-command-after-tasks]** The engine sends a direct command when all earlier tasks are done,
-//!   and completes the command when the card is no longer busy. Tasks that arrive meanwhile are queued at
-//!   the card after that.
+//! - **[one-task-moves-data]** One task at a time moves data (CMD46, CMD47), and none does while
+//!   the card is busy. Ready tasks of high priority go first, then the oldest tasks.
+//! - **[failed-engine-starts-nothing]** After a failure the engine starts nothing until it is
+//!   cleared.
+//! - **[direct-command-after-tasks]** The engine sends a direct command when all earlier tasks are
+//!   done, and completes the command when the card is no longer busy. Tasks that arrive meanwhile
+//!   are queued at the card after that.
 //!
-//! The engine queues a task at the card (CMD44, CMD45) as soon as the command line is free, even while
-//! another task moves data. When it knows of no ready task, it asks the card (CMD13) at the instant at which
-//! a task becomes ready. Real engines poll at a period that is short compared with a task's wait. Each
-//! completed task interrupts at once. If that interrupt is lost, the next one reports the task too. The engine
-//! waits for data as long as an SDHCI's counter can count, because it does not know the card's limits.
+//! The engine queues a task at the card (CMD44, CMD45) as soon as the command line is free, even
+//! while another task moves data. When it knows of no ready task, it asks the card (CMD13) at the
+//! instant at which a task becomes ready. Real engines poll at a period that is short compared with
+//! a task's wait. Each completed task interrupts at once. If that interrupt is lost, the next one
+//! reports the task too. The engine waits for data as long as an SDHCI's counter can count, because
+//! it does not know the card's limits.
 
 use blockyard::time::Instant;
 use blockyard_mmc::command::Command;

@@ -1,5 +1,5 @@
-//! The request path of `blockyard-mmc` on the simulated controller. The caller runs the work of the path's
-//! [contexts](super::contexts) on processors and charges for it.
+//! The request path of `blockyard-mmc` on the simulated controller. The caller runs the work of the
+//! path's [contexts](super::contexts) on processors and charges for it.
 
 use super::card::Card;
 use super::controller::{Controller, RCA};
@@ -38,12 +38,15 @@ pub struct Overlap {
 /// The measured work of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostReport {
-    /// The number of times each command was sent, by command number, without [`Self::queue_status`].
+    /// The number of times each command was sent, by command number, without
+    /// [`Self::queue_status`].
     pub commands: [u64; 64],
-    /// The number of queue status commands (CMD13 with bit 15), which ask the card for its ready tasks. The
-    /// simulated engine sends one when a task is ready. A real engine polls, and so sends more.
+    /// The number of queue status commands (CMD13 with bit 15), which ask the card for its ready
+    /// tasks. The simulated engine sends one when a task is ready. A real engine polls, and so
+    /// sends more.
     pub queue_status: u64,
-    /// The number of failures that the card reported for acknowledged writes. See [`Counts::lost_writes`].
+    /// The number of failures that the card reported for acknowledged writes. See
+    /// [`Counts::lost_writes`].
     pub lost_writes: u64,
     /// The number of times it is unknown whether an acknowledged write failed. See
     /// [`Counts::doubtful_writes`].
@@ -52,18 +55,20 @@ pub struct HostReport {
     pub bus_busy: Duration,
     /// The mean time between two requests on the bus, without [`Self::unnoticed`].
     pub bus_gap: Duration,
-    /// Time in which a request was over, but its interrupt was lost and its time limit had not passed. Faults
-    /// cause this time, not the design.
+    /// Time in which a request was over, but its interrupt was lost and its time limit had not
+    /// passed. Faults cause this time, not the design.
     pub unnoticed: Duration,
     /// Time without a request in the driver or waiting for it.
     pub absent: Duration,
-    /// Time in which the card's memory worked unseen by the bus: it programmed pages or fetched data ahead.
+    /// Time in which the card's memory worked unseen by the bus: it programmed pages or fetched
+    /// data ahead.
     pub memory: Duration,
     /// Time spent preparing memory for transfers.
     pub map: Overlap,
     /// Time spent cleaning up memory after transfers.
     pub unmap: Overlap,
-    /// MMC requests whose start had to wait for the wake-up of a driver thread, with bus and card idle.
+    /// MMC requests whose start had to wait for the wake-up of a driver thread, with bus and card
+    /// idle.
     pub awaited_wakeups: u64,
     /// Interrupts of the controller.
     pub interrupts: u64,
@@ -92,7 +97,8 @@ pub struct MmcHost {
     awaited_wakeups: u64,
     /// By context: how often it was entered by an interrupt or woken.
     entered: [u64; 3],
-    /// By context: whether it was woken while bus and card were idle, and nothing has started since.
+    /// By context: whether it was woken while bus and card were idle, and nothing has started
+    /// since.
     woken: [bool; 3],
     /// By context: the bus time when its current act began, or when measuring began.
     bus_at_begin: [Duration; 3],
@@ -101,8 +107,8 @@ pub struct MmcHost {
 }
 
 impl MmcHost {
-    /// Returns a host for the card of `profile` with `sectors` sectors. The driver follows `policy`. `prng`
-    /// draws stalls and faults.
+    /// Returns a host for the card of `profile` with `sectors` sectors. The driver follows
+    /// `policy`. `prng` draws stalls and faults.
     ///
     /// # Errors
     ///
@@ -167,7 +173,8 @@ impl MmcHost {
         core::mem::take(&mut self.interrupt)
     }
 
-    /// Begins the interrupt handler. Returns the handler's time, without the cost of the interrupt itself.
+    /// Begins the interrupt handler. Returns the handler's time, without the cost of the interrupt
+    /// itself.
     pub(crate) fn begin_interrupt(&mut self) -> Duration {
         self.entered[Context::Interrupt as usize] += 1;
         let copied = self.mmc.controller.begin_interrupt();
@@ -314,7 +321,8 @@ impl MmcHost {
             | ActKind::RestartEngine => costs.look,
             ActKind::Retune => costs.retune,
             ActKind::Reset => costs.reset,
-            // This act reads memory that the interrupt handler wrote. The wake-up before it includes the time.
+            // This act reads memory that the interrupt handler wrote. The wake-up before it
+            // includes the time.
             ActKind::HandleStatus | ActKind::Complete => Duration::ZERO,
         }
     }

@@ -1,20 +1,21 @@
-//! A record of the data moved for each request, with which a controller checks its own request path.
+//! A record of the data moved for each request, with which a controller checks its own request
+//! path.
 //!
 //! # Rules
 //!
-//! - **[transfer-matches-request]** A transfer for a slot has the direction of that slot's request. It begins
-//!   at the sector to which it skips, and stays within the request.
-//! - **[completed-request-passed-whole]** If a request completes without an error, all of its data has passed,
-//!   from its first sector on without a gap. The card has disowned none of it, as far as the host heard before
-//!   it began something else. After that the host cannot attribute the error, and it counts the
-//!   acknowledged writes
-//!   ([`lost_writes`](blockyard_mmc::block::Counts::lost_writes)). If the interrupt was lost, the host cannot
-//!   know ([`doubtful_writes`](blockyard_mmc::block::Counts::doubtful_writes)).
-//! - **[failed-transfer-recovered-first]** After a transfer that the controller reported as failed, no
-//!   transfer begins before the card has answered CMD13 as ready or has been reset.
-//! - **[status-read-after-switch]** Only the status after a switch (CMD6 of eMMC) or an erase (CMD38) gives
-//!   the result. So the host gets an answer to CMD13, or resets the card, before it sends any other
-//!   command.
+//! - **[transfer-matches-request]** A transfer for a slot has the direction of that slot's request.
+//!   It begins at the sector to which it skips, and stays within the request.
+//! - **[completed-request-passed-whole]** If a request completes without an error, all of its data
+//!   has passed, from its first sector on without a gap. The card has disowned none of it, as far
+//!   as the host heard before it began something else. After that the host cannot attribute the
+//!   error, and it counts the acknowledged writes
+//!   ([`lost_writes`](blockyard_mmc::block::Counts::lost_writes)). If the interrupt was lost, the
+//!   host cannot know ([`doubtful_writes`](blockyard_mmc::block::Counts::doubtful_writes)).
+//! - **[failed-transfer-recovered-first]** After a transfer that the controller reported as failed,
+//!   no transfer begins before the card has answered CMD13 as ready or has been reset.
+//! - **[status-read-after-switch]** Only the status after a switch (CMD6 of eMMC) or an erase
+//!   (CMD38) gives the result. So the host gets an answer to CMD13, or resets the card, before it
+//!   sends any other command.
 
 use crate::data::event::Place;
 use blockyard::bio::Op;
@@ -57,7 +58,8 @@ pub(super) struct Ledger {
     slots: Vec<usize>,
     /// The slots of the last transfer.
     last: Vec<usize>,
-    /// A transfer failed, and the host has not recovered from it ([failed-transfer-recovered-first]).
+    /// A transfer failed, and the host has not recovered from it
+    /// ([failed-transfer-recovered-first]).
     failed: bool,
     /// The host has not read the result of a switch or an erase ([status-read-after-switch]).
     owes_question: bool,
@@ -119,8 +121,8 @@ impl Ledger {
         };
     }
 
-    /// Returns the request to which block `from` of `transaction` belongs. The header of a packed command
-    /// does not count.
+    /// Returns the request to which block `from` of `transaction` belongs. The header of a packed
+    /// command does not count.
     pub(super) fn place(&self, transaction: &MmcRequest, from: u32) -> Option<Place> {
         let of = |slot: SlotId| &self.entries[slot.index()];
         match transaction.payload {
@@ -225,7 +227,8 @@ impl Ledger {
         self.last.clear();
     }
 
-    /// Records that the card disowns the last transfer: of a packed one, all entries from `from` (from 1) on.
+    /// Records that the card disowns the last transfer: of a packed one, all entries from `from`
+    /// (from 1) on.
     pub(super) fn disowned(&mut self, from: Option<u8>) {
         let before = usize::from(from.map_or(0, |from| from.saturating_sub(1)));
         for last in self.last.drain(..).skip(before) {

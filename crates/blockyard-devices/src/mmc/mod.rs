@@ -1,6 +1,6 @@
-//! eMMC devices and SD cards: the card ([`card`]), its controller ([`controller`]) with the command queue
-//! engine (`engine`), the request path over both ([`host`]), the state machine of the driver's contexts
-//! ([`contexts`]), and the uses of the bus ([`used`]).
+//! eMMC devices and SD cards: the card ([`card`]), its controller ([`controller`]) with the command
+//! queue engine (`engine`), the request path over both ([`host`]), the state machine of the
+//! driver's contexts ([`contexts`]), and the uses of the bus ([`used`]).
 
 mod bus;
 pub mod card;

@@ -1,5 +1,6 @@
-//! Transfers that a processor copies (PIO). The data passes in pieces: one is on the bus while another is
-//! copied. While the processor waits for its memory, the bus waits too, unless the FIFO lasts.
+//! Transfers that a processor copies (PIO). The data passes in pieces: one is on the bus while
+//! another is copied. While the processor waits for its memory, the bus waits too, unless the FIFO
+//! lasts.
 
 use super::per_kib;
 use crate::mmc::profile::PioWait;
@@ -43,8 +44,8 @@ pub(super) struct Pio {
 }
 
 impl Pio {
-    /// Returns a transfer of `blocks` in `direction`, on a bus that is ready from `ready` on. Each KiB waits
-    /// `wait_per_kib` for memory.
+    /// Returns a transfer of `blocks` in `direction`, on a bus that is ready from `ready` on. Each
+    /// KiB waits `wait_per_kib` for memory.
     pub(super) const fn new(
         direction: Direction,
         blocks: u32,

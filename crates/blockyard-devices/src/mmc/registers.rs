@@ -13,16 +13,16 @@ use blockyard_mmc::register::ext_csd::{ExtCsd, index};
 use blockyard_mmc::register::scr::Scr;
 use blockyard_mmc::register::ssr::Ssr;
 
-/// CSD of an eMMC device whose size is in EXT_CSD: version 4.x, erase, 15 ms to the first data and 8 times that
-/// for a write, as in common parts. A host allows 10 times as much.
+/// CSD of an eMMC device whose size is in EXT_CSD: version 4.x, erase, 15 ms to the first data and
+/// 8 times that for a write, as in common parts. A host allows 10 times as much.
 const CSD_MMC: [u8; 16] = 0xd027_0032_0f59_03ff_ffff_ffff_8e40_4001_u128.to_be_bytes();
 /// CSD of an SDHC card.
 const CSD_SD: [u8; 16] = 0x400e_0032_5b59_0000_e9e5_7f80_0a40_4001_u128.to_be_bytes();
 /// SCR of a card that supports CMD23 and whose erased blocks read as zeroes.
 const SCR: [u8; 8] = 0x0235_8003_0000_0000_u64.to_be_bytes();
 
-/// The registers of `card`, whose user area has `sectors` sectors. Fields that the request path does not read
-/// are zero.
+/// The registers of `card`, whose user area has `sectors` sectors. Fields that the request path
+/// does not read are zero.
 pub(super) fn registers(card: &CardProfile, sectors: u64) -> Registers {
     let kind = if card.is_emmc() {
         RegistersKind::Mmc { ext_csd: ext_csd(card) }
@@ -88,7 +88,8 @@ const RELIABLE_WRITES_OF_ANY_SIZE: u8 = 0x04;
 /// The unit of HC_ERASE_GRP_SIZE, which has 8 bits. Groups that do not fit are left out.
 const GROUP_SECTORS: u32 = 1024;
 
-/// The time limit, in units of 300 ms, of work that typically takes `typical` for a group: twice as long.
+/// The time limit, in units of 300 ms, of work that typically takes `typical` for a group: twice as
+/// long.
 fn limit(typical: Duration) -> u8 {
     let units = (2 * typical.as_ns()).div_ceil(Duration::from_ms(300).as_ns());
     u8::try_from(units.clamp(1, 255)).expect("limit between 1 and 255")

@@ -1,4 +1,5 @@
-//! The part of a controller that carries out the tasks of its command queue [engine](super::engine).
+//! The part of a controller that carries out the tasks of its command queue
+//! [engine](super::engine).
 
 use super::card::{DataError, Reaction};
 use super::controller::{Controller, RCA};
@@ -82,7 +83,8 @@ impl Controller {
         }
     }
 
-    /// Returns when the next transfer may begin: the command line is free and the card has a task ready.
+    /// Returns when the next transfer may begin: the command line is free and the card has a task
+    /// ready.
     fn may_begin(&self, now: Instant) -> Option<Instant> {
         let ready = self.card.next_task_ready(Instant::ZERO)?;
         Some(ready.max(self.free_at).max(now))
@@ -160,7 +162,8 @@ impl Controller {
         self.engine.moving = Some(Moving { task: DIRECT, transaction, since: now, until, end });
     }
 
-    /// Queues `task` at the card, unless a direct command goes first ([direct-command-after-tasks]).
+    /// Queues `task` at the card, unless a direct command goes first
+    /// ([direct-command-after-tasks]).
     fn take_task(&mut self, task: &Task, now: Instant) {
         if self.engine.has_direct() {
             return self.engine.behind.push(*task);

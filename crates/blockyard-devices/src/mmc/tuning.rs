@@ -1,15 +1,15 @@
 //! Retuning of the bus: the commands that a controller sends for it, played against the card.
 //!
-//! The bus takes the steps of [`Retune`], and the card checks each: it sends its tuning block only in
-//! timings that are tuned. A tuning takes [`BLOCKS`] blocks, whichever sampling points work. A block that
-//! is missing or damaged marks a point that does not work; the card is stopped in case it still sends. If
-//! no point works, or the fault `tuning-fails-one-in` strikes, the tuning fails.
+//! The bus takes the steps of [`Retune`], and the card checks each: it sends its tuning block only
+//! in timings that are tuned. A tuning takes [`BLOCKS`] blocks, whichever sampling points work. A
+//! block that is missing or damaged marks a point that does not work; the card is stopped in case
+//! it still sends. If no point works, or the fault `tuning-fails-one-in` strikes, the tuning fails.
 //!
 //! # Rules
 //!
-//! - **[tuning-hides-no-write-error]** A host cannot know which write caused an error in the response to a
-//!   tuning command. So it asks the card before it tunes, and the card has no error left to report. A host
-//!   that does not ask ends the simulation.
+//! - **[tuning-hides-no-write-error]** A host cannot know which write caused an error in the
+//!   response to a tuning command. So it asks the card before it tunes, and the card has no error
+//!   left to report. A host that does not ask ends the simulation.
 
 use super::card::Reaction;
 use super::controller::{Controller, RCA};

@@ -14,7 +14,8 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    /// Records that the card is busy from `from` until `until`, which replaces an earlier end of the same busy time.
+    /// Records that the card is busy from `from` until `until`, which replaces an earlier end of
+    /// the same busy time.
     pub(super) fn card_busy(&mut self, from: Instant, until: Instant) {
         debug_assert!(from <= until, "busy from {from} until {until}");
         self.pass(from);

@@ -48,7 +48,8 @@ impl Null {
         }
     }
 
-    /// Returns the instant at which `bytes` handed over at `at` have passed under the bandwidth limit.
+    /// Returns the instant at which `bytes` handed over at `at` have passed under the bandwidth
+    /// limit.
     fn pass(&mut self, at: Instant, bytes: u64) -> Instant {
         let Some(per_second) = self.profile.bandwidth_limit else { return at };
         let begin = self.passed_at.max(at);

@@ -1,7 +1,7 @@
 //! The resources that processors share: locks, and the channels to the memory.
 //!
-//! All steps of an operation are known when it begins, so they are entered here at once. An operation that
-//! begins later may still go first in a gap that is long enough.
+//! All steps of an operation are known when it begins, so they are entered here at once. An
+//! operation that begins later may still go first in a gap that is long enough.
 
 use blockyard::time::Instant;
 use std::collections::VecDeque;
@@ -21,7 +21,8 @@ impl Calendar {
         }
     }
 
-    /// Returns the earliest instant, at `from` or later, from which the lock is free for `len` nanoseconds.
+    /// Returns the earliest instant, at `from` or later, from which the lock is free for `len`
+    /// nanoseconds.
     pub(super) fn fit(&self, from: u64, len: u64) -> u64 {
         let mut at = from;
         for &(begin, end) in &self.held {
@@ -33,7 +34,8 @@ impl Calendar {
         at
     }
 
-    /// Holds the lock from `begin`, which [`fit`](Self::fit) returned, to `end`, which may be later than planned.
+    /// Holds the lock from `begin`, which [`fit`](Self::fit) returned, to `end`, which may be later
+    /// than planned.
     pub(super) fn hold(&mut self, begin: u64, end: u64) {
         debug_assert!(begin <= end, "held from {begin} to {end}");
         let at = self.held.partition_point(|(other, _)| *other < begin);
@@ -81,8 +83,8 @@ impl Channels {
         &mut self.used[at]
     }
 
-    /// Passes work that occupies one channel for `work_ps` picoseconds, from `from` on and in no less than `ns`.
-    /// Returns the instant of its end.
+    /// Passes work that occupies one channel for `work_ps` picoseconds, from `from` on and in no
+    /// less than `ns`. Returns the instant of its end.
     pub(super) fn pass(&mut self, from: u64, work_ps: u64, ns: u64) -> u64 {
         let mut at = from.max(self.first * SLOT);
         let mut left = work_ps;

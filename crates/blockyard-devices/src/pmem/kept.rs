@@ -1,7 +1,8 @@
 //! Checks that reads return the last writes, through the table and its recovery.
 //!
-//! The data consists of marks: each written sector gets the number of the write and its own number. Data that is
-//! read, or found after a loss of power, is compared with the last write and reported as [`DataEvent`]s.
+//! The data consists of marks: each written sector gets the number of the write and its own number.
+//! Data that is read, or found after a loss of power, is compared with the last write and reported
+//! as [`DataEvent`]s.
 
 use crate::data::event::{DataEvent, Place};
 use blockyard::prng::Prng;
@@ -106,8 +107,8 @@ impl Kept {
         }
     }
 
-    /// Reads every written sector by `read`, after a loss of power. Reports each sector that does not hold its
-    /// last write as lost.
+    /// Reads every written sector by `read`, after a loss of power. Reports each sector that does
+    /// not hold its last write as lost.
     pub(super) fn look_at_survivors(
         &mut self,
         unit: u64,

@@ -1,7 +1,7 @@
 //! Cache lines of words that processors share, and the processors that must fetch them.
 
-/// Cache lines and the processors that have them in their caches. A line stays in a cache until another
-/// processor changes it.
+/// Cache lines and the processors that have them in their caches. A line stays in a cache until
+/// another processor changes it.
 #[derive(Debug)]
 pub(super) struct Lines {
     lines: Vec<Line>,
@@ -37,7 +37,8 @@ impl Lines {
         core::mem::replace(self.seen(cpu, line), version) != version
     }
 
-    /// Records that `cpu` changes a line. Returns whether it must fetch the line or take it from others.
+    /// Records that `cpu` changes a line. Returns whether it must fetch the line or take it from
+    /// others.
     pub(super) fn change(&mut self, cpu: u16, line: usize) -> bool {
         let Line { version, owner, shared } = self.lines[line];
         if version > 0 && owner == cpu && !shared {

@@ -1,9 +1,9 @@
 //! The cost of an operation to its processor, from its accesses to the memory and to shared words.
 //!
-//! The machine records the steps of an operation while it is carried out. At the end of the operation the
-//! machine lays them one after another from the start of the operation; a step waits while a lock is held or
-//! the channels are saturated. An operation makes its changes as if it were alone: others wait for it in
-//! virtual time only.
+//! The machine records the steps of an operation while it is carried out. At the end of the
+//! operation the machine lays them one after another from the start of the operation; a step waits
+//! while a lock is held or the channels are saturated. An operation makes its changes as if it were
+//! alone: others wait for it in virtual time only.
 //!
 //! # Rules
 //!
@@ -78,7 +78,8 @@ enum Step {
 /// Bytes of a line.
 pub(super) const LINE: u64 = 64;
 const PAGE: u64 = 4096;
-/// Readers' words per line in Linux's table, which has a word of four bytes for each lane of an arena.
+/// Readers' words per line in Linux's table, which has a word of four bytes for each lane of an
+/// arena.
 const READERS_IN_LINE: u32 = 16;
 /// The largest numbers of words that hold map entries, and of sets of lanes.
 const WORDS: usize = NFREE as usize;
@@ -126,7 +127,8 @@ struct Now {
 }
 
 impl Machine {
-    /// Returns a machine of `cpus` idle processors, with a disk under the BTT design `btt`, or a raw disk.
+    /// Returns a machine of `cpus` idle processors, with a disk under the BTT design `btt`, or a
+    /// raw disk.
     pub(super) fn new(profile: PmemProfile, btt: Option<&BttDesign>, cpus: u16) -> Self {
         let loads = match btt.map(|btt| btt.words) {
             Some(Words::Copied) => u64::from(profile.loads_of_word),
@@ -181,7 +183,8 @@ impl Machine {
         (self.now.dirty, self.now.elapsed_ns) = (false, 0);
     }
 
-    /// Ends the operation that began at `from`, and returns its time. No other operation begins before `now`.
+    /// Ends the operation that began at `from`, and returns its time. No other operation begins
+    /// before `now`.
     pub(super) fn end(&mut self, from: Instant, now: Instant) -> Duration {
         debug_assert!(now <= from, "an operation began at {from}, before {now}");
         self.channels.forget_before(now);
@@ -399,8 +402,8 @@ impl Machine {
         self.spend(part, Duration::from_ns(self.profile.line_transfer.as_ns() * lines));
     }
 
-    /// Returns the part of an access to `word`. Readers read versions to detect writers; writers take versions as
-    /// locks.
+    /// Returns the part of an access to `word`. Readers read versions to detect writers; writers
+    /// take versions as locks.
     const fn part_of(&self, word: Word) -> Part {
         match word {
             Word::Reader(_) => Part::Tracking,

@@ -25,7 +25,8 @@ pub(super) struct Inside {
     map: Range<u64>,
     /// Whether calls are charged for: false until a disk is made.
     charges: bool,
-    /// If data is kept, the words that may not be durable yet, in order: processor, place and old content.
+    /// If data is kept, the words that may not be durable yet, in order: processor, place and old
+    /// content.
     unfenced: Vec<(u16, u64, [u8; 8])>,
     /// Lines that were written back and not fenced since, by processor and line.
     written_back: Vec<(u16, u64)>,
@@ -72,8 +73,8 @@ impl Modelled {
         self.inside().keeps_data = true;
     }
 
-    /// Returns the memory after a loss of power. For each word that is not durable, `draws` chooses the old or
-    /// the new content. Use of the returned memory costs nothing.
+    /// Returns the memory after a loss of power. For each word that is not durable, `draws` chooses
+    /// the old or the new content. Use of the returned memory costs nothing.
     pub(super) fn survivors(&self, machine: Machine, draws: &mut Prng) -> Self {
         let inside = self.inside();
         let mut store = inside.store.clone();
@@ -120,7 +121,8 @@ impl Inside {
         self.store.write(at, word);
     }
 
-    /// Makes the stores of the working processor durable, and the stores of others in lines that it wrote back.
+    /// Makes the stores of the working processor durable, and the stores of others in lines that it
+    /// wrote back.
     fn fenced(&mut self) {
         if !self.keeps_data {
             return;
@@ -138,7 +140,8 @@ impl Inside {
     }
 }
 
-/// A simulation waits in virtual time, not here: the event for which a caller waits has already happened.
+/// A simulation waits in virtual time, not here: the event for which a caller waits has already
+/// happened.
 impl Memory for Modelled {
     fn len(&self) -> u64 {
         self.bytes

@@ -1,8 +1,8 @@
 //! Persistent memory as a disk, raw or under a block translation table.
 //!
-//! The table is the library's own ([`blockyard_btt`]), over a memory that charges for each call, so the cost of a
-//! design follows from its accesses. The submitting processor is busy until a request is done; nothing is
-//! queued, and there are no interrupts.
+//! The table is the library's own ([`blockyard_btt`]), over a memory that charges for each call, so
+//! the cost of a design follows from its accesses. The submitting processor is busy until a request
+//! is done; nothing is queued, and there are no interrupts.
 
 mod calendar;
 mod kept;
@@ -62,7 +62,8 @@ enum Disk {
 }
 
 impl Pmem {
-    /// Returns a disk of `capacity` bytes, with or without a BTT. Each of its sectors was written once.
+    /// Returns a disk of `capacity` bytes, with or without a BTT. Each of its sectors was written
+    /// once.
     ///
     /// # Panics
     ///

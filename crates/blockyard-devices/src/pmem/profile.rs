@@ -27,15 +27,18 @@ pub struct PmemProfile {
     pub mapping: Mapping,
     /// Channels that transfer side by side.
     pub channels: u16,
-    /// Bytes that the memory reads or writes at once: fewer bytes take the time of all of them on its channels.
+    /// Bytes that the memory reads or writes at once: fewer bytes take the time of all of them on
+    /// its channels.
     pub unit: u64,
     /// Loading a line that is in no cache, and the first line of a copy from the memory.
     pub load: Duration,
     /// A load from the memory while its mapping is uncached: nothing of its line stays in a cache.
     pub uncached_load: Duration,
-    /// The loads in which the processor copies the four bytes of a word one after another from an uncached mapping.
+    /// The loads in which the processor copies the four bytes of a word one after another from an
+    /// uncached mapping.
     pub loads_of_word: u16,
-    /// The processor's own work for an I/O through a block translation table, apart from its accesses.
+    /// The processor's own work for an I/O through a block translation table, apart from its
+    /// accesses.
     pub table_work: Duration,
     /// Copying out of the memory.
     pub read: CopyProfile,
@@ -47,9 +50,11 @@ pub struct PmemProfile {
     pub fence: Duration,
     /// The additional time of a fence if stores are in flight.
     pub drain: Duration,
-    /// An exchange of a word in the processor's own cache, or a store that waits for all earlier ones.
+    /// An exchange of a word in the processor's own cache, or a store that waits for all earlier
+    /// ones.
     pub atomic: Duration,
-    /// Fetching a line that another processor changed, or taking it from the processors that share it.
+    /// Fetching a line that another processor changed, or taking it from the processors that share
+    /// it.
     pub line_transfer: Duration,
     /// Scanning 256 adjacent words, all of them in the processor's own cache.
     pub look_through: Duration,

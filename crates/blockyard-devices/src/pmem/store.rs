@@ -9,8 +9,8 @@ const CHUNK: u64 = CHUNK_BYTES as u64;
 /// Bytes of a word of a map.
 const WORD: usize = size_of::<u32>();
 
-/// Bytes in chunks that are allocated on first use. At first all bytes are zero, except for a map that assigns
-/// each sector the block of the same number, as after one write of each in order.
+/// Bytes in chunks that are allocated on first use. At first all bytes are zero, except for a map
+/// that assigns each sector the block of the same number, as after one write of each in order.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     chunks: Vec<Option<Box<[u8]>>>,

@@ -30,10 +30,11 @@ pub struct Design {
     pub origin: String,
     /// The policies.
     pub policies: Policies,
-    /// The policy of an MMC host. `None`: that of Linux today without software queue, with the best way to find
-    /// the end of busy that the host has.
+    /// The policy of an MMC host. `None`: that of Linux today without software queue, with the best
+    /// way to find the end of busy that the host has.
     pub host: Option<HostPolicy>,
-    /// Whether an MMC host unmaps memory after a transfer. Without that, data is not safe: it shows the cost.
+    /// Whether an MMC host unmaps memory after a transfer. Without that, data is not safe: it shows
+    /// the cost.
     pub unmaps: bool,
     /// Whether a thread that submits to an MMC host sleeps in its driver, as since Linux 6.6.
     pub submitter_sleeps: bool,
@@ -53,16 +54,19 @@ pub struct Design {
     pub poll_queues: KindQueues,
     /// The read-ahead of buffered reads.
     pub read_ahead: ReadAheadPolicy,
-    /// The time after which the queue asks the driver about a request in flight; `None`: 30 s, as usual.
+    /// The time after which the queue asks the driver about a request in flight; `None`: 30 s, as
+    /// usual.
     pub timeout: Option<Duration>,
 }
 
-/// The number of hardware queues that only one kind of I/O uses, in addition to the queues for the rest.
+/// The number of hardware queues that only one kind of I/O uses, in addition to the queues for the
+/// rest.
 ///
-/// Linux has these numbers as parameters of drivers. Here they are keys of a design, because they are a choice that
-/// `whatif` can compare with others, and not a property of a device. These queues come on top of the others, as
-/// with `poll_queues` of null_blk and of NVMe over fabrics. NVMe's `write_queues = W` of N is `hw-queues = W`
-/// and `read-queues = N - W` here. As in Linux, a kind cannot have more queues than the machine has processors.
+/// Linux has these numbers as parameters of drivers. Here they are keys of a design, because they
+/// are a choice that `whatif` can compare with others, and not a property of a device. These queues
+/// come on top of the others, as with `poll_queues` of null_blk and of NVMe over fabrics. NVMe's
+/// `write_queues = W` of N is `hw-queues = W` and `read-queues = N - W` here. As in Linux, a kind
+/// cannot have more queues than the machine has processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindQueues {
     /// The number; 0: the kind uses the other queues.
@@ -233,8 +237,9 @@ impl Kind for SchedDepthKind {
 }
 
 impl Design {
-    /// Returns the design with this name, or reads it from this path. `SCHEDULER+HOST` is the scheduler of one design with the
-    /// MMC host of another: `kyber+hsq`. Short names are understood: see [`canonical`].
+    /// Returns the design with this name, or reads it from this path. `SCHEDULER+HOST` is the
+    /// scheduler of one design with the MMC host of another: `kyber+hsq`. Short names are
+    /// understood: see [`canonical`].
     ///
     /// # Errors
     ///
@@ -249,7 +254,8 @@ impl Design {
         Self::parse(name_or_path, &Self::text(name_or_path)?)
     }
 
-    /// Returns the text of the built-in design with this name, or of the file at this path. `SCHEDULER+HOST` has none.
+    /// Returns the text of the built-in design with this name, or of the file at this path.
+    /// `SCHEDULER+HOST` has none.
     ///
     /// # Errors
     ///

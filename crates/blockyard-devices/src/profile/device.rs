@@ -104,16 +104,16 @@ impl Device {
         self.model.queues(None).disks
     }
 
-    /// Returns the device with `disks` disks on its one host, whose tags they share. `None` if a device of its kind is
-    /// always one disk.
+    /// Returns the device with `disks` disks on its one host, whose tags they share. `None` if a
+    /// device of its kind is always one disk.
     #[must_use]
     pub fn with_disks(self, disks: u16) -> Option<Self> {
         assert!((1..=DISKS_MAX).contains(&disks), "{disks} disks");
         Some(Self { model: self.model.with_disks(disks)?, ..self })
     }
 
-    /// Returns the device as jobs see it under `design`: the logical blocks of a disk in persistent memory are the
-    /// sectors of its block translation table.
+    /// Returns the device as jobs see it under `design`: the logical blocks of a disk in persistent
+    /// memory are the sectors of its block translation table.
     #[must_use]
     pub fn under(&self, design: &Design) -> Cow<'_, Self> {
         match (&self.model, design.btt) {
@@ -136,7 +136,8 @@ impl Device {
         Self::lookup_with(name_or_path, &[])
     }
 
-    /// Returns the device with this name, or reads it from this path; `overrides` replace values of its profile.
+    /// Returns the device with this name, or reads it from this path; `overrides` replace values of
+    /// its profile.
     ///
     /// # Errors
     ///
@@ -176,8 +177,9 @@ impl Device {
         Self::parse_as(name, text, overrides, None)
     }
 
-    /// Returns `count` other [readings](Reading) of the device with this name, or of the file at this path. `overrides`
-    /// replace values of its profile, so they have the same value in all readings.
+    /// Returns `count` other [readings](Reading) of the device with this name, or of the file at
+    /// this path. `overrides` replace values of its profile, so they have the same value in all
+    /// readings.
     ///
     /// # Errors
     ///
@@ -237,7 +239,8 @@ impl Device {
     }
 }
 
-/// Reads the model whose tables the file has, or else that of its base. A `[host]` alone goes with the card of the base.
+/// Reads the model whose tables the file has, or else that of its base. A `[host]` alone goes with
+/// the card of the base.
 fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
     let mut host = None;
     for file in top.files() {

@@ -11,7 +11,8 @@
 //! error = "medium"         # what happens to the requests that match
 //! ```
 //!
-//! The ops are `read`, `write`, `flush` (or `fsync`), `discard` (or `trim`), `write-zeroes` and `secure-erase`.
+//! The ops are `read`, `write`, `flush` (or `fsync`), `discard` (or `trim`), `write-zeroes` and
+//! `secure-erase`.
 //!
 //! Each rule has one action:
 //!
@@ -27,11 +28,13 @@
 //! | `lost-write = true` | a write never reaches the medium |
 //! | `misdirected-write = SECTOR` | a write reaches the medium at this sector |
 //!
-//! A rule fires on each request that it matches, unless it has one of these: `nth = N`, the Nth match only;
-//! `every = N`, each Nth match; `first = N` and `last = M`, the Nth to the Mth match; `one-in = N`, one match in
-//! N by chance. Rules are tried in the order of the file, and the first one that fires decides.
+//! A rule fires on each request that it matches, unless it has one of these: `nth = N`, the Nth
+//! match only; `every = N`, each Nth match; `first = N` and `last = M`, the Nth to the Mth match;
+//! `one-in = N`, one match in N by chance. Rules are tried in the order of the file, and the first
+//! one that fires decides.
 //!
-//! An eMMC device or SD card also has faults below requests, each once in this many chances on average:
+//! An eMMC device or SD card also has faults below requests, each once in this many chances on
+//! average:
 //!
 //! ```toml
 //! [card]

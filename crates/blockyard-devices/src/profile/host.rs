@@ -71,8 +71,8 @@ impl Kind for Limit {
 pub struct HostLines([usize; HOST.len()]);
 
 impl HostLines {
-    /// Returns the line of `key`, from 1, or the line of the table if the file itself lacks the key. Returns 0
-    /// if the design has no `[host]`, or no such key.
+    /// Returns the line of `key`, from 1, or the line of the table if the file itself lacks the
+    /// key. Returns 0 if the design has no `[host]`, or no such key.
     #[must_use]
     pub fn of(&self, key: &str) -> usize {
         HOST.iter().position(|known| *known == key).map_or(0, |at| self.0[at])

@@ -1,20 +1,21 @@
 //! Profiles: designs and devices as data.
 //!
-//! A [`Design`] is a named set of policies. A [`Device`] is a named model with its figures, and the machine that
-//! uses it. Both are TOML files. Some are built in, and a path to a file works wherever a name does. A file may
-//! build on a built-in profile with `base = "name"`, or on another file with `base = "path.toml"`; then it has only
-//! the keys that differ. `processors = "name"` gives a device's machine the costs of a class of processors. Times, sizes and
-//! rates carry their unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
+//! A [`Design`] is a named set of policies. A [`Device`] is a named model with its figures, and the
+//! machine that uses it. Both are TOML files. Some are built in, and a path to a file works
+//! wherever a name does. A file may build on a built-in profile with `base = "name"`, or on another
+//! file with `base = "path.toml"`; then it has only the keys that differ. `processors = "name"`
+//! gives a device's machine the costs of a class of processors. Times, sizes and rates carry their
+//! unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
 //!
 //! An [`Override`] replaces one value of a device: `card.read.access=900us`.
 //!
 //! [`FaultRules`] are read in the same way, from a file of their own.
 //!
-//! Nothing is ignored. An unknown key or value, a wrong type, a number out of range and a missing key are
-//! errors with file and line and, if there is one, the nearest valid spelling.
+//! Nothing is ignored. An unknown key or value, a wrong type, a number out of range and a missing
+//! key are errors with file and line and, if there is one, the nearest valid spelling.
 //!
-//! This module is data and its reader. The models, the machine and the page cache take their figures from here,
-//! and this module depends on none of them.
+//! This module is data and its reader. The models, the machine and the page cache take their
+//! figures from here, and this module depends on none of them.
 
 mod design;
 mod device;
@@ -83,8 +84,8 @@ pub const fn builtin_processors() -> &'static [Builtin] {
     crate::machine::PROCESSORS
 }
 
-/// Returns the built-in design, device or class of processors with this name, or the design that it is
-/// [short for](canonical).
+/// Returns the built-in design, device or class of processors with this name, or the design that it
+/// is [short for](canonical).
 ///
 /// # Errors
 ///
@@ -100,7 +101,8 @@ pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
     })
 }
 
-/// Returns the text of the file at `path` and those of the profiles on which it builds, the nearest first.
+/// Returns the text of the file at `path` and those of the profiles on which it builds, the nearest
+/// first.
 ///
 /// # Errors
 ///

@@ -1,7 +1,8 @@
 //! Single values of a device that replace those of its profile.
 //!
-//! The values are lines of TOML with dotted keys, `card.read.access = "900us"`. They are read as a file whose base is
-//! the profile, so they pass the same checks. An error names the key instead of a file and line.
+//! The values are lines of TOML with dotted keys, `card.read.access = "900us"`. They are read as a
+//! file whose base is the profile, so they pass the same checks. An error names the key instead of
+//! a file and line.
 
 use toml::de::DeValue;
 
@@ -16,10 +17,11 @@ const PARTS_MAX: usize = 8;
 /// A value that replaces one of a device's profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// The key with its tables, as `card.read.access`. Tables in the middle may be missing if only one figure of the
-    /// device fits: `card.access`.
+    /// The key with its tables, as `card.read.access`. Tables in the middle may be missing if only
+    /// one figure of the device fits: `card.access`.
     pub key: String,
-    /// The value: anything that TOML reads as one; other text is a string, so quotes may be missing.
+    /// The value: anything that TOML reads as one; other text is a string, so quotes may be
+    /// missing.
     pub value: String,
 }
 
@@ -31,8 +33,8 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    /// Writes `overrides` of a device with these `figures`, whose model has the `tables`, and whose profile may have the `keys`. Line 1 is empty: errors
-    /// there concern all of the overrides.
+    /// Writes `overrides` of a device with these `figures`, whose model has the `tables`, and whose
+    /// profile may have the `keys`. Line 1 is empty: errors there concern all of the overrides.
     pub(crate) fn new(
         overrides: &[Override],
         tables: &[&str],
@@ -53,8 +55,8 @@ impl Overlay {
         Ok(overlay)
     }
 
-    /// Returns `error`, found while these values were read, as one about their keys. An error about the profile below
-    /// stays as it is; its file is not `name`.
+    /// Returns `error`, found while these values were read, as one about their keys. An error about
+    /// the profile below stays as it is; its file is not `name`.
     pub(crate) fn blamed(&self, name: &str, error: ProfileError) -> ProfileError {
         match error {
             ProfileError::Wrong { file, line, problem } if file == name => {
@@ -113,8 +115,8 @@ fn full_key(
     }
 }
 
-/// Returns `key` if it is one of `keys`, or if its table is not known here. If not, the error has the keys with this name in
-/// other tables, or for a name alone the one that is nearest.
+/// Returns `key` if it is one of `keys`, or if its table is not known here. If not, the error has
+/// the keys with this name in other tables, or for a name alone the one that is nearest.
 fn known_key(key: &str, keys: &[String]) -> Result<String, Problem> {
     fn name_of(key: &str) -> &str {
         key.rsplit('.').next().unwrap_or(key)

@@ -42,8 +42,8 @@ impl Reach {
 pub struct ReadAheadPolicy {
     /// Bytes of the longest window: Linux's `read_ahead_kb`, by default 128 KiB. 0: none.
     pub bytes: u64,
-    /// Whether a longer request widens windows to its own length, up to the largest request of the device:
-    /// `request`, as since Linux 4.10, rather than `setting`.
+    /// Whether a longer request widens windows to its own length, up to the largest request of the
+    /// device: `request`, as since Linux 4.10, rather than `setting`.
     pub request_widens: bool,
 }
 

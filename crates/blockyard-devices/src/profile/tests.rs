@@ -684,7 +684,8 @@ fn a_file_that_is_too_long_or_no_text_is_refused() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Profiles come from users, so no text may make the reader panic. Each fifth place is cut and spliced; the fuzz target `profile` does more.
+/// Profiles come from users, so no text may make the reader panic. Each fifth place is cut and
+/// spliced; the fuzz target `profile` does more.
 #[test]
 fn any_text_is_read_or_refused_without_a_panic() {
     const SPLICES: &[&str] =
@@ -801,7 +802,8 @@ const NOT_VARIED: &[&str] = &[
     "simulated",
 ];
 
-/// Each assumed figure has a range, or is a choice of what to model, or is the 0 of what is not there.
+/// Each assumed figure has a range, or is a choice of what to model, or is the 0 of what is not
+/// there.
 #[test]
 fn an_assumed_figure_has_a_range() {
     for builtin in builtin_devices() {

@@ -31,7 +31,8 @@ struct File {
 }
 
 impl Bases {
-    /// Reads the files on which `text` builds, whose own file is `name`. A path is relative to the file that has it.
+    /// Reads the files on which `text` builds, whose own file is `name`. A path is relative to the
+    /// file that has it.
     pub(crate) fn of(name: &str, text: &str) -> Result<Self, ProfileError> {
         let mut files: Vec<File> = Vec::new();
         loop {
@@ -66,8 +67,9 @@ impl Bases {
     }
 }
 
-/// Returns `error` about the file `text`. If the file lacks something and names no base, the error names one: the first of
-/// `bases`, each with a table of its own, whose table the file has, or else `usual`.
+/// Returns `error` about the file `text`. If the file lacks something and names no base, the error
+/// names one: the first of `bases`, each with a table of its own, whose table the file has, or else
+/// `usual`.
 pub(crate) fn with_base(
     error: ProfileError,
     text: &str,

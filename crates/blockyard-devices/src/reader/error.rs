@@ -152,7 +152,8 @@ fn write_choice(f: &mut fmt::Formatter<'_>, word: &str, known: &[&str]) -> fmt::
     }
 }
 
-/// Writes `: did you mean ...?` with the names of built-in profiles that `word` may mean, or how to list all.
+/// Writes `: did you mean ...?` with the names of built-in profiles that `word` may mean, or how to
+/// list all.
 fn write_names(f: &mut fmt::Formatter<'_>, word: &str, known: &[&str]) -> fmt::Result {
     match &alike(word, known)[..] {
         [] => f.write_str("; `blockyard list` prints all"),
@@ -161,7 +162,8 @@ fn write_names(f: &mut fmt::Formatter<'_>, word: &str, known: &[&str]) -> fmt::R
     }
 }
 
-/// Whether `key` of a profile's `table` is the former name of a fault, which belongs in a fault file.
+/// Whether `key` of a profile's `table` is the former name of a fault, which belongs in a fault
+/// file.
 fn is_fault(key: &str, table: &str) -> bool {
     let of_mmc = key == "faults" && ["card", "host"].contains(&table);
     of_mmc || (table == "null" && ["busy-one-in", "error-one-in"].contains(&key))

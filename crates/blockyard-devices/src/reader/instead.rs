@@ -1,4 +1,5 @@
-//! Suggestions for a value that is not in the form of its kind: `"1TiB"` for `1TB`, `50` for `"50%"`.
+//! Suggestions for a value that is not in the form of its kind: `"1TiB"` for `1TB`, `50` for
+//! `"50%"`.
 
 use blockyard::time::Duration;
 use blockyard_text::quantity::{
@@ -9,7 +10,8 @@ use blockyard_text::quantity::{
 const THOUSANDS: &[(&str, u64)] =
     &[("", 1), ("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000), ("t", 1_000_000_000_000)];
 
-/// Returns the one whole number in `text`, if the rest of it multiplies nothing: `50%`, `7200rpm`, `x4`, `4.0`.
+/// Returns the one whole number in `text`, if the rest of it multiplies nothing: `50%`, `7200rpm`,
+/// `x4`, `4.0`.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let (_, text) = text.split_at(text.find(|letter: char| letter.is_ascii_digit())?);
     let (digits, rest) = split(text);
@@ -55,7 +57,8 @@ pub fn read_time(text: &str, examples: &str) -> Result<Duration, String> {
     })
 }
 
-/// Returns the sizes that `text` may mean. A unit such as `GB` counts 1024 bytes for some, as for fio, and 1000 for others.
+/// Returns the sizes that `text` may mean. A unit such as `GB` counts 1024 bytes for some, as for
+/// fio, and 1000 for others.
 pub(crate) fn size(text: &str) -> Option<String> {
     let (number, unit) = split(text.strip_suffix("/s").unwrap_or(text));
     let unit = unit.to_lowercase();
@@ -75,8 +78,8 @@ pub(crate) fn size(text: &str) -> Option<String> {
     either(quantity(number, binary, SIZE_UNITS), decimal)
 }
 
-/// Returns the rates that `text` of `key` may mean. One in bits is an eighth in bytes, or a tenth through a link that sends
-/// ten bits for eight.
+/// Returns the rates that `text` of `key` may mean. One in bits is an eighth in bytes, or a tenth
+/// through a link that sends ten bits for eight.
 pub(crate) fn rate(key: &str, text: &str) -> Option<String> {
     let (number, unit) = split(text);
     if unit.is_empty() {

@@ -19,8 +19,9 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     within(1 + word.len() / 3, word, known)
 }
 
-/// Returns the names of built-in profiles that `word` may mean: one with a single slip, or those with a part that it begins or
-/// whose kind it is, or those that contain it, or else the nearest. None if nothing is close.
+/// Returns the names of built-in profiles that `word` may mean: one with a single slip, or those
+/// with a part that it begins or whose kind it is, or those that contain it, or else the nearest.
+/// None if nothing is close.
 pub(crate) fn alike<'a>(word: &str, known: &[&'a str]) -> Vec<&'a str> {
     debug_assert!(known.iter().all(|name| !name.is_empty()), "a name is empty");
     if let Some(near) = within(1, word, known) {

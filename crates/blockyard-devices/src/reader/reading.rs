@@ -29,7 +29,8 @@ pub enum Basis {
 }
 
 impl Figure {
-    /// What the figure rests on: the first word of its origin says it. A word that says nothing known is an assumption.
+    /// What the figure rests on: the first word of its origin says it. A word that says nothing
+    /// known is an assumption.
     #[must_use]
     pub fn basis(&self) -> Basis {
         match self.origin.split(':').next() {
@@ -40,8 +41,8 @@ impl Figure {
     }
 }
 
-/// Another reading of a profile: each figure with a range has a value drawn from it. Small and large values are as likely:
-/// a time is as often below the geometric mean of its range as above.
+/// Another reading of a profile: each figure with a range has a value drawn from it. Small and
+/// large values are as likely: a time is as often below the geometric mean of its range as above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The seed of all draws.
@@ -81,7 +82,8 @@ impl Notes {
         self.reading.is_some()
     }
 
-    /// Notes a figure. Returns where its value lies in its range, if this is not to be the stated value.
+    /// Notes a figure. Returns where its value lies in its range, if this is not to be the stated
+    /// value.
     pub(crate) fn add(
         &self,
         key: String,
@@ -114,7 +116,8 @@ impl Notes {
     }
 }
 
-/// Returns the value at `place` between `low` and `high`: in equal ratios, or in equal steps from 0.
+/// Returns the value at `place` between `low` and `high`: in equal ratios, or in equal steps from
+/// 0.
 pub(crate) fn between(low: u64, high: u64, place: u8) -> u64 {
     debug_assert!(low <= high, "a range from {low} to {high}");
     if low == 0 {

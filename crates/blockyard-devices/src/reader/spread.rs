@@ -1,8 +1,10 @@
-//! The spread of a time: how much longer or shorter than its figure it is from case to case; or of a number.
+//! The spread of a time: how much longer or shorter than its figure it is from case to case; or of
+//! a number.
 //!
-//! A profile writes a spread as points of an inverse table, `[[percentile, percent of the figure], ...]`, or with numbers. A draw
-//! takes an even number and looks up its percent; between two points it lies on the line between them. All numbers are
-//! whole, so a seed draws the same times on every machine.
+//! A profile writes a spread as points of an inverse table, `[[percentile, percent of the figure],
+//! ...]`, or with numbers. A draw takes an even number and looks up its percent; between two points
+//! it lies on the line between them. All numbers are whole, so a seed draws the same times on every
+//! machine.
 
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
@@ -26,13 +28,14 @@ const PERCENT_MAX: u32 = 100_000;
 /// A distribution of times around a figure, or of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// The millionths of a percentile and the percent of the figure, in rising order from percentile 0 to 100.
+    /// The millionths of a percentile and the percent of the figure, in rising order from
+    /// percentile 0 to 100.
     points: [(u32, u32); POINTS],
 }
 
 impl Spread {
-    /// Returns the spread through `points`, each a percentile in millionths and a percent of the figure; `None` if they
-    /// do not lead from percentile 0 to 100, fall, or are more than 16.
+    /// Returns the spread through `points`, each a percentile in millionths and a percent of the
+    /// figure; `None` if they do not lead from percentile 0 to 100, fall, or are more than 16.
     #[must_use]
     pub fn new(points: &[(u32, u32)]) -> Option<Self> {
         let (first, last) = (*points.first()?, *points.last()?);
@@ -50,8 +53,8 @@ impl Spread {
         Some(Self { points: all })
     }
 
-    /// Returns the spread at `place` between this one, at 0, and `high`, at 255; `None` if their percentiles differ, or if `high` is lower
-    /// somewhere and higher nowhere.
+    /// Returns the spread at `place` between this one, at 0, and `high`, at 255; `None` if their
+    /// percentiles differ, or if `high` is lower somewhere and higher nowhere.
     fn toward(&self, high: &Self, place: u8) -> Option<Self> {
         let same = self.points.iter().zip(&high.points).all(|(low, high)| low.0 == high.0);
         let rises = self.points.iter().zip(&high.points).any(|(low, high)| low.1 < high.1);
@@ -68,7 +71,8 @@ impl Spread {
         Some(Self { points })
     }
 
-    /// Whether each percentile of this spread lies between those of `one` and `other`. All are lines between their points, so these decide.
+    /// Whether each percentile of this spread lies between those of `one` and `other`. All are
+    /// lines between their points, so these decide.
     fn is_between(&self, one: &Self, other: &Self) -> bool {
         let mut points = self.points.iter().chain(&one.points).chain(&other.points);
         points.all(|(at, _)| {

@@ -6,8 +6,8 @@ use toml::de::{DeValue, Error};
 
 use super::error::Problem;
 
-/// Returns the problem that the parser's `error` about `text` is: a key without a value, a value without quotes, a key or
-/// table that is there twice, or else what the parser says.
+/// Returns the problem that the parser's `error` about `text` is: a key without a value, a value
+/// without quotes, a key or table that is there twice, or else what the parser says.
 pub(crate) fn problem(text: &str, error: &Error) -> Problem {
     let span = error.span().unwrap_or_default();
     debug_assert!(span.end <= text.len(), "{span:?} of {} bytes", text.len());

@@ -1,8 +1,9 @@
 //! A reader of TOML tables that knows the line of each value.
 //!
-//! A table is opened with all the keys that it may have. So a misspelt key is reported rather than the absence of
-//! the key that was meant. Keys that a file does not have come from the class of processors that it names with
-//! `processors = "..."`, and then from its base, the built-in profile that it names with `base = "..."`.
+//! A table is opened with all the keys that it may have. So a misspelt key is reported rather than
+//! the absence of the key that was meant. Keys that a file does not have come from the class of
+//! processors that it names with `processors = "..."`, and then from its base, the built-in profile
+//! that it names with `base = "..."`.
 
 use core::iter;
 
@@ -35,9 +36,9 @@ pub(crate) struct Table<'a> {
     base: Option<Box<Table<'a>>>,
 }
 
-/// Declares the keys of the table at a path, and a function that reads it from its parent. Each field has one
-/// line: its name, its key, and the method of [`Table`] that reads the value. An `optional` table that
-/// neither the file nor its base has is `None`.
+/// Declares the keys of the table at a path, and a function that reads it from its parent. Each
+/// field has one line: its name, its key, and the method of [`Table`] that reads the value. An
+/// `optional` table that neither the file nor its base has is `None`.
 macro_rules! table_of {
     (
         $keys:ident, $(#[$doc:meta])* $vis:vis fn $read:ident($path:literal) -> $type:ident {
@@ -87,7 +88,8 @@ impl Choices<'_> {
 }
 
 impl<'a> Table<'a> {
-    /// Reads a whole file whose top level may have the keys `known`, and what it builds on among `choices`.
+    /// Reads a whole file whose top level may have the keys `known`, and what it builds on among
+    /// `choices`.
     pub(crate) fn open(
         source: Source<'a>,
         known: &'static [&'static str],
@@ -146,7 +148,8 @@ impl<'a> Table<'a> {
         Box::new(file)
     }
 
-    /// Returns the whole file `source` with this one as its base, whose keys it may have. It names no base itself.
+    /// Returns the whole file `source` with this one as its base, whose keys it may have. It names
+    /// no base itself.
     pub(crate) fn under(self, source: Source<'a>) -> Result<Self, ProfileError> {
         let table = Self::top(source, self.known)?;
         debug_assert!(!table.has(BASE), "a file has one base");
@@ -167,8 +170,8 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
-    /// Returns the table at `path`, whose last part is the key in this table. It may have the keys `known`, and
-    /// is empty if neither the file nor its base has it.
+    /// Returns the table at `path`, whose last part is the key in this table. It may have the keys
+    /// `known`, and is empty if neither the file nor its base has it.
     pub(crate) fn table(
         &self,
         path: &'static str,
@@ -278,13 +281,14 @@ impl<'a> Table<'a> {
         read(self)
     }
 
-    /// Returns this table and the same table of each file on which its file builds, the nearest first.
+    /// Returns this table and the same table of each file on which its file builds, the nearest
+    /// first.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Self> {
         iter::successors(Some(self), |table| table.base.as_deref())
     }
 
-    /// Returns the error `problem` at the line of `key`, or at the line of the table if the file itself lacks
-    /// the key.
+    /// Returns the error `problem` at the line of `key`, or at the line of the table if the file
+    /// itself lacks the key.
     pub(crate) fn wrong(&self, key: &str, problem: Problem) -> ProfileError {
         self.source.wrong(self.offset_of(key), problem)
     }
@@ -295,7 +299,8 @@ impl<'a> Table<'a> {
         keys.iter().copied().find(|key| self.has(key)).unwrap_or(keys[0])
     }
 
-    /// Returns the value that the file or its base states for `key`, as it writes it. Empty if neither has the key.
+    /// Returns the value that the file or its base states for `key`, as it writes it. Empty if
+    /// neither has the key.
     pub(crate) fn stated(&self, key: &str) -> String {
         let value = self.files().find_map(|file| file.value(key)).map(Spanned::get_ref);
         let value = value.map(|value| value.get("value").map_or(value, Spanned::get_ref));
@@ -307,7 +312,8 @@ impl<'a> Table<'a> {
         self.source.notes.is_reading()
     }
 
-    /// Returns the line of `key`, from 1, or the line of the table if the file itself lacks the key.
+    /// Returns the line of `key`, from 1, or the line of the table if the file itself lacks the
+    /// key.
     pub(crate) fn line_of(&self, key: &str) -> usize {
         self.source.line(self.offset_of(key))
     }
@@ -316,8 +322,8 @@ impl<'a> Table<'a> {
         self.entries.get_key_value(key).map_or(self.offset, |(key, _)| key.span().start)
     }
 
-    /// Refuses `key` if it has one of `values`, or any value if `values` is empty. These names are reserved for
-    /// later versions.
+    /// Refuses `key` if it has one of `values`, or any value if `values` is empty. These names are
+    /// reserved for later versions.
     pub(crate) fn not_built(&self, key: &str, values: &[&str]) -> Result<(), ProfileError> {
         let Some(value) = self.entries.get(key) else { return Ok(()) };
         let what = match value.get_ref().as_str() {

@@ -17,7 +17,8 @@ use blockyard_text::quantity::{
 pub(crate) trait Kind {
     /// The type of a value of this kind.
     type Out;
-    /// Whether a value of this kind is a figure, which may be written as `{ value = ..., origin = "..." }`.
+    /// Whether a value of this kind is a figure, which may be written as `{ value = ..., origin =
+    /// "..." }`.
     const FIGURE: bool;
 
     /// Reads `value` of `key`.
@@ -310,8 +311,8 @@ struct Form {
 }
 
 impl Form {
-    /// Reads a string such as `2.5us` as a whole number of the smallest unit, which must be in `range`, the words of
-    /// which follow. `instead` finds what other text may mean.
+    /// Reads a string such as `2.5us` as a whole number of the smallest unit, which must be in
+    /// `range`, the words of which follow. `instead` finds what other text may mean.
     fn scaled(
         &self,
         key: &str,

@@ -1,9 +1,10 @@
 //! A SCSI host, its target, and the target's disks.
 //!
-//! A command occupies a slot until it completes. The host's `can_queue` and the disk's `cmd_per_lun`, which counts
-//! over all hardware queues, limit the slots. Commands in service do not hold each other up; their times differ by
-//! chance, and not by their size. Then each command passes the target's port, which all of them share. A refusal at
-//! a limit that all disks of a host or target share is [`Busy::Host`]: any completion makes room.
+//! A command occupies a slot until it completes. The host's `can_queue` and the disk's
+//! `cmd_per_lun`, which counts over all hardware queues, limit the slots. Commands in service do
+//! not hold each other up; their times differ by chance, and not by their size. Then each command
+//! passes the target's port, which all of them share. A refusal at a limit that all disks of a host
+//! or target share is [`Busy::Host`]: any completion makes room.
 //!
 //! A disk that answers QUEUE FULL lowers its depth to the number of commands that it held, after as
 //! many refusals as the profile says. It raises the depth by one after each quiet period, up to the
@@ -11,8 +12,8 @@
 //!
 //! # Rules
 //!
-//! - **[disk-depth-limit]** A disk has at most `cmd_per_lun` commands outstanding, whether they came with
-//!   budget or without.
+//! - **[disk-depth-limit]** A disk has at most `cmd_per_lun` commands outstanding, whether they
+//!   came with budget or without.
 
 mod port;
 pub(crate) mod profile;
@@ -42,7 +43,8 @@ struct Command {
     bytes: u64,
     /// The extra service time of the cache.
     longer: Duration,
-    /// Whether the command came without budget, so that its end lowers the disk's count ([disk-depth-limit]).
+    /// Whether the command came without budget, so that its end lowers the disk's count
+    /// ([disk-depth-limit]).
     counted_here: bool,
 }
 
@@ -91,8 +93,8 @@ pub struct Hba {
 }
 
 impl Hba {
-    /// Returns a host with `hctxs` hardware queues by `profile`, whose disks have caches by `cache`. `prng` draws
-    /// the spread of service times.
+    /// Returns a host with `hctxs` hardware queues by `profile`, whose disks have caches by
+    /// `cache`. `prng` draws the spread of service times.
     #[must_use]
     pub fn new(profile: HbaProfile, hctxs: u16, cache: Option<CacheProfile>, prng: Prng) -> Self {
         debug_assert!(hctxs > 0 && profile.luns > 0, "a host has a queue and a disk");

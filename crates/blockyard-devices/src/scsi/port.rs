@@ -1,14 +1,16 @@
 //! The port of a target, which serves the commands there in turn.
 //!
-//! Only the last turn of a command has consequences. So the port wants two events for a command, and counts the turns
-//! between them when it must know how far they have come. The first event is the beginning of the last turn. From then on
-//! the end of the command is certain, and it is scheduled then: events of one instant happen in the order of scheduling.
+//! Only the last turn of a command has consequences. So the port wants two events for a command,
+//! and counts the turns between them when it must know how far they have come. The first event is
+//! the beginning of the last turn. From then on the end of the command is certain, and it is
+//! scheduled then: events of one instant happen in the order of scheduling.
 //!
 //! # Rules
 //!
-//! - **[port-takes-turns]** The port works whenever a command is at it. It serves the commands there in turn: each
-//!   one first for its own time, then for its data, one burst in each turn. So a large command delays a small one by
-//!   a burst, and not by all its data. A command that arrives when a turn ends comes before the one whose turn it was.
+//! - **[port-takes-turns]** The port works whenever a command is at it. It serves the commands
+//!   there in turn: each one first for its own time, then for its data, one burst in each turn. So
+//!   a large command delays a small one by a burst, and not by all its data. A command that arrives
+//!   when a turn ends comes before the one whose turn it was.
 
 use crate::null::transfer_time;
 use crate::scsi::profile::HbaProfile;
@@ -127,7 +129,8 @@ impl Port {
         }
     }
 
-    /// Handles an event of the port at `now`. Returns the slot of the command that has passed, if one has.
+    /// Handles an event of the port at `now`. Returns the slot of the command that has passed, if
+    /// one has.
     pub(super) fn event(&mut self, number: u32, now: Instant, events: &mut Events) -> Option<u32> {
         if number == LAST_TURN {
             self.look(now, events);
@@ -180,7 +183,8 @@ impl Port {
         self.foresee(events);
     }
 
-    /// Ends the turn of a command that has more of them, and begins that of the next one ([port-takes-turns]).
+    /// Ends the turn of a command that has more of them, and begins that of the next one
+    /// ([port-takes-turns]).
     fn end_turn(&mut self) {
         let command = &mut self.ring[self.turn];
         debug_assert!(command.turns > 1, "{command:?} ends by an event");
@@ -208,8 +212,8 @@ impl Port {
         events.push_back((at, DeviceEvent(LAST_TURN)));
     }
 
-    /// Returns when the next last turn begins if no command arrives. That is certain if the command has no other turn before:
-    /// arrivals have their turns after those who are there.
+    /// Returns when the next last turn begins if no command arrives. That is certain if the command
+    /// has no other turn before: arrivals have their turns after those who are there.
     fn last_turn(&self) -> (Instant, bool) {
         // The command that has its turn now comes after all others.
         let current = [self.ring[self.turn].after_turn()];

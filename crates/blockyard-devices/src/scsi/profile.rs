@@ -13,8 +13,9 @@ use crate::terms::DISKS_MAX;
 
 /// The figures of a SCSI host, its link and its target.
 ///
-/// Each command occupies one of [`Self::cmd_per_lun`] slots. Commands are in service side by side. After its time in
-/// service, a command passes the port of the target, which serves the commands at it in turn.
+/// Each command occupies one of [`Self::cmd_per_lun`] slots. Commands are in service side by side.
+/// After its time in service, a command passes the port of the target, which serves the commands at
+/// it in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HbaProfile {
     /// Hardware queues.
@@ -59,11 +60,13 @@ pub struct Refusal {
 pub enum RefusalMode {
     /// The host, for all its LUNs together. It tries again when a command completes.
     HostFull,
-    /// The target, for all its LUNs together. The host tries again when a command of the target completes.
+    /// The target, for all its LUNs together. The host tries again when a command of the target
+    /// completes.
     TargetFull,
     /// The LUN, by the status QUEUE FULL. The host lowers the depth of the LUN and raises it again.
     LunFull {
-        /// After this many refusals in a row, the depth falls to the number of commands that the LUN held.
+        /// After this many refusals in a row, the depth falls to the number of commands that the
+        /// LUN held.
         ramp_down_after: u32,
         /// After this long without a refusal, the depth rises by one, up to
         /// [`HbaProfile::cmd_per_lun`].

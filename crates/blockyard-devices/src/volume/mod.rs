@@ -1,20 +1,23 @@
 //! A volume in a cloud: storage behind a network, as fast as its price.
 //!
-//! Two buckets of tokens hold accesses back, one of I/Os and one of bytes. An access passes both, then takes the latency
-//! of the network and the storage, beside all others.
+//! Two buckets of tokens hold accesses back, one of I/Os and one of bytes. An access passes both,
+//! then takes the latency of the network and the storage, beside all others.
 //!
-//! Left out: limits of the machine that uses the volume, the network's own queues, snapshots that are fetched at the first
-//! access, several machines on one volume, and the joining of neighbours that some clouds do before they count.
+//! Left out: limits of the machine that uses the volume, the network's own queues, snapshots that
+//! are fetched at the first access, several machines on one volume, and the joining of neighbours
+//! that some clouds do before they count.
 //!
 //! # Rules
 //!
-//! - **[tokens-before-access]** An access begins when the buckets have its tokens, in the order of arrival. A bucket fills
-//!   at its rate up to its credit, and is emptied at its burst rate at most. An access of more tokens than a bucket holds
-//!   waits until it is full, and leaves it in debt.
-//! - **[short-since-the-last-token]** A bucket limits accesses for as long as it lacks the tokens of the next one: since the last one left,
-//!   whenever the next one came.
-//! - **[beyond-the-rate-is-on-credit]** A bucket serves on credit while it neither is full nor lets an access wait to be filled. What it has less than
-//!   before is the credit that was spent. A bucket whose burst rate is its rate gives no credit.
+//! - **[tokens-before-access]** An access begins when the buckets have its tokens, in the order of
+//!   arrival. A bucket fills at its rate up to its credit, and is emptied at its burst rate at
+//!   most. An access of more tokens than a bucket holds waits until it is full, and leaves it in
+//!   debt.
+//! - **[short-since-the-last-token]** A bucket limits accesses for as long as it lacks the tokens
+//!   of the next one: since the last one left, whenever the next one came.
+//! - **[beyond-the-rate-is-on-credit]** A bucket serves on credit while it neither is full nor lets
+//!   an access wait to be filled. What it has less than before is the credit that was spent. A
+//!   bucket whose burst rate is its rate gives no credit.
 
 pub(crate) mod profile;
 
@@ -106,7 +109,8 @@ impl Bucket {
         }
     }
 
-    /// Returns the tokens of credit that were spent and not earned again ([beyond-the-rate-is-on-credit]).
+    /// Returns the tokens of credit that were spent and not earned again
+    /// ([beyond-the-rate-is-on-credit]).
     fn spent(&self) -> u64 {
         let fewer = if self.bursts() { (self.level_before - self.level).max(0) } else { 0 };
         u64::try_from(fewer / i128::from(SECOND_NS)).unwrap_or(u64::MAX)
@@ -141,7 +145,8 @@ struct Counts {
 }
 
 impl Volume {
-    /// Returns a volume by `profile` that nobody has used for a long time. `prng` draws the spread of its latency.
+    /// Returns a volume by `profile` that nobody has used for a long time. `prng` draws the spread
+    /// of its latency.
     #[must_use]
     pub(super) fn new(profile: VolumeProfile, prng: Prng) -> Self {
         Self {
@@ -154,7 +159,8 @@ impl Volume {
         }
     }
 
-    /// Takes the tokens of `access` from `now` on, and returns when it begins ([tokens-before-access]).
+    /// Takes the tokens of `access` from `now` on, and returns when it begins
+    /// ([tokens-before-access]).
     fn admit(&mut self, access: Access, now: Instant) -> Instant {
         let bytes = u64::from(access.sectors) * u64::from(SECTOR_BYTES);
         let ios = bytes.div_ceil(self.profile.io_unit);
@@ -231,7 +237,8 @@ mod tests {
         let profile = BucketProfile { rate: 100, burst: 1000, credit: 500 };
         let mut bucket = Bucket::new(profile);
         let taken: Vec<_> = (0..2000).map(|_| bucket.take(1, at(0))).collect();
-        // 1000 leave and 100 arrive in a second: 500 last for 555 tokens. After that, one each 10 ms.
+        // 1000 leave and 100 arrive in a second: 500 last for 555 tokens. After that, one each 10
+        // ms.
         assert_eq!(taken[400], at(400));
         let after = |n: usize| taken[n + 1].since(taken[n]);
         assert_eq!((after(500), after(600)), (Duration::from_ms(1), Duration::from_ms(10)));
@@ -279,7 +286,8 @@ mod tests {
         assert_eq!(Instant::ZERO + bucket.used.total(), at(991));
     }
 
-    /// Amazon's guide says of gp2: 5.4 million credits, which a burst to 3000 I/Os per second spends in half an hour or more.
+    /// Amazon's guide says of gp2: 5.4 million credits, which a burst to 3000 I/Os per second
+    /// spends in half an hour or more.
     #[test]
     fn the_credit_of_a_small_volume_lasts_for_half_an_hour() {
         let mut bucket = Bucket::new(BucketProfile { rate: 300, burst: 3000, credit: 5_400_000 });

@@ -1,23 +1,25 @@
-//! Logs of I/Os over time, in the files and the format of fio's `write_lat_log` and related options.
+//! Logs of I/Os over time, in the files and the format of fio's `write_lat_log` and related
+//! options.
 //!
-//! A line is `time, value, kind, bytes, offset, priority`: milliseconds since the start of measuring;
-//! nanoseconds, kilobytes per second or I/Os per second; 0 for a read, 1 for a write, 2 for a trim; the
-//! length of the I/O; its offset, only with `log_offset`; 1 for real-time priority, or the priority in
-//! Linux's encoding with `log_prio`.
+//! A line is `time, value, kind, bytes, offset, priority`: milliseconds since the start of
+//! measuring; nanoseconds, kilobytes per second or I/Os per second; 0 for a read, 1 for a write, 2
+//! for a trim; the length of the I/O; its offset, only with `log_offset`; 1 for real-time priority,
+//! or the priority in Linux's encoding with `log_prio`.
 //!
 //! # Rules
 //!
-//! - **[io-in-one-log-window]** With windows (`log_avg_msec`) each I/O counts in exactly one window.
+//! - **[io-in-one-log-window]** With windows (`log_avg_msec`) each I/O counts in exactly one
+//!   window.
 //!
 //! Files are called `PREFIX_TYPE.N.log`, where N counts the instances of the whole job file from 1.
 //! Without `per_job_logs` the instances share `PREFIX_TYPE.log`. Older files are overwritten.
 //!
 //! Without windows each I/O has a line. Its bandwidth is its length over its completion latency, in
-//! units of 1000 bytes; its I/Os per second are 1. With windows, each kind of I/O has a latency line per
-//! window: the first I/O that ends after a window still belongs to the window and closes it.
-//! Bandwidth (in KiB per second) and I/Os per second have a line per sample. Length, offset and priority
-//! are 0. An I/O of a synchronous engine has no submission latency: all of it is completion latency.
-//! Syncs are not logged.
+//! units of 1000 bytes; its I/Os per second are 1. With windows, each kind of I/O has a latency
+//! line per window: the first I/O that ends after a window still belongs to the window and closes
+//! it. Bandwidth (in KiB per second) and I/Os per second have a line per sample. Length, offset and
+//! priority are 0. An I/O of a synchronous engine has no submission latency: all of it is
+//! completion latency. Syncs are not logged.
 //!
 //! Lines are written in large pieces. A file is open only during a write, so that there may be more
 //! files than a process may open. The first write error ends all logging.

@@ -1,8 +1,8 @@
 //! Latencies by window.
 //!
-//! Each kind of I/O has its own windows. An I/O that ends when its window has reached its length still
-//! belongs to the window and closes it. The window is logged with the time of that I/O, and the next one
-//! begins at the last multiple of the length. A window without I/Os is not logged.
+//! Each kind of I/O has its own windows. An I/O that ends when its window has reached its length
+//! still belongs to the window and closes it. The window is logged with the time of that I/O, and
+//! the next one begins at the last multiple of the length. A window without I/Os is not logged.
 
 use blockyard_fio::job::Op;
 
@@ -28,7 +28,8 @@ impl Windows {
         Self { window_ms, largest, of: [Window::default(); 3] }
     }
 
-    /// Adds the value of an I/O that ended at `at_ms`. Returns the value of the window if this closes it.
+    /// Adds the value of an I/O that ended at `at_ms`. Returns the value of the window if this
+    /// closes it.
     pub(super) fn add(&mut self, op: Op, value: u64, at_ms: u64) -> Option<u64> {
         debug_assert!(self.window_ms > 0, "a log without windows has no `Windows`");
         let window = &mut self.of[op as usize];

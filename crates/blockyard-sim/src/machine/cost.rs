@@ -75,12 +75,14 @@ struct Row {
 
 /// A sink that adds up the costs of the steps of one piece of work.
 ///
-/// Each queue has one lock at most. In the single-lock model every step holds it. In the multi-queue model, inserts into
-/// an elevator with one lock, and removals from it, hold that lock. As in Linux, a list of requests is inserted under one
-/// acquisition, each merge that is tried has its own, and so has each removal unless the design takes several at once.
+/// Each queue has one lock at most. In the single-lock model every step holds it. In the
+/// multi-queue model, inserts into an elevator with one lock, and removals from it, hold that lock.
+/// As in Linux, a list of requests is inserted under one acquisition, each merge that is tried has
+/// its own, and so has each removal unless the design takes several at once.
 ///
-/// A request uses the word of its tag when the tag is taken and when it is put back. A request that the driver refuses uses its dispatch list
-/// when it is put there and when it is taken from there; both are counted when it is refused.
+/// A request uses the word of its tag when the tag is taken and when it is put back. A request that
+/// the driver refuses uses its dispatch list when it is put there and when it is taken from there;
+/// both are counted when it is refused.
 #[derive(Debug)]
 pub struct CostSink {
     sites: Sites,
@@ -96,8 +98,8 @@ pub struct CostSink {
 }
 
 impl CostSink {
-    /// Returns the costs of `policies` on `machine` with `tags`. An acquisition of an elevator's lock is good for
-    /// `lock_batch` removals.
+    /// Returns the costs of `policies` on `machine` with `tags`. An acquisition of an elevator's
+    /// lock is good for `lock_batch` removals.
     #[must_use]
     pub fn new(
         machine: &MachineProfile,
@@ -140,7 +142,8 @@ impl CostSink {
         Duration::from_ns(core::mem::take(&mut self.free_ns))
     }
 
-    /// Goes to the next lock that was used, until there is none, and returns its place. [`Self::taken`] has its holds.
+    /// Goes to the next lock that was used, until there is none, and returns its place.
+    /// [`Self::taken`] has its holds.
     pub(crate) fn next_lock(&mut self) -> Option<usize> {
         let site = self.used.pop()?;
         self.taken.clear();
@@ -175,7 +178,8 @@ impl CostSink {
             Acquisition::Kept => !self.holds[site].is_empty(),
             _ => follows.is_some(),
         };
-        // A list of five inserts is one acquisition: the first step begins a row, and the others use it up.
+        // A list of five inserts is one acquisition: the first step begins a row, and the others
+        // use it up.
         if let Acquisition::Row(steps) = lock {
             let left = follows.map_or(steps, |row| row.left) - 1;
             self.row = Some(Row { step, site, left });
@@ -262,8 +266,8 @@ const fn costs_under_single_lock(machine: &MachineProfile) -> [Cost; 6] {
     ]
 }
 
-/// Returns the costs of the steps where an elevator with one lock holds the requests. `batch` removals have the lock by one
-/// acquisition.
+/// Returns the costs of the steps where an elevator with one lock holds the requests. `batch`
+/// removals have the lock by one acquisition.
 const fn costs_under_elevator_lock(machine: &MachineProfile, batch: u32) -> [Cost; 6] {
     let [queue, get_request, insert, schedule, issue, complete] = costs_without_lock(machine);
     [
@@ -285,8 +289,8 @@ mod tests {
     use blockyard::unit::{CpuId, HctxId, QueueId};
     use blockyard_devices::profile::Device;
 
-    /// Returns the holds by a piece of work with these steps: of each lock of two queues with one hardware queue each,
-    /// then of each dispatch list and tag word if cache lines move.
+    /// Returns the holds by a piece of work with these steps: of each lock of two queues with one
+    /// hardware queue each, then of each dispatch list and tag word if cache lines move.
     fn all_holds(
         policies: &Policies,
         batch: u32,
@@ -372,9 +376,9 @@ mod tests {
         assert_eq!(acquisitions(&single, &[(0, GetRequest)]), [1, 0], "a split bio goes on");
     }
 
-    /// [holders-share-a-lock] The times are those of `server-2021`, the processors of `null`: 8 ns to try a merge, 100 ns to
-    /// insert or remove a request; under the single lock 50 ns to try a merge, 250 ns to make a request, 200 ns to issue it
-    /// and 300 ns to end it.
+    /// [holders-share-a-lock] The times are those of `server-2021`, the processors of `null`: 8 ns
+    /// to try a merge, 100 ns to insert or remove a request; under the single lock 50 ns to try a
+    /// merge, 250 ns to make a request, 200 ns to issue it and 300 ns to end it.
     #[test]
     fn each_hold_has_what_holds_the_lock_and_the_time_of_its_steps() {
         let holds = |policies: &Policies, line_ns, steps: &[Action], site: usize| {
@@ -394,7 +398,8 @@ mod tests {
         let split = [Queue, GetRequest, Insert, GetRequest, Insert];
         let of_split = [(Submit, 550), (LockHolder::Insert, 0), (LockHolder::Insert, 0)];
         assert_eq!(holds(&single, 0, &split, 0), of_split);
-        // After two locks and two lists: a driver tag is taken to dispatch, and put back at the end.
+        // After two locks and two lists: a driver tag is taken to dispatch, and put back at the
+        // end.
         assert_eq!(holds(&deadline, 1, &whole, 4), [(Dispatch, 0), (Complete, 0)]);
         assert_eq!(holds(&Policies::NONE, 1, &whole, 4), [(Submit, 0), (Complete, 0)]);
         let refused = [Action::Refuse(blockyard::driver::Busy::Device)];
@@ -418,7 +423,8 @@ mod tests {
         let whole = [(1, GetRequest), (1, Issue), (1, Action::Complete(Status::Ok))];
         // Two locks, two lists, one word of three driver tags.
         assert_eq!(used(&Policies::NONE, &whole), [0, 0, 0, 0, 2]);
-        // Then two maps of scheduler tags: six tags each, in six words of which one processor uses one.
+        // Then two maps of scheduler tags: six tags each, in six words of which one processor uses
+        // one.
         let of_deadline = used(&Policies::mq_deadline(), &whole);
         assert_eq!(of_deadline[..5], [0, 0, 0, 0, 2]);
         assert_eq!(of_deadline[5..].iter().sum::<usize>(), 2);

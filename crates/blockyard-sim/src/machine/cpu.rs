@@ -101,7 +101,8 @@ impl Cpu {
         }
     }
 
-    /// Gives more work to the running thread, to be done before any other thread's. Completions go first.
+    /// Gives more work to the running thread, to be done before any other thread's. Completions go
+    /// first.
     pub(crate) fn push_next(&mut self, work: Work) {
         debug_assert!(
             matches!(work, Work::Step(_) | Work::Copy(_) | Work::Host(_)),
@@ -150,7 +151,8 @@ impl Cpu {
         last.or(self.pollers.last()).copied()
     }
 
-    /// Notes that the processor has idled until `now`, if it has. Work that follows other work without a gap finds it busy.
+    /// Notes that the processor has idled until `now`, if it has. Work that follows other work
+    /// without a gap finds it busy.
     pub fn idle(&mut self, now: Instant) {
         self.idled |= self.busy_until < now;
     }

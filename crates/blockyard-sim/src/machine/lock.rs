@@ -1,18 +1,20 @@
-//! A model of what only one processor has at a time: a lock with the data that it guards, or a word that processors change.
-//! Processors get it in the order in which they ask, and hold it while their work lasts.
+//! A model of what only one processor has at a time: a lock with the data that it guards, or a word
+//! that processors change. Processors get it in the order in which they ask, and hold it while
+//! their work lasts.
 //!
-//! A piece of work makes all acquisitions of a lock in one go: the lock is held for as long as by all of them together, and
-//! the processor waits once. A piece of work takes one lock after another. A lock serves pieces of work in the order of
-//! their begins, without a gap.
+//! A piece of work makes all acquisitions of a lock in one go: the lock is held for as long as by
+//! all of them together, and the processor waits once. A piece of work takes one lock after
+//! another. A lock serves pieces of work in the order of their begins, without a gap.
 //!
 //! # Rules
 //!
-//! - **[lock-moves-between-processors]** An acquisition takes longer if another processor had the lock before: cache lines
-//!   move. That is so for the first acquisition of a piece of work if its processor was not the last one, and for all others
-//!   while another processor wants the lock.
-//! - **[holders-share-a-lock]** Every acquisition, hold, move and wait is counted for one holder, so the counts of all holders
-//!   add up to those of the lock. A piece of work waits for its first acquisition; if it asked for the lock before it
-//!   began, it waits as the holder that it asked for.
+//! - **[lock-moves-between-processors]** An acquisition takes longer if another processor had the
+//!   lock before: cache lines move. That is so for the first acquisition of a piece of work if its
+//!   processor was not the last one, and for all others while another processor wants the lock.
+//! - **[holders-share-a-lock]** Every acquisition, hold, move and wait is counted for one holder,
+//!   so the counts of all holders add up to those of the lock. A piece of work waits for its first
+//!   acquisition; if it asked for the lock before it began, it waits as the holder that it asked
+//!   for.
 
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
@@ -140,10 +142,11 @@ impl Contended {
         Ask::Wait(first.then_some(self.free_at))
     }
 
-    /// Takes the lock for work of `cpu` that began at `now`, or as soon as it is free, before all waiters. A processor that
-    /// was granted the lock does not wait. `busy` is how long the work has waited for other locks or held them: it has
-    /// waited for this one too meanwhile. `holds` are those of the work, one or more. `transfer` is the time of a move between
-    /// processors ([lock-moves-between-processors]).
+    /// Takes the lock for work of `cpu` that began at `now`, or as soon as it is free, before all
+    /// waiters. A processor that was granted the lock does not wait. `busy` is how long the work
+    /// has waited for other locks or held them: it has waited for this one too meanwhile. `holds`
+    /// are those of the work, one or more. `transfer` is the time of a move between processors
+    /// ([lock-moves-between-processors]).
     pub fn take(
         &mut self,
         cpu: CpuId,
@@ -154,7 +157,8 @@ impl Contended {
     ) -> Taken {
         debug_assert!(!holds.is_empty(), "{cpu:?} uses a lock without an acquisition");
         let begin = self.free_at.max(now);
-        // The lock is free at 100 ns. Work that began at 20 ns and has spent 30 ns for other locks waits for 50 ns more.
+        // The lock is free at 100 ns. Work that began at 20 ns and has spent 30 ns for other locks
+        // waits for 50 ns more.
         let wait = begin.since(begin.min(now + busy));
         let is_wanted = wait > Duration::ZERO || !self.waiters.is_empty();
         let mut moves = self.last.is_some_and(|last| last != cpu);
@@ -167,7 +171,8 @@ impl Contended {
             counts.held += held_once;
             counts.longest_hold = counts.longest_hold.max(held_once);
             held += held_once;
-            // Between two acquisitions of this work, a processor that wants the lock pulls its lines over.
+            // Between two acquisitions of this work, a processor that wants the lock pulls its
+            // lines over.
             moves = is_wanted;
         }
         self.free_at = begin + held;
@@ -223,7 +228,8 @@ mod tests {
         Hold { by, time: ns(time_ns) }
     }
 
-    /// Takes a lock whose moves are free, for so many nanoseconds. Returns the wait and the time held, in nanoseconds.
+    /// Takes a lock whose moves are free, for so many nanoseconds. Returns the wait and the time
+    /// held, in nanoseconds.
     fn take(lock: &mut Contended, cpu: u16, now: u64, time_ns: u64) -> (u64, u64) {
         let holds = [by(Submit, time_ns)];
         let Taken { wait, held } = lock.take(CpuId(cpu), at(now), ns(0), &holds, ns(0));
@@ -266,8 +272,9 @@ mod tests {
         assert_eq!((*lock.counts(), lock.next_grant()), (CountsByHolder::default(), None));
     }
 
-    /// [holders-share-a-lock] A processor submits two bios, inserts them and removes one, while another one that had the lock
-    /// wants it back: each acquisition moves cache lines, which takes 7 ns. Then it removes one more, and nobody wants the lock.
+    /// [holders-share-a-lock] A processor submits two bios, inserts them and removes one, while
+    /// another one that had the lock wants it back: each acquisition moves cache lines, which takes
+    /// 7 ns. Then it removes one more, and nobody wants the lock.
     #[test]
     fn each_holder_has_its_holds_moves_and_waits_and_together_they_are_those_of_the_lock() {
         let mut lock = Contended::default();

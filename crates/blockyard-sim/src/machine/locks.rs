@@ -49,7 +49,8 @@ pub struct LockUse {
     pub busiest: CountsByHolder,
 }
 
-/// A map of tags for each hardware queue, or one that they share. Each word has cache lines of its own.
+/// A map of tags for each hardware queue, or one that they share. Each word has cache lines of its
+/// own.
 #[derive(Clone, Copy, Debug)]
 struct Maps {
     first: usize,
@@ -60,8 +61,8 @@ struct Maps {
 }
 
 impl Maps {
-    /// Returns the word that the submitter of `event` uses: each processor keeps to one word, as the hints in Linux's maps
-    /// make it do while tags are free.
+    /// Returns the word that the submitter of `event` uses: each processor keeps to one word, as
+    /// the hints in Linux's maps make it do while tags are free.
     fn word_of(&self, event: &Event<'_>) -> usize {
         let hctx = if self.shared { 0 } else { event.hctx.index() };
         let map = self.of_queue * event.queue.index() + hctx;
@@ -69,7 +70,8 @@ impl Maps {
     }
 }
 
-/// The words of a map of `depth` tags in Linux: 64 tags a word, or fewer so that there are at least four words.
+/// The words of a map of `depth` tags in Linux: 64 tags a word, or fewer so that there are at least
+/// four words.
 const fn words_of(depth: u32) -> usize {
     let mut shift = 6;
     // Four words of 8 tags would hold more than 31 tags, so a map of 31 tags has words of 4.
@@ -81,7 +83,8 @@ const fn words_of(depth: u32) -> usize {
 
 /// The places of locks in one table.
 ///
-/// Without the cost of moving a cache line, tag words and dispatch lists cost nothing, and have no place.
+/// Without the cost of moving a cache line, tag words and dispatch lists cost nothing, and have no
+/// place.
 #[derive(Clone, Copy, Debug)]
 pub struct Sites {
     queue_kind: LockKind,
@@ -95,7 +98,8 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// Returns the places under `policies` with `tags`. Tag words and dispatch lists have places if `lines_move`.
+    /// Returns the places under `policies` with `tags`. Tag words and dispatch lists have places if
+    /// `lines_move`.
     #[must_use]
     pub fn new(policies: &Policies, tags: &TagSetConfig, lines_move: bool) -> Self {
         let queues = usize::from(tags.queues);
@@ -126,7 +130,8 @@ impl Sites {
         sites
     }
 
-    /// Adds maps of `depth` tags, `of_queue` for each queue, or one for each hardware queue of the host if that is 0.
+    /// Adds maps of `depth` tags, `of_queue` for each queue, or one for each hardware queue of the
+    /// host if that is 0.
     fn add_maps(&mut self, depth: u32, of_queue: usize, shared: bool) -> Maps {
         let words = words_of(depth);
         let first = self.all;

@@ -1,5 +1,5 @@
-//! The virtual machine: processors that do one thing at a time, the cost of each step, the locks that
-//! processors wait for, and the completions of polled hardware queues.
+//! The virtual machine: processors that do one thing at a time, the cost of each step, the locks
+//! that processors wait for, and the completions of polled hardware queues.
 
 pub mod cost;
 pub mod cpu;

@@ -16,8 +16,8 @@ pub struct Depths {
 }
 
 impl Depths {
-    /// Counts a call that submitted `ios`, of which `counted` are reads, writes or trims. `depth` I/Os
-    /// are in flight after it.
+    /// Counts a call that submitted `ios`, of which `counted` are reads, writes or trims. `depth`
+    /// I/Os are in flight after it.
     pub fn submitted(&mut self, ios: u32, counted: u32, depth: u32) {
         debug_assert!(counted <= ios, "syncs are among the I/Os of a call");
         self.level[level_class(depth)] += u64::from(counted);

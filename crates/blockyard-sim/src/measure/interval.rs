@@ -3,7 +3,8 @@
 use blockyard::stats::Histogram;
 use serde::Serialize;
 
-/// An interval that holds the mean of a random number in 95 of 100 cases, if it is normally distributed.
+/// An interval that holds the mean of a random number in 95 of 100 cases, if it is normally
+/// distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
@@ -15,7 +16,8 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// The quantile of 97.5 % of Student's distribution for 1 to 30 degrees of freedom; beyond, the last is on the safe side.
+/// The quantile of 97.5 % of Student's distribution for 1 to 30 degrees of freedom; beyond, the
+/// last is on the safe side.
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
@@ -43,15 +45,18 @@ impl Interval {
 /// The smallest number of I/Os whose 99th percentile is judged: of 320, three decide it.
 pub const P99_IOS_MIN: u64 = 1000;
 
-/// Returns the ranks, in thousandths of a percent, between which the 99th percentile of `count` I/Os lies in 95 of 100 cases. A hundred
-/// I/Os in a row count as one, because they often wait for the same cause.
+/// Returns the ranks, in thousandths of a percent, between which the 99th percentile of `count`
+/// I/Os lies in 95 of 100 cases. A hundred I/Os in a row count as one, because they often wait for
+/// the same cause.
 ///
-/// Of 100,000 I/Os, a thousand count: their 99th percentile lies within 0.62 percent points of 99 %, 1.96 standard
-/// deviations of the binomial distribution. Of 1,000, ten count: it lies between the 93rd percentile and the maximum.
+/// Of 100,000 I/Os, a thousand count: their 99th percentile lies within 0.62 percent points of 99
+/// %, 1.96 standard deviations of the binomial distribution. Of 1,000, ten count: it lies between
+/// the 93rd percentile and the maximum.
 #[must_use]
 pub fn p99_ranks(count: u64) -> [u32; 2] {
     const P99: u32 = 99_000;
-    /// The square of 1.96 deviations of one I/O, for ranks in thousandths of a percent: 3.8416 * 0.99 * 0.01 * 10^10.
+    /// The square of 1.96 deviations of one I/O, for ranks in thousandths of a percent: 3.8416 *
+    /// 0.99 * 0.01 * 10^10.
     const SQUARE: u64 = 380_318_400;
     let independent = (count / 100).max(1);
     let half = u32::try_from((SQUARE / independent).isqrt()).expect("a share of 19,501 at most");

@@ -39,8 +39,8 @@ impl Meter {
         self.iops.begin(from);
     }
 
-    /// Returns the next sample whose period has ended at `now`. Call this until it returns `None` before
-    /// anything at `now` is added, and at the end.
+    /// Returns the next sample whose period has ended at `now`. Call this until it returns `None`
+    /// before anything at `now` is added, and at the end.
     pub fn next(&mut self, now: Instant) -> Option<Rate> {
         let bandwidth = self.bandwidth.next(now).map(Rate::Bandwidth);
         bandwidth.or_else(|| self.iops.next(now).map(Rate::Iops))

@@ -31,9 +31,11 @@ pub struct Measured {
     pub slat_ns: Histogram,
     /// Completion latency in nanoseconds: from the return of the call until the job has the result.
     pub clat_ns: Histogram,
-    /// Total latency in nanoseconds: the sum of both, and of the time by which an I/O of a trace was issued later than due.
+    /// Total latency in nanoseconds: the sum of both, and of the time by which an I/O of a trace
+    /// was issued later than due.
     pub lat_ns: Histogram,
-    /// The latencies of a job whose I/Os differ in priority, by priority in Linux's encoding; otherwise empty.
+    /// The latencies of a job whose I/Os differ in priority, by priority in Linux's encoding;
+    /// otherwise empty.
     pub by_priority: BTreeMap<u16, Latencies>,
     /// Samples of the bandwidth over time in KiB per second, of each instance that has any.
     pub bandwidth: Vec<Samples>,
@@ -130,7 +132,8 @@ impl JobStats {
         *self = Self { started: now, steady: self.steady.take(), ..Self::new(&kinds) };
     }
 
-    /// Adds what `other` counted, which is of the same kinds. The samples over time stay as they are.
+    /// Adds what `other` counted, which is of the same kinds. The samples over time stay as they
+    /// are.
     pub fn add(&mut self, other: &Self) {
         for op in Op::ALL {
             if let (Some(mine), Some(others)) = (self.op_mut(op), other.ops.of(op)) {

@@ -94,8 +94,8 @@ impl Sampler {
         self.done[op as usize] += amount;
     }
 
-    /// Returns the next sample of a period that has ended at `now`. Call this until it returns `None` before
-    /// anything at `now` is added.
+    /// Returns the next sample of a period that has ended at `now`. Call this until it returns
+    /// `None` before anything at `now` is added.
     pub fn next(&mut self, now: Instant) -> Option<Sample> {
         if now < self.ends {
             return None;

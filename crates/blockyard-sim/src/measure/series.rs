@@ -1,7 +1,7 @@
 //! Rates and depths over time, sampled in virtual time.
 //!
-//! When there are [`SAMPLES_MAX`], the period becomes longer and about half of them are dropped, so that the rest is evenly
-//! spread over the run.
+//! When there are [`SAMPLES_MAX`], the period becomes longer and about half of them are dropped, so
+//! that the rest is evenly spread over the run.
 
 use blockyard::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -79,8 +79,8 @@ impl SeriesSampler {
         now >= self.next
     }
 
-    /// Takes a sample at `now`, when one is due. `stats` are those of all jobs so far; `depth` I/Os are
-    /// submitted and not reaped; `in_flight` requests are in the driver.
+    /// Takes a sample at `now`, when one is due. `stats` are those of all jobs so far; `depth` I/Os
+    /// are submitted and not reaped; `in_flight` requests are in the driver.
     pub fn sample<'a>(
         &mut self,
         now: Instant,
@@ -105,7 +105,8 @@ impl SeriesSampler {
         debug_assert!(self.points.len() < SAMPLES_MAX, "there is room for the next sample");
     }
 
-    /// Makes the period so long that half of [`SAMPLES_MAX`] reach until `now`, and drops samples that are closer.
+    /// Makes the period so long that half of [`SAMPLES_MAX`] reach until `now`, and drops samples
+    /// that are closer.
     fn thin_out(&mut self, now: Instant) {
         debug_assert_eq!(self.points.len(), SAMPLES_MAX, "samples are dropped once all have come");
         let half = Duration::from_ns(now.as_ns() / (SAMPLES_MAX as u64 / 2));
@@ -144,7 +145,8 @@ impl SeriesSampler {
     }
 }
 
-/// Returns what was added to a count since it was `before`: all of it if a job has begun to count anew.
+/// Returns what was added to a count since it was `before`: all of it if a job has begun to count
+/// anew.
 const fn added(count: u64, before: u64) -> u64 {
     if count < before { count } else { count - before }
 }

@@ -2,8 +2,8 @@
 
 use blockyard::time::{Duration, Instant};
 
-/// Times of instances, added up. In the rest of their lives the instances were ready without a processor,
-/// or spun for a lock.
+/// Times of instances, added up. In the rest of their lives the instances were ready without a
+/// processor, or spun for a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// From the start of measuring to the end.
@@ -78,7 +78,8 @@ mod tests {
         spent.rested(waits, at(120), at(130));
         spent.rested(waits, at(200), at(130));
         assert_eq!(spent.waiting, Duration::from_ns(30 + 10));
-        // The instance runs at 160 if its alarm wakes it at 150, and at 140 if something else wakes it.
+        // The instance runs at 160 if its alarm wakes it at 150, and at 140 if something else wakes
+        // it.
         let pauses = Rest { since: at(100), until: Some(at(150)), paced: false };
         spent.rested(pauses, at(0), at(160));
         spent.rested(pauses, at(0), at(140));

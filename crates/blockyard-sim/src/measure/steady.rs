@@ -1,7 +1,8 @@
 //! The steady state of a job: the figure that it watches, once every interval.
 //!
-//! As in fio, a window of samples is steady if each sample is near their mean, or if a line through them is nearly
-//! level. All numbers are whole, so that every machine stops a job at the same instant.
+//! As in fio, a window of samples is steady if each sample is near their mean, or if a line through
+//! them is nearly level. All numbers are whole, so that every machine stops a job at the same
+//! instant.
 
 use super::JobStats;
 use blockyard_fio::job::{Steady, SteadyCriterion, SteadyState};
@@ -66,7 +67,8 @@ pub struct Fraction {
 }
 
 impl SteadyWatch {
-    /// Returns a watch with the options `steady`; `None` if the job does not look for a steady state.
+    /// Returns a watch with the options `steady`; `None` if the job does not look for a steady
+    /// state.
     #[must_use]
     pub fn new(steady: &SteadyState) -> Option<Self> {
         let window = usize::try_from(steady.samples()?).unwrap_or(usize::MAX);
@@ -81,13 +83,15 @@ impl SteadyWatch {
         })
     }
 
-    /// Whether a further sample can matter: the state is not reached, and the job was not idle for a whole window.
+    /// Whether a further sample can matter: the state is not reached, and the job was not idle for
+    /// a whole window.
     #[must_use]
     pub const fn goes_on(&self) -> bool {
         !self.attained && self.idle <= self.window
     }
 
-    /// Takes a sample of `stats` at the end of an interval; the first call only begins the first interval.
+    /// Takes a sample of `stats` at the end of an interval; the first call only begins the first
+    /// interval.
     pub fn look(&mut self, stats: &JobStats) {
         let now = Counts::of(stats);
         let Some(before) = self.before.replace(now) else { return };
@@ -176,7 +180,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Feeds intervals with these numbers of I/Os. Returns the number after which the state was reached.
+    /// Feeds intervals with these numbers of I/Os. Returns the number after which the state was
+    /// reached.
     fn reached(mut watch: SteadyWatch, ios: &[u64]) -> Option<usize> {
         let mut stats = JobStats::new(&[Op::Read]);
         watch.look(&stats);

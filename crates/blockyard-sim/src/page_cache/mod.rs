@@ -9,15 +9,16 @@
 //!
 //! # Rules
 //!
-//! - **[page-read-once]** A page is present from the moment it is claimed, and exactly one bio reads it.
-//! - **[pages-ready-together]** All pages of a bio become ready when the bio ends. If the bio fails, they
-//!   are absent again. A task that waits for one of these pages then reads that page alone, and fails if
-//!   the second read fails.
+//! - **[page-read-once]** A page is present from the moment it is claimed, and exactly one bio
+//!   reads it.
+//! - **[pages-ready-together]** All pages of a bio become ready when the bio ends. If the bio
+//!   fails, they are absent again. A task that waits for one of these pages then reads that page
+//!   alone, and fails if the second read fails.
 //!
-//! All readers of a file share its pages and wait for each other's reads. Each reader has its own stream
-//! for read-ahead. Memory is never short. A page leaves the cache only when a starting job drops
-//! the pages of its files (fio's `invalidate`). A task that ends does not wait for pages that are still being
-//! read ahead; if the task is the last one, the run ends without them.
+//! All readers of a file share its pages and wait for each other's reads. Each reader has its own
+//! stream for read-ahead. Memory is never short. A page leaves the cache only when a starting job
+//! drops the pages of its files (fio's `invalidate`). A task that ends does not wait for pages that
+//! are still being read ahead; if the task is the last one, the run ends without them.
 //!
 //! Writing, mapping, and the effects of other programs on a real cache are not modelled.
 
@@ -95,8 +96,8 @@ impl PageCache {
         self.files[file.0].pages.take_mark(page)
     }
 
-    /// Claims the absent pages of `window` up to the end of the file ([page-read-once]). Passes to `each`
-    /// the runs that need a bio.
+    /// Claims the absent pages of `window` up to the end of the file ([page-read-once]). Passes to
+    /// `each` the runs that need a bio.
     pub fn claim(&mut self, file: FileId, window: Window, mut each: impl FnMut(Run)) {
         let File { placement, pages } = &mut self.files[file.0];
         let end = window.pages.end.min(placement.len_bytes.div_ceil(PAGE_BYTES));
@@ -121,8 +122,9 @@ impl PageCache {
         }
     }
 
-    /// Notes that the bio of run `number` has ended, successfully if `well` ([pages-ready-together]).
-    /// Passes to `wake` each task that waited for one of its pages, in the order of their waits.
+    /// Notes that the bio of run `number` has ended, successfully if `well`
+    /// ([pages-ready-together]). Passes to `wake` each task that waited for one of its pages, in
+    /// the order of their waits.
     ///
     /// # Panics
     ///

@@ -1,24 +1,26 @@
 //! Read-ahead: which pages of a file to read, and when, for a reader that needs some of them.
 //!
 //! This is Linux's on-demand read-ahead (4.10 to 6.6). A [`ReadAhead`] belongs to a file that one
-//! reader has open. The reader calls it when a page is missing ([`Trigger::Miss`]), and at a page that
-//! an earlier window has marked ([`Trigger::Marker`]). The call returns the [`Window`] to read.
+//! reader has open. The reader calls it when a page is missing ([`Trigger::Miss`]), and at a page
+//! that an earlier window has marked ([`Trigger::Marker`]). The call returns the [`Window`] to
+//! read.
 //!
-//! The part of a window that was not requested begins with its marker. Later windows of a stream are
-//! marked at their first page. A reader that reaches the marker starts the next window while this one
-//! may still be in flight, so at most two windows are in flight. If neither the reader nor the cache knows of earlier
-//! pages, only the requested pages are read, and the stream does not change.
+//! The part of a window that was not requested begins with its marker. Later windows of a stream
+//! are marked at their first page. A reader that reaches the marker starts the next window while
+//! this one may still be in flight, so at most two windows are in flight. If neither the reader nor
+//! the cache knows of earlier pages, only the requested pages are read, and the stream does not
+//! change.
 //!
 //! # Rules
 //!
 //! - **[window-within-reach]** A window is no longer than the reach, which a long request can widen
 //!   ([`Reach::for_request`]).
 //!
-//! A reader starts a stream when it begins at the front of the file, requests more than the reach, or
-//! continues where it stopped. The first window grows with the request: four times a small request,
-//! twice a medium one. Each later window follows the previous one and is twice as long (four times
-//! while it is small), up to the reach. If the whole first window was requested, it is joined with
-//! the next window when both fit the reach, and otherwise marked in its middle.
+//! A reader starts a stream when it begins at the front of the file, requests more than the reach,
+//! or continues where it stopped. The first window grows with the request: four times a small
+//! request, twice a medium one. Each later window follows the previous one and is twice as long
+//! (four times while it is small), up to the reach. If the whole first window was requested, it is
+//! joined with the next window when both fit the reach, and otherwise marked in its middle.
 
 use blockyard_devices::profile::Reach;
 use core::ops::Range;
@@ -85,8 +87,8 @@ impl ReadAhead {
         self.last = Some(page);
     }
 
-    /// Returns the window to read because of `trigger` at `page`; `None` if nothing is read ahead. The
-    /// reader still needs `wanted` pages (at least 1) from `page` on.
+    /// Returns the window to read because of `trigger` at `page`; `None` if nothing is read ahead.
+    /// The reader still needs `wanted` pages (at least 1) from `page` on.
     pub fn window(
         &mut self,
         trigger: Trigger,
@@ -112,11 +114,12 @@ impl ReadAhead {
         if page == 0 {
             self.begin(page, wanted, max);
         } else if page == self.start + self.len - self.ahead || page == self.start + self.len {
-            // The reader is at the marker of the latest window, or at its end: the stream continues.
+            // The reader is at the marker of the latest window, or at its end: the stream
+            // continues.
             self.set(self.start + self.len, longer(self.len, max));
         } else if trigger == Trigger::Marker {
-            // The marker belongs to another stream, or to an earlier one of this reader. Continue after
-            // the pages in the cache.
+            // The marker belongs to another stream, or to an earlier one of this reader. Continue
+            // after the pages in the cache.
             let begin = cache.next_absent(page + 1, max)?;
             self.set(begin, longer(begin - page + wanted, max));
         } else if wanted > max || self.last.is_some_and(|last| page.wrapping_sub(last) <= 1) {
@@ -126,13 +129,15 @@ impl ReadAhead {
             if before <= wanted {
                 return Some(Window { pages: page..page + wanted, marker: None });
             }
-            // Pages from the front of the file count twice: whoever read them has read the file from its beginning.
+            // Pages from the front of the file count twice: whoever read them has read the file
+            // from its beginning.
             let all = if before >= page { before * 2 } else { before };
             self.set(page, (all + wanted).min(max));
             self.ahead = 1;
         }
-        // The whole window was requested, so nothing of it is ahead of the reader. The next window is read with it, if the reach
-        // allows; otherwise the second half of this one gets the marker.
+        // The whole window was requested, so nothing of it is ahead of the reader. The next window
+        // is read with it, if the reach allows; otherwise the second half of this one gets the
+        // marker.
         if self.start == page && self.len == self.ahead {
             let more = longer(self.len, max);
             if self.len + more <= max {
@@ -168,7 +173,8 @@ impl ReadAhead {
 /// Returns the length of the first window for a request of `wanted` pages.
 const fn first(wanted: u64, max: u64) -> u64 {
     let whole = if wanted >= max { max } else { wanted.next_power_of_two() };
-    // With a reach of 128 pages, requests of 1, 3 and 40 pages begin with windows of 4, 16 (4 pages, four times) and 128 pages.
+    // With a reach of 128 pages, requests of 1, 3 and 40 pages begin with windows of 4, 16 (4
+    // pages, four times) and 128 pages.
     if whole <= max / 32 {
         whole * 4
     } else if whole <= max / 4 {
@@ -255,8 +261,8 @@ mod tests {
         }
     }
 
-    /// Page by page from the front: 4 pages, of which 3 are ahead, then 8, 16, 32 and always 32. Each
-    /// is requested at the start of the previous one.
+    /// Page by page from the front: 4 pages, of which 3 are ahead, then 8, 16, 32 and always 32.
+    /// Each is requested at the start of the previous one.
     #[test]
     fn a_stream_of_single_pages_doubles_its_windows() {
         let mut reader = Reader::new(Advice::Normal, REACH);
@@ -345,7 +351,8 @@ mod tests {
         assert_eq!(reader.read(5..6), [(5, 11, Some(15))]);
     }
 
-    /// At another reader's marker the stream continues after the cached pages, with the next length.
+    /// At another reader's marker the stream continues after the cached pages, with the next
+    /// length.
     #[test]
     fn a_foreign_marker_continues_after_the_cached_pages() {
         let mut reader = Reader::new(Advice::Normal, REACH);

@@ -19,7 +19,8 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Returns whether another record may belong to the first call, as far as `last` is known: the trace's latest record.
+    /// Returns whether another record may belong to the first call, as far as `last` is known: the
+    /// trace's latest record.
     pub(super) fn wants(&self, last: Option<&Record>) -> bool {
         let (Some(first), Some(last)) = (self.first(), last) else { return true };
         self.records < CALLS_RECORDS_MAX && last.at <= first.at + CALL_SPAN_MAX

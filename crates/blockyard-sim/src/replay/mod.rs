@@ -1,7 +1,8 @@
 //! Recorded I/O, issued again in virtual time.
 //!
-//! A [`Replay`] is a [`Trace`](blockyard_trace::Trace) with the pace and the place on a device. A [`Player`] hands its records to
-//! the tasks of a world. What a thread submitted under one plug is submitted by one call again.
+//! A [`Replay`] is a [`Trace`](blockyard_trace::Trace) with the pace and the place on a device. A
+//! [`Player`] hands its records to the tasks of a world. What a thread submitted under one plug is
+//! submitted by one call again.
 
 mod calls;
 mod options;

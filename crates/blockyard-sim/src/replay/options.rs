@@ -11,9 +11,9 @@ pub enum Pace {
     /// In the order of the trace, as soon as fewer than this many are outstanding: a closed loop
     /// with one submitter.
     Closed(u32),
-    /// After the same delay from its process's previous event as in the trace: think time. Each process
-    /// is a submitter. The event is the process's latest issue or completion, and the process
-    /// must have no more I/Os outstanding than it had in the trace.
+    /// After the same delay from its process's previous event as in the trace: think time. Each
+    /// process is a submitter. The event is the process's latest issue or completion, and the
+    /// process must have no more I/Os outstanding than it had in the trace.
     Think,
 }
 

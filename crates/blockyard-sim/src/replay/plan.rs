@@ -187,8 +187,8 @@ impl Replay {
         kinds
     }
 
-    /// Returns the job that stands for the replay in answers. It has the name of the trace's file, without its folder, and
-    /// each submitter is an instance.
+    /// Returns the job that stands for the replay in answers. It has the name of the trace's file,
+    /// without its folder, and each submitter is an instance.
     ///
     /// # Panics
     ///
@@ -205,7 +205,8 @@ impl Replay {
         let longest = self.disks().map(|(_, disk)| disk.len_bytes_max).max().unwrap_or(0);
         let path = self.trace.name();
         let name = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path);
-        // The percentiles of completion latency leave out by how much I/Os were late; those of total latency have it.
+        // The percentiles of completion latency leave out by how much I/Os were late; those of
+        // total latency have it.
         let args = [
             format!("--name={name}"),
             "--lat_percentiles=1".to_owned(),

@@ -1,10 +1,10 @@
 //! Hands the records of a trace to tasks just before they are due.
 //!
-//! A task must know a record by the time the record may be due. In an open loop that is the record's
-//! own instant. With think time, a submitter can be ahead of the trace, because the device is faster
-//! than the recorded one. It must then know its records earlier by the *lead*, which is how far the
-//! foremost submitter is ahead. Memory therefore holds only the records between the slowest and the
-//! fastest submitter.
+//! A task must know a record by the time the record may be due. In an open loop that is the
+//! record's own instant. With think time, a submitter can be ahead of the trace, because the device
+//! is faster than the recorded one. It must then know its records earlier by the *lead*, which is
+//! how far the foremost submitter is ahead. Memory therefore holds only the records between the
+//! slowest and the fastest submitter.
 
 use super::calls::Calls;
 use super::options::{Options, Pace, Speed};
@@ -33,8 +33,8 @@ pub enum Due {
     Joined,
     /// At this instant.
     At(Instant),
-    /// This long after both the task's latest issue and the instant when no more than this many I/Os
-    /// were outstanding.
+    /// This long after both the task's latest issue and the instant when no more than this many
+    /// I/Os were outstanding.
     After {
         /// The maximum number of outstanding I/Os.
         outstanding: u32,
@@ -232,8 +232,8 @@ impl Player {
         Ok(())
     }
 
-    /// Makes the records of a call ready. Returns `None` if a disk, processor or process was not in the trace when the
-    /// trace was opened.
+    /// Makes the records of a call ready. Returns `None` if a disk, processor or process was not in
+    /// the trace when the trace was opened.
     fn hand_out(&mut self, call: &[Record]) -> Option<()> {
         let first = call.first()?;
         let task = match &self.submitters {
@@ -248,7 +248,8 @@ impl Player {
         Some(())
     }
 
-    /// Returns the delivery of `record` to `task`; `None` if the disk was not in the trace when the trace was opened.
+    /// Returns the delivery of `record` to `task`; `None` if the disk was not in the trace when the
+    /// trace was opened.
     fn delivery(&mut self, record: &Record, task: u32, joins: bool) -> Option<Delivery> {
         let placing = self.placings.get(usize::from(record.disk)).copied().flatten()?;
         let scaled = |instant: Instant| Instant::from_ns(self.speed.scale_ns(instant.as_ns()));

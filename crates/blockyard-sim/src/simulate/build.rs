@@ -180,13 +180,13 @@ fn model(
     })
 }
 
-/// Returns `device` alone, with one hardware queue and the host of `design`. `seed` determines its random
-/// draws.
+/// Returns `device` alone, with one hardware queue and the host of `design`. `seed` determines its
+/// random draws.
 ///
 /// # Errors
 ///
-/// [`SimulationError::Host`], [`SimulationError::NotMmc`] or a similar error if the design does not work on
-/// the device.
+/// [`SimulationError::Host`], [`SimulationError::NotMmc`] or a similar error if the design does not
+/// work on the device.
 pub fn live(device: &Device, design: &Design, seed: u64) -> Result<Live, SimulationError> {
     check_host(design, device)?;
     check_pmem(design, device)?;
@@ -227,7 +227,8 @@ pub(super) fn check_host(design: &Design, device: &Device) -> Result<(), Simulat
     }
 }
 
-/// Checks that only persistent memory, which takes bios without queueing them, has a block translation table.
+/// Checks that only persistent memory, which takes bios without queueing them, has a block
+/// translation table.
 pub(super) fn check_pmem(design: &Design, device: &Device) -> Result<(), SimulationError> {
     if !matches!(device.model, DeviceModel::Pmem(_)) {
         if design.btt.is_none() {
@@ -251,8 +252,8 @@ pub(super) fn check_pmem(design: &Design, device: &Device) -> Result<(), Simulat
     Ok(())
 }
 
-/// Returns `device` with the faults of its card and host. Checks that the device has the disks and sectors
-/// that the rules name.
+/// Returns `device` with the faults of its card and host. Checks that the device has the disks and
+/// sectors that the rules name.
 pub(super) fn check_faults<'a>(
     rules: &FaultRules,
     device: &'a Device,
@@ -270,7 +271,8 @@ pub(super) fn check_faults<'a>(
     })
 }
 
-/// Returns why a fault rule does not fit `device`: it names a disk or a sector that the device does not have.
+/// Returns why a fault rule does not fit `device`: it names a disk or a sector that the device does
+/// not have.
 fn misfit(rule: &FaultRule, device: &Device) -> Option<String> {
     let disks = device.disks();
     let capacity = device.limits.capacity_sectors;
@@ -310,7 +312,8 @@ pub(super) fn begin_verifying<O: Observer>(
     }
 }
 
-/// Returns the maximum number of bios that all jobs can have in flight, including the parts of split bios.
+/// Returns the maximum number of bios that all jobs can have in flight, including the parts of
+/// split bios.
 fn bios_needed(jobs: &[Job], device: &Device, design: &Design) -> u32 {
     let limits = &device.limits;
     let page_sectors = 4096 / SECTOR_BYTES;
@@ -327,7 +330,8 @@ fn bios_needed(jobs: &[Job], device: &Device, design: &Design) -> u32 {
         } else {
             (READER_BIOS_MAX, window)
         };
-        // A bio of 64 sectors that begins in the middle of a chunk of 16 has five parts. The bio that is split counts, too.
+        // A bio of 64 sectors that begins in the middle of a chunk of 16 has five parts. The bio
+        // that is split counts, too.
         let parts = sectors.div_ceil(part.into()) + 1;
         needed += u64::from(job.numjobs) * u64::from(bios) * (parts + 1);
     }

@@ -54,7 +54,8 @@ pub enum SimulationError {
         /// The number of processors.
         cpus: u16,
     },
-    /// The design has hardware queues for a kind of I/O, but an MMC host has one queue for all kinds.
+    /// The design has hardware queues for a kind of I/O, but an MMC host has one queue for all
+    /// kinds.
     OneQueue {
         /// The design's file, or its name.
         file: String,
@@ -269,7 +270,8 @@ fn write_failure(
 impl core::error::Error for SimulationError {}
 
 impl SimulationError {
-    /// If only the design prevents the run, returns what it lacks or needs, in a few words: another design may run.
+    /// If only the design prevents the run, returns what it lacks or needs, in a few words: another
+    /// design may run.
     #[must_use]
     pub fn unsuited_design(&self) -> Option<String> {
         Some(match self {

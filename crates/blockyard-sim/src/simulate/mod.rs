@@ -80,7 +80,8 @@ impl Syncing {
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// One entry for each instance, or for each job that reports as a group, in the order of the file.
+    /// One entry for each instance, or for each job that reports as a group, in the order of the
+    /// file.
     pub jobs: Vec<JobReport>,
     /// From the start of measurement to the end of the last job.
     pub span: Duration,
@@ -112,7 +113,8 @@ pub struct Report {
     pub series: Series,
     /// For a replay, the delay of each I/O's issue relative to the recording, in nanoseconds.
     pub late_ns: Option<Histogram>,
-    /// How often each fault rule matched and fired, in the order of the fault file, including ramp time.
+    /// How often each fault rule matched and fired, in the order of the fault file, including ramp
+    /// time.
     pub faults: Vec<FaultCount>,
     /// The result of verifying the media, if the run was verified.
     pub verified: Option<Verified>,
@@ -125,7 +127,8 @@ pub struct Report {
 pub enum Stopped {
     /// [`Conditions::stop`] was set.
     Interrupted,
-    /// The rates of all jobs were known within 1 %, and their 99th percentiles within 10 %: see [`Conditions::until_steady`].
+    /// The rates of all jobs were known within 1 %, and their 99th percentiles within 10 %: see
+    /// [`Conditions::until_steady`].
     Steady,
 }
 
@@ -141,29 +144,33 @@ pub struct Conditions<'a> {
     pub faults: Option<&'a FaultRules>,
     /// The verification of data, if data is kept. It changes only the speed of the simulation.
     pub verify: Option<&'a Verify>,
-    /// When the system is suspended, from the start, and how long it sleeps: see [`World::suspend`].
+    /// When the system is suspended, from the start, and how long it sleeps: see
+    /// [`World::suspend`].
     pub sleeps: &'a [(Duration, Duration)],
-    /// Whether each driver call is checked against its contract. The checks find defects of Blockyard, make a run about
-    /// a twentieth longer, and change nothing else.
+    /// Whether each driver call is checked against its contract. The checks find defects of
+    /// Blockyard, make a run about a twentieth longer, and change nothing else.
     pub checked: bool,
     /// Whether the logs that the jobs request are written.
     pub logs: bool,
-    /// Whether the run stops when the rate of each job in each direction is known within 1 %: when an interval of 95 % of the
-    /// mean of at least 20 batches of at least 100 ms of virtual time is so narrow. The 99th percentile of each job, and of its
-    /// syncs, must rest on at least 1,000 I/Os then and be known within 10 %.
+    /// Whether the run stops when the rate of each job in each direction is known within 1 %: when
+    /// an interval of 95 % of the mean of at least 20 batches of at least 100 ms of virtual time is
+    /// so narrow. The 99th percentile of each job, and of its syncs, must rest on at least 1,000
+    /// I/Os then and be known within 10 %.
     pub until_steady: bool,
     /// Stops the run when it is requested. The report then has what was measured so far.
     pub stop: Option<&'a Stop>,
-    /// The elevator of each disk, for a design with [`ElevatorKind::Other`](blockyard::policy::ElevatorKind::Other).
+    /// The elevator of each disk, for a design with
+    /// [`ElevatorKind::Other`](blockyard::policy::ElevatorKind::Other).
     pub elevator: Option<MakeElevator>,
 }
 
-/// Makes an elevator of the caller's own for a queue with this configuration, on a host with these tags.
+/// Makes an elevator of the caller's own for a queue with this configuration, on a host with these
+/// tags.
 pub type MakeElevator = fn(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>;
 
 impl Conditions<'_> {
-    /// Returns conditions with generated I/Os, but without faults, data or logs. Driver calls are checked in builds with debug
-    /// assertions.
+    /// Returns conditions with generated I/Os, but without faults, data or logs. Driver calls are
+    /// checked in builds with debug assertions.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self {
@@ -188,8 +195,8 @@ pub struct Simulation<O = ()> {
     jobs: Vec<Job>,
     /// The job and reporting group of each entry of the world's statistics.
     entries: Vec<(usize, u32)>,
-    /// Instances that have not begun, by wave, last wave first. A wave begins when the previous wave has
-    /// ended.
+    /// Instances that have not begun, by wave, last wave first. A wave begins when the previous
+    /// wave has ended.
     waves: Vec<Vec<Planned>>,
     next_task: u32,
     task_jobs: Vec<usize>,
@@ -203,11 +210,13 @@ pub struct Simulation<O = ()> {
     progress: (u64, u64),
 }
 
-/// After so many events without the end of an I/O the run fails. A lone poll of a slow device takes far fewer.
+/// After so many events without the end of an I/O the run fails. A lone poll of a slow device takes
+/// far fewer.
 const FRUITLESS_EVENTS_MAX: u64 = 1 << 25;
 
 impl Simulation {
-    /// Returns a simulation of `jobs` on `device` under `design`, with all random draws from `seed`.
+    /// Returns a simulation of `jobs` on `device` under `design`, with all random draws from
+    /// `seed`.
     ///
     /// # Errors
     ///
@@ -345,7 +354,8 @@ impl<O: Observer> Simulation<O> {
         Ok(false)
     }
 
-    /// Takes the sample that is due at `now`, and stops the jobs of the current wave if the rates of all are known well enough.
+    /// Takes the sample that is due at `now`, and stops the jobs of the current wave if the rates
+    /// of all are known well enough.
     fn take_samples(&mut self, now: Instant) {
         if self.sampler.is_due(now) {
             let (depth, in_flight) = self.world.load();
@@ -361,7 +371,8 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Fails if too many events have passed since an I/O ended; `events` passed since the last call.
+    /// Fails if too many events have passed since an I/O ended; `events` passed since the last
+    /// call.
     fn check_progress(&mut self, events: u64) -> Result<(), SimulationError> {
         let reaped = self.world.totals().reaped;
         let (before, fruitless) = self.progress;
@@ -484,7 +495,8 @@ impl<O: Observer> Simulation<O> {
         let number = u64::from(job.first_instance + planned.instance.number);
         let (least, most) = job.startdelay_ns;
         debug_assert!(least <= most, "a range of start delays must be in order");
-        // Each instance has a stream of its own, so that its delay does not depend on how many others there are.
+        // Each instance has a stream of its own, so that its delay does not depend on how many
+        // others there are.
         let mut draws = Prng::new(self.seed).fork(1).fork(number);
         let delay = least + draws.below((most - least).saturating_add(1).max(1));
         let begin = now + Duration::from_ns(delay);

@@ -83,7 +83,8 @@ pub(super) fn plan(
     Ok((waves, entries, stats))
 }
 
-/// Returns the smallest number of I/Os that an instance can do, unless time or something else ends it: then 0.
+/// Returns the smallest number of I/Os that an instance can do, unless time or something else ends
+/// it: then 0.
 fn fewest_ios(job: &Job, resolved: &Resolved) -> u64 {
     if job.runtime_ns.is_some() || job.time_based || job.number_ios.is_some() {
         return 0;
@@ -104,7 +105,8 @@ pub(super) fn plan_replay(replay: &Replay, device: &Device) -> Plans {
     (vec![planned.collect()], vec![(0, 0)], vec![JobStats::new(&replay.kinds())])
 }
 
-/// Returns the CPU of an instance. Instances take turns on the machine's CPUs or on those that the job allows.
+/// Returns the CPU of an instance. Instances take turns on the machine's CPUs or on those that the
+/// job allows.
 fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError> {
     if let Some(&cpu) = job.cpus_allowed.iter().find(|cpu| **cpu >= cpus) {
         return Err(SimulationError::NoSuchCpu { job: job.name.clone(), cpu, cpus });
@@ -135,7 +137,8 @@ fn formatted(format: &str, job: &Job, number: u32, at: u32) -> String {
     name.chars().take(NAME_MAX).collect()
 }
 
-/// Places files. Each name is a disk. Files without a name take the disks in turn, and follow one another on a disk.
+/// Places files. Each name is a disk. Files without a name take the disks in turn, and follow one
+/// another on a disk.
 struct Files {
     disk_bytes: u64,
     /// Bytes of a logical block.
@@ -183,7 +186,8 @@ impl Files {
                 placements.push(*known);
                 continue;
             }
-            // The fifth file without a name on four disks comes after the first one, on the first disk.
+            // The fifth file without a name on four disks comes after the first one, on the first
+            // disk.
             let disk = self.unnamed % self.ends.len();
             self.unnamed += 1;
             let base_bytes = self.ends[disk];

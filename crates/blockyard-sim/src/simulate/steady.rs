@@ -4,7 +4,8 @@ use crate::measure::{Interval, JobStats, P99_IOS_MIN, p99_ranks};
 use blockyard::stats::Histogram;
 use blockyard::time::{Duration, Instant};
 
-/// A rate is known well enough if its interval of 95 % reaches this share of the mean to both sides.
+/// A rate is known well enough if its interval of 95 % reaches this share of the mean to both
+/// sides.
 const WITHIN: f64 = 0.01;
 /// The fewest batches from which an interval is computed.
 const BATCHES_MIN: usize = 20;
@@ -13,7 +14,8 @@ const BATCHES_MAX: usize = 80;
 /// The length of a batch at the start.
 const FIRST_BATCH: Duration = Duration::from_us(100_000);
 
-/// Counts I/Os in batches of virtual time. The first quarter of the batches is left out, as a time to warm up.
+/// Counts I/Os in batches of virtual time. The first quarter of the batches is left out, as a time
+/// to warm up.
 #[derive(Clone, Debug)]
 pub(super) struct Steady {
     batch: Duration,
@@ -37,8 +39,8 @@ impl Steady {
         now >= self.next
     }
 
-    /// Ends a batch at `now`. `entries` are the measurements with the job of each. Returns whether all rates and 99th percentiles are
-    /// known, those of syncs too.
+    /// Ends a batch at `now`. `entries` are the measurements with the job of each. Returns whether
+    /// all rates and 99th percentiles are known, those of syncs too.
     pub(super) fn batch<'a>(
         &mut self,
         now: Instant,
@@ -104,7 +106,8 @@ fn done_of(end: &(Instant, Vec<u64>), stream: usize) -> u64 {
     end.1.get(stream).copied().unwrap_or_default()
 }
 
-/// Whether each 99th percentile of an entry is known: of I/Os and of syncs, as far as there are any.
+/// Whether each 99th percentile of an entry is known: of I/Os and of syncs, as far as there are
+/// any.
 fn are_p99s_known(stats: &JobStats) -> bool {
     let of_ios = stats.measured().map(|measured| &measured.lat_ns);
     let mut all = of_ios.chain(stats.sync_lat_ns.as_deref()).filter(|values| values.count() > 0);
@@ -160,7 +163,8 @@ mod tests {
         assert_eq!(steady_after(|_| 0), None);
     }
 
-    /// `--until steady` judged rates only, which are steady at once for a job that is held to one. What its verdict claims is a p99.
+    /// `--until steady` judged rates only, which are steady at once for a job that is held to one.
+    /// What its verdict claims is a p99.
     #[test]
     fn a_p99_that_rests_on_few_ios_is_not_known() {
         let mut stats = JobStats::new(&[Op::Write]);
@@ -171,7 +175,8 @@ mod tests {
         };
         assert!(!add(999, 1_000_000));
         assert!(add(1, 1_000_000), "1,000 equal ones");
-        // One in fifty takes ten times as long. The interval of a thousand begins at the 93rd percentile, before the step.
+        // One in fifty takes ten times as long. The interval of a thousand begins at the 93rd
+        // percentile, before the step.
         assert!(!add(20, 10_000_000));
         // That of 101,020 begins at 98.4 %, behind the step at 98.04 %.
         add(98_000, 1_000_000);

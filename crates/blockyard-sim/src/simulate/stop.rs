@@ -8,8 +8,9 @@ use std::sync::Arc;
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Makes every simulation under this condition end in its next [`advance`](super::Simulation::advance). Its report has
-    /// what was measured until then, and says so: [`Stopped::Interrupted`](super::Stopped).
+    /// Makes every simulation under this condition end in its next
+    /// [`advance`](super::Simulation::advance). Its report has what was measured until then, and
+    /// says so: [`Stopped::Interrupted`](super::Stopped).
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -85,7 +85,8 @@ impl Watch {
         if (bytes_min == 0 && ios_min == 0) || now.since(self.begun) < SETTLING {
             return None;
         }
-        // The first look only begins a cycle. Each later one judges the rate since the look before it.
+        // The first look only begins a cycle. Each later one judges the rate since the look before
+        // it.
         let progress = &mut self.ops[op as usize];
         let Progress { bytes, ios, last } = *progress;
         if let Some((bytes_then, ios_then, then)) = last {

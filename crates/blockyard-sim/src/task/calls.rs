@@ -170,8 +170,9 @@ impl Task {
         self.calls.current.left = 0;
     }
 
-    /// Returns the next I/O to submit at `now`, as a bio for its queue, with the slot as its cookie; `None` if there is no
-    /// room, no I/O is left, or it is too early. The same I/O is returned until [`Self::submitted`].
+    /// Returns the next I/O to submit at `now`, as a bio for its queue, with the slot as its
+    /// cookie; `None` if there is no room, no I/O is left, or it is too early. The same I/O is
+    /// returned until [`Self::submitted`].
     pub fn next_bio(&mut self, now: Instant) -> Option<(QueueId, Bio)> {
         if self.outstanding() <= self.shape.low.min(self.depth() - 1) {
             self.draining = false;
@@ -208,8 +209,8 @@ impl Task {
         self.feed.likely_queue()
     }
 
-    /// Notes that the queue has accepted the bio of [`Self::next_bio`], in a step that began at `now`.
-    /// Returns how long its call had waited for a tag.
+    /// Notes that the queue has accepted the bio of [`Self::next_bio`], in a step that began at
+    /// `now`. Returns how long its call had waited for a tag.
     pub fn submitted(&mut self, now: Instant) -> Duration {
         let waited = self.end_tag_wait(now);
         // Submission latency counts from the first attempt.

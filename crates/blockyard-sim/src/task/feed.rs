@@ -37,7 +37,8 @@ impl Feed {
         self.next = Next::End;
     }
 
-    /// Draws the next I/O, unless it is known already. It is issued at `now` or later; the rates of the job count from `begun`.
+    /// Draws the next I/O, unless it is known already. It is issued at `now` or later; the rates of
+    /// the job count from `begun`.
     #[inline]
     pub(super) fn draw(&mut self, now: Instant, begun: Instant) {
         if matches!(self.next, Next::Unknown) {
@@ -53,8 +54,9 @@ impl Feed {
         };
     }
 
-    /// Returns the earliest instant for the next I/O, for a task that pauses until `pause_until` and whose rates count from
-    /// `begun`. Returns `None` if the I/O must wait for a completion, and zero if none is known.
+    /// Returns the earliest instant for the next I/O, for a task that pauses until `pause_until`
+    /// and whose rates count from `begun`. Returns `None` if the I/O must wait for a completion,
+    /// and zero if none is known.
     pub(super) fn next_due(&mut self, pause_until: Instant, begun: Instant) -> Option<Instant> {
         let Next::Io(io) = &self.next else { return Some(Instant::ZERO) };
         match (io.when, &mut self.source) {

@@ -153,8 +153,8 @@ impl Task {
         }
     }
 
-    /// Starts the instance at `now`. Measurement begins after `ramp`. The instance stops issuing I/Os
-    /// `limit` later.
+    /// Starts the instance at `now`. Measurement begins after `ramp`. The instance stops issuing
+    /// I/Os `limit` later.
     pub fn begin(&mut self, now: Instant, ramp: Duration, limit: Option<Duration>) {
         debug_assert!(self.outstanding() == 0, "an instance must begin without I/Os");
         self.measuring.begin(now, ramp);

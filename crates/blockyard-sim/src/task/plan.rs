@@ -31,8 +31,8 @@ pub enum Plan {
 }
 
 impl Task {
-    /// Returns the next action at `now`. Unless it is [`Plan::Step`], the task now sleeps or has ended. If the task
-    /// `has_turn`, it is not ahead of its share in its flow.
+    /// Returns the next action at `now`. Unless it is [`Plan::Step`], the task now sleeps or has
+    /// ended. If the task `has_turn`, it is not ahead of its share in its flow.
     pub fn plan(&mut self, now: Instant, has_turn: bool) -> Plan {
         // Unless something below says otherwise, the next step follows.
         self.state = State::Ready;
@@ -48,7 +48,8 @@ impl Task {
         self.update_draining();
         let outstanding = self.outstanding();
         let reaps_first = outstanding > 0 && (self.draining || self.pauses.is_due());
-        // A job with rates for reads and writes chooses the direction when there is room, and not before.
+        // A job with rates for reads and writes chooses the direction when there is room, and not
+        // before.
         let draws = !(reaps_first && self.feed.source.chooses_late());
         if draws {
             self.draw(now);
@@ -61,7 +62,8 @@ impl Task {
             }
         }
         let is_finishing = draws && !is_known;
-        // A pause that is due begins when the last result has been reaped. A job that ends does not pause first.
+        // A pause that is due begins when the last result has been reaped. A job that ends does not
+        // pause first.
         if outstanding == 0 && !is_finishing {
             self.begin_pause(now);
         }
@@ -80,10 +82,12 @@ impl Task {
         self.plan_issue(now, due, has_turn)
     }
 
-    /// Plans the issue of the next I/O, which is `due`: its rate or a pause may hold it back, or its flow.
+    /// Plans the issue of the next I/O, which is `due`: its rate or a pause may hold it back, or
+    /// its flow.
     fn plan_issue(&mut self, now: Instant, due: Instant, has_turn: bool) -> Plan {
         let outstanding = self.outstanding();
-        // As in fio, a job that is ahead of its rate sleeps for as long as it is ahead now, but only after all results.
+        // As in fio, a job that is ahead of its rate sleeps for as long as it is ahead now, but
+        // only after all results.
         if due > now && outstanding > 0 && !self.shape.offload {
             self.pauses.begin_early(Pause::of(due.since(now)));
         }
@@ -108,8 +112,8 @@ impl Task {
         Plan::AwaitInstant(due)
     }
 
-    /// Plans like [`Self::plan`], but for recorded I/Os with times. `more` says whether records may follow.
-    /// Results are reaped as they arrive, and an I/O that is due does not wait for them.
+    /// Plans like [`Self::plan`], but for recorded I/Os with times. `more` says whether records may
+    /// follow. Results are reaped as they arrive, and an I/O that is due does not wait for them.
     fn plan_recorded(&mut self, now: Instant, more: bool) -> Plan {
         let outstanding = self.outstanding();
         if !more {
@@ -138,7 +142,8 @@ impl Task {
         }
     }
 
-    /// A job whose depth was reached issues nothing more until no more than the low mark are in flight.
+    /// A job whose depth was reached issues nothing more until no more than the low mark are in
+    /// flight.
     fn update_draining(&mut self) {
         let outstanding = self.outstanding();
         if outstanding >= self.depth() {
@@ -171,7 +176,8 @@ impl Task {
         }
     }
 
-    /// Sleeps for a turn: for the pause of its job, once its I/Os in flight have ended, or until there is a turn.
+    /// Sleeps for a turn: for the pause of its job, once its I/Os in flight have ended, or until
+    /// there is a turn.
     fn await_turn(&mut self, now: Instant) -> Plan {
         let pause = self.share.map_or(Duration::ZERO, |share| share.pause);
         if pause == Duration::ZERO {

@@ -9,8 +9,9 @@ use blockyard_devices::profile::{PAGE_BYTES, Reach};
 use blockyard_fio::job::{FadviseHint, Job};
 use std::collections::VecDeque;
 
-/// The maximum number of bios that one reader may have in flight. Two windows need far fewer, unless other
-/// readers have read single pages within them, or the reader leaves many windows behind.
+/// The maximum number of bios that one reader may have in flight. Two windows need far fewer,
+/// unless other readers have read single pages within them, or the reader leaves many windows
+/// behind.
 pub const READER_BIOS_MAX: u32 = 64;
 
 /// The next step of a reader.
@@ -163,16 +164,16 @@ impl Reader {
         }
     }
 
-    /// Claims a window of pages if the current page is absent, and another one if it is marked. Does
-    /// nothing while claimed runs are not submitted.
+    /// Claims a window of pages if the current page is absent, and another one if it is marked.
+    /// Does nothing while claimed runs are not submitted.
     pub(crate) fn request_pages(&mut self, cache: &mut PageCache, reach: Reach) {
         let Some(call) = self.call.as_mut().filter(|_| self.runs.is_empty()) else { return };
         let stream = &mut self.streams[call.stream];
         let file = stream.file;
         let page = call.at_bytes / PAGE_BYTES;
         let wanted = call.end_bytes.div_ceil(PAGE_BYTES) - page;
-        // A page that is absent asks for a window once. If the window leaves the page out, or its bio has failed, the page
-        // is read alone.
+        // A page that is absent asks for a window once. If the window leaves the page out, or its
+        // bio has failed, the page is read alone.
         if cache.pages(file).state(page) == PageState::Absent && call.tried == Tried::Nothing {
             call.tried = Tried::Window;
             let window = stream.ahead.window(Trigger::Miss, page, wanted, reach, cache.pages(file));

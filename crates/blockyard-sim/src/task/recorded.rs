@@ -18,7 +18,8 @@ impl Task {
         self.feed.next().and_then(|io| io.recorded_at)
     }
 
-    /// Delivers a record, to be issued after all earlier records. Returns whether the task must run.
+    /// Delivers a record, to be issued after all earlier records. Returns whether the task must
+    /// run.
     ///
     /// # Panics
     ///

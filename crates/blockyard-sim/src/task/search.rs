@@ -1,7 +1,8 @@
 //! The search of a job for the greatest depth at which its I/Os keep a latency (`latency_target`).
 //!
-//! As in fio, the depth doubles from 1 until a window misses the target, and then halves the distance between a depth
-//! that kept it and one that missed it. The last window, at the depth that was found, is what the job reports.
+//! As in fio, the depth doubles from 1 until a window misses the target, and then halves the
+//! distance between a depth that kept it and one that missed it. The last window, at the depth that
+//! was found, is what the job reports.
 
 use blockyard::time::{Duration, Instant};
 use blockyard_fio::job::{Job, LatencyTarget};
@@ -76,7 +77,8 @@ impl Search {
         self.settles
     }
 
-    /// Notes that no I/O is in flight at `now`. Returns whether the last window begins, which alone is reported.
+    /// Notes that no I/O is in flight at `now`. Returns whether the last window begins, which alone
+    /// is reported.
     pub(super) fn end_settling(&mut self, now: Instant) -> bool {
         if !core::mem::take(&mut self.settles) {
             return false;
@@ -93,8 +95,8 @@ impl Search {
         self.state == State::Done
     }
 
-    /// Notes the latency of an I/O. Returns whether it misses the target of all I/Os at the least depth, so that no
-    /// depth keeps it.
+    /// Notes the latency of an I/O. Returns whether it misses the target of all I/Os at the least
+    /// depth, so that no depth keeps it.
     pub(super) fn count(&mut self, latency: Duration) -> bool {
         if self.settles || self.is_done() {
             return false; // it was issued at a depth that has been judged
@@ -155,8 +157,8 @@ impl Search {
         debug_assert!(self.low <= self.depth && self.depth <= self.depth_max, "{self:?}");
         let before = self.depth;
         self.low = before;
-        // The depth is the greatest that may keep the target. A miss at the next one may have been chance, so it is tried again
-        // after some successes.
+        // The depth is the greatest that may keep the target. A miss at the next one may have been
+        // chance, so it is tried again after some successes.
         if before + 1 == self.high {
             self.stable += 1;
             if self.stable >= TRIES_AGAIN_AFTER {
@@ -196,7 +198,8 @@ mod tests {
         Search::of(&job).unwrap()
     }
 
-    /// Lets I/Os of a device with 10 us for each I/O in flight pass for window after window. Returns the depths.
+    /// Lets I/Os of a device with 10 us for each I/O in flight pass for window after window.
+    /// Returns the depths.
     fn depths(search: &mut Search, windows: u64) -> Vec<u32> {
         let mut all = Vec::new();
         for window in 0..windows {

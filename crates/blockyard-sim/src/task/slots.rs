@@ -12,7 +12,8 @@ pub(super) struct Slot {
     pub(super) op: Option<Op>,
     pub(super) len_bytes: u32,
     pub(super) offset_bytes: u64,
-    /// When a trace wanted the I/O to be issued, if that is earlier than `begun`, which it otherwise equals.
+    /// When a trace wanted the I/O to be issued, if that is earlier than `begun`, which it
+    /// otherwise equals.
     pub(super) due: Instant,
     pub(super) begun: Instant,
     pub(super) submitted: Instant,
@@ -65,15 +66,16 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Returns the total latency. It counts from the instant at which the I/O was due: an I/O of a trace that could not be
-    /// issued then has waited, too.
+    /// Returns the total latency. It counts from the instant at which the I/O was due: an I/O of a
+    /// trace that could not be issued then has waited, too.
     #[must_use]
     pub fn lat(&self) -> Duration {
         self.late + self.slat + self.clat
     }
 }
 
-/// The slots of a task, as many as its depth. A slot is free, in flight, or completed and not reaped.
+/// The slots of a task, as many as its depth. A slot is free, in flight, or completed and not
+/// reaped.
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,

@@ -88,7 +88,8 @@ pub(super) struct Generated {
     generator: Generator,
     placements: Vec<Placement>,
     pacers: [Option<Pacer>; 3],
-    /// Reads and writes have rates, so that one direction may continue while the other is ahead of its rate.
+    /// Reads and writes have rates, so that one direction may continue while the other is ahead of
+    /// its rate.
     is_mixed_under_rates: bool,
     issued: [(u64, u64); 3],
     /// The time with which each rate does not catch up.
@@ -131,7 +132,8 @@ impl Generated {
 
     /// Returns the next I/O, for an instance whose rates count from `begun`, or the end of the job.
     pub(super) fn next(&mut self, now: Instant, begun: Instant) -> Next {
-        // Where reads and writes have rates, the one that may go first goes, whatever the mix would draw.
+        // Where reads and writes have rates, the one that may go first goes, whatever the mix would
+        // draw.
         let direction = if self.is_mixed_under_rates { self.earlier(now, begun) } else { None };
         let Some(io) = self.generator.next(direction) else { return Next::End };
         let place = self.placements[usize::from(io.file)];
@@ -141,7 +143,8 @@ impl Generated {
             IoOp::Trim => (bio::Op::Discard, Some(Op::Trim)),
             IoOp::Sync { .. } => (bio::Op::Flush, None),
         };
-        // A draw for each I/O, also where the percentage is 0 or 100, so that the stream does not depend on it.
+        // A draw for each I/O, also where the percentage is 0 or 100, so that the stream does not
+        // depend on it.
         let priority = match (&mut self.own_prio, kind) {
             (Some((own, draws)), Some(kind)) => own.of(kind, io.len_bytes, draws.below(100)),
             _ => None,
@@ -162,7 +165,8 @@ impl Generated {
         })
     }
 
-    /// Returns the direction that may go before the other one, from `now` on: as in fio, it goes, whichever is drawn.
+    /// Returns the direction that may go before the other one, from `now` on: as in fio, it goes,
+    /// whichever is drawn.
     fn earlier(&mut self, now: Instant, begun: Instant) -> Option<Op> {
         let [reads_at, writes_at] =
             [Op::Read, Op::Write].map(|op| self.paced(Some(op), begun).max(now));
@@ -180,7 +184,8 @@ impl Generated {
             bio::Op::Read => self.flags.without(Flags::FUA).without(Flags::SYNC),
             _ => self.flags.without(Flags::FUA).without(Flags::POLLED),
         };
-        // A payload of 10,000 bytes lies in three pages, each of them a segment. Other operations have one.
+        // A payload of 10,000 bytes lies in three pages, each of them a segment. Other operations
+        // have one.
         let segments = match op {
             bio::Op::Read | bio::Op::Write => io.len_bytes.div_ceil(PAGE_BYTES),
             _ => 1,
@@ -209,7 +214,8 @@ impl Generated {
         self.pacers.iter().any(Option::is_some)
     }
 
-    /// Returns the earliest instant for an I/O of `kind` under its rate, for an instance whose rates count from `begun`.
+    /// Returns the earliest instant for an I/O of `kind` under its rate, for an instance whose
+    /// rates count from `begun`.
     pub(super) fn paced(&mut self, kind: Option<Op>, begun: Instant) -> Instant {
         let Some(kind) = kind else { return Instant::ZERO };
         let Some(pacer) = &mut self.pacers[kind as usize] else { return Instant::ZERO };
@@ -217,8 +223,9 @@ impl Generated {
         begun + self.exempt[kind as usize] + Duration::from_ns(pacer.next_allowed_ns(bytes, ios))
     }
 
-    /// Notes that no rate catches up with a pause. As in fio, a pause that is at least as long as the time between two I/Os counts less one
-    /// of them, so that the next is issued without delay; a shorter one counts as a whole. With 5 ms from I/O to I/O, each takes 7 ms after a pause of
+    /// Notes that no rate catches up with a pause. As in fio, a pause that is at least as long as
+    /// the time between two I/Os counts less one of them, so that the next is issued without delay;
+    /// a shorter one counts as a whole. With 5 ms from I/O to I/O, each takes 7 ms after a pause of
     /// 2 ms.
     pub(super) fn exempt_pause(&mut self, pause: Duration) {
         for kind in Op::ALL {
@@ -318,9 +325,10 @@ impl Recorded {
         self.ended && self.inbox.is_empty()
     }
 
-    /// Notes that `io` was submitted. Returns the instant from which its latency counts: in an open loop, that of the trace;
-    /// with think time, when all had happened that it waits for, and the recorded time had passed since; `now` in a closed
-    /// loop, in which nothing is late. I/Os of one call are due together.
+    /// Notes that `io` was submitted. Returns the instant from which its latency counts: in an open
+    /// loop, that of the trace; with think time, when all had happened that it waits for, and the
+    /// recorded time had passed since; `now` in a closed loop, in which nothing is late. I/Os of
+    /// one call are due together.
     pub(super) fn submitted(&mut self, io: &NextIo, now: Instant) -> Instant {
         debug_assert!(
             (self.in_flight as usize) < self.fell_to.len(),
@@ -340,11 +348,13 @@ impl Recorded {
     pub(super) fn completed(&mut self, now: Instant) {
         debug_assert!(self.in_flight > 0, "an I/O that completes must be in flight");
         self.in_flight -= 1;
-        // From 5 in flight to 4 now: an I/O that waits for "at most 4 in flight" counts its gap from here.
+        // From 5 in flight to 4 now: an I/O that waits for "at most 4 in flight" counts its gap
+        // from here.
         self.fell_to[self.in_flight as usize] = now;
     }
 
-    /// Returns when an I/O with this due time may be submitted; `None` if it must wait for a completion.
+    /// Returns when an I/O with this due time may be submitted; `None` if it must wait for a
+    /// completion.
     pub(super) fn due(&self, due: Due) -> Option<Instant> {
         match due {
             Due::AtOnce | Due::Joined => Some(Instant::ZERO),

@@ -12,7 +12,8 @@ pub(super) enum State {
     Reaping,
     /// The task sleeps.
     Asleep(Sleep),
-    /// The requests that the task dispatched in the driver have been started. Its next step returns from that call.
+    /// The requests that the task dispatched in the driver have been started. Its next step returns
+    /// from that call.
     LeavingDriver,
     /// The task has ended.
     Over,
@@ -59,7 +60,8 @@ impl State {
         }
     }
 
-    /// Whether a task in this state is woken by a completed I/O, now that so many wait to be reaped.
+    /// Whether a task in this state is woken by a completed I/O, now that so many wait to be
+    /// reaped.
     const fn is_woken_by(self, completed: usize) -> bool {
         match self {
             Self::Asleep(Sleep::Completions(wanted)) => completed >= wanted as usize,
@@ -105,7 +107,8 @@ impl Task {
         self.state = self.state.woken();
     }
 
-    /// Notes that the I/O of a call that waits for it has ended. Returns whether the task must be woken.
+    /// Notes that the I/O of a call that waits for it has ended. Returns whether the task must be
+    /// woken.
     pub(super) fn wake_for_call(&mut self) -> bool {
         let wakes = self.state == State::Asleep(Sleep::Call);
         if wakes {
@@ -132,10 +135,11 @@ impl Task {
         wakes
     }
 
-    /// Notes that the instant of a sleep has come. Returns whether the task must run. The result is false if
-    /// another event has already woken the task.
+    /// Notes that the instant of a sleep has come. Returns whether the task must run. The result is
+    /// false if another event has already woken the task.
     pub(crate) fn on_alarm(&mut self, now: Instant) -> bool {
-        // The alarm of an earlier sleep may still be pending. The instant tells them apart where an event may end the sleep early.
+        // The alarm of an earlier sleep may still be pending. The instant tells them apart where an
+        // event may end the sleep early.
         let is_due = match self.state {
             State::Asleep(Sleep::Instant) => true,
             State::Asleep(Sleep::InstantOrCompletion(at) | Sleep::Turn(at)) => at == now,
@@ -193,7 +197,8 @@ impl Task {
         self.state = State::LeavingDriver;
     }
 
-    /// Returns from the driver, if the task was there. It then does nothing else in this step, and plans what it does next.
+    /// Returns from the driver, if the task was there. It then does nothing else in this step, and
+    /// plans what it does next.
     pub(crate) fn return_from_driver(&mut self) -> bool {
         let returns = self.state == State::LeavingDriver;
         if returns {

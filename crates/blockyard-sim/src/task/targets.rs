@@ -31,14 +31,16 @@ impl Targets {
 }
 
 impl Task {
-    /// Returns the number of I/Os that may be in flight now: the depth, or the one that a search tries.
+    /// Returns the number of I/Os that may be in flight now: the depth, or the one that a search
+    /// tries.
     #[must_use]
     pub fn depth(&self) -> u32 {
         let tried = self.targets.search.as_ref().map_or(u32::MAX, |search| search.depth());
         self.shape.depth.min(tried)
     }
 
-    /// Notes the latency of an I/O that was reaped at `now`. Returns the bound that it violates, if any.
+    /// Notes the latency of an I/O that was reaped at `now`. Returns the bound that it violates, if
+    /// any.
     pub(crate) fn check_bounds(
         &mut self,
         op: Op,
@@ -71,7 +73,8 @@ impl Task {
         self.targets.search.as_ref().map(|search| search.depth())
     }
 
-    /// Whether I/Os of a depth that was tried before are in flight, and no more are issued until they have ended.
+    /// Whether I/Os of a depth that was tried before are in flight, and no more are issued until
+    /// they have ended.
     pub(super) fn settles_depth(&self) -> bool {
         self.targets.search.as_ref().is_some_and(|search| search.settles())
     }

@@ -24,7 +24,8 @@ impl Pause {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pauses {
     think: Think,
-    /// A pause that is due: the task reaps results one by one, and issues nothing, until none is left, and then pauses.
+    /// A pause that is due: the task reaps results one by one, and issues nothing, until none is
+    /// left, and then pauses.
     due: Option<Pause>,
     /// The end of the last pause that began.
     until: Instant,
@@ -90,7 +91,8 @@ struct Think {
     every: u32,
     counts: ThinktimeBlocks,
     since: u32,
-    /// The time from pause to pause, if the job states one. Then only `every` above 1, fio's default, counts too.
+    /// The time from pause to pause, if the job states one. Then only `every` above 1, fio's
+    /// default, counts too.
     period: Option<Duration>,
     /// When the job began, or the last pause ended.
     paused_at: Instant,
@@ -114,13 +116,15 @@ impl Think {
         }
     }
 
-    /// Returns the pause that is due at `now`, if one is. What completes until it begins counts towards the next.
+    /// Returns the pause that is due at `now`, if one is. What completes until it begins counts
+    /// towards the next.
     fn due(&mut self, now: Instant) -> Option<Pause> {
         debug_assert!(self.every > 0, "a job counts to one at least");
         if self.pause.length == Duration::ZERO {
             return None;
         }
-        // With a period and the default of one block, only time counts: else every I/O would make a pause due.
+        // With a period and the default of one block, only time counts: else every I/O would make a
+        // pause due.
         let by_time = self.period.is_some_and(|period| now.since(self.paused_at) >= period);
         let by_count = (self.period.is_none() || self.every > 1) && self.since >= self.every;
         if !by_time && !by_count {

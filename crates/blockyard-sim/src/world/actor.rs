@@ -1,13 +1,15 @@
 //! Actors: everything that acts in virtual time.
 //!
-//! An actor gets pieces of work on processors, submits bios, and learns of their ends. Jobs, workers, pollers, the handlers of
-//! completions and the contexts of an MMC host's driver are actors of the world itself. [`Work`] names the one that a piece of work
-//! belongs to, so these calls are static. A caller adds further actors with [`World::add_actor`], such as a thread that writes
-//! dirty pages back.
+//! An actor gets pieces of work on processors, submits bios, and learns of their ends. Jobs,
+//! workers, pollers, the handlers of completions and the contexts of an MMC host's driver are
+//! actors of the world itself. [`Work`] names the one that a piece of work belongs to, so these
+//! calls are static. A caller adds further actors with [`World::add_actor`], such as a thread that
+//! writes dirty pages back.
 //!
 //! # Rules
 //!
-//! - **[added-actor-keeps-nothing-alive]** A run ends with its last job. Actors that were added do not prolong it.
+//! - **[added-actor-keeps-nothing-alive]** A run ends with its last job. Actors that were added do
+//!   not prolong it.
 
 use super::owner::Owner;
 use super::{Event, World};
@@ -21,23 +23,26 @@ use blockyard_trace::observe::{ActorId, Work};
 use core::fmt;
 use std::collections::VecDeque;
 
-/// The maximum number of actors that can be added to a world. Queues have room for so many more waiters.
+/// The maximum number of actors that can be added to a world. Queues have room for so many more
+/// waiters.
 pub const ADDED_ACTORS_MAX: u32 = 16;
 
 /// Something that acts in virtual time.
 ///
-/// A piece of work occupies a processor from its beginning for the time that it costs. Its changes happen at the beginning, in
-/// [`act`](Self::act), and its consequences for others at the end. The contexts of an MMC host's driver are the exception: their
-/// changes come at the end ([`begin_paying`](Self::begin_paying)).
+/// A piece of work occupies a processor from its beginning for the time that it costs. Its changes
+/// happen at the beginning, in [`act`](Self::act), and its consequences for others at the end. The
+/// contexts of an MMC host's driver are the exception: their changes come at the end
+/// ([`begin_paying`](Self::begin_paying)).
 pub trait Actor<O>: fmt::Debug {
-    /// Returns the queue whose lock the next piece of work needs before it begins ([lock-before-work]).
+    /// Returns the queue whose lock the next piece of work needs before it begins
+    /// ([lock-before-work]).
     fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
         let _ = world;
         None
     }
 
-    /// Begins work that changes nothing before `cpu` has paid for it. Returns whether the actor works in this way;
-    /// otherwise [`Self::act`] does the work.
+    /// Begins work that changes nothing before `cpu` has paid for it. Returns whether the actor
+    /// works in this way; otherwise [`Self::act`] does the work.
     fn begin_paying(&mut self, world: &mut World<O>, cpu: CpuId) -> bool {
         let _ = (world, cpu);
         false
@@ -49,15 +54,16 @@ pub trait Actor<O>: fmt::Debug {
         Duration::ZERO
     }
 
-    /// Plans what follows the piece of work on `cpu`, which began now and costs `cost` in all. Returns how much longer the
-    /// actor keeps the processor.
+    /// Plans what follows the piece of work on `cpu`, which began now and costs `cost` in all.
+    /// Returns how much longer the actor keeps the processor.
     fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, cost: Duration) -> Duration {
         let _ = (world, cpu, cost);
         Duration::ZERO
     }
 
-    /// Notes that bio `number` of the actor has ended. Returns whether the actor is to be woken. It must not submit bios
-    /// here, in the middle of a completion: it is woken, and submits in [`act`](Self::act).
+    /// Notes that bio `number` of the actor has ended. Returns whether the actor is to be woken. It
+    /// must not submit bios here, in the middle of a completion: it is woken, and submits in
+    /// [`act`](Self::act).
     fn on_bio_end(&mut self, world: &mut World<O>, number: u32, status: Status) -> bool {
         let _ = (world, number, status);
         false
@@ -94,13 +100,13 @@ impl<O> World<O> {
 }
 
 impl<O: Observer> World<O> {
-    /// Adds an actor, which `make` makes with its number. It acts on `cpu`, for the first time at `begin`
-    /// ([added-actor-keeps-nothing-alive]).
+    /// Adds an actor, which `make` makes with its number. It acts on `cpu`, for the first time at
+    /// `begin` ([added-actor-keeps-nothing-alive]).
     ///
     /// # Panics
     ///
-    /// Panics if the world has [`ADDED_ACTORS_MAX`] such actors, if `cpu` is no processor of the machine, and if `begin` is in
-    /// the past.
+    /// Panics if the world has [`ADDED_ACTORS_MAX`] such actors, if `cpu` is no processor of the
+    /// machine, and if `begin` is in the past.
     pub fn add_actor(
         &mut self,
         cpu: CpuId,
@@ -123,8 +129,8 @@ impl<O: Observer> World<O> {
         id
     }
 
-    /// Wakes actor `id` at `at`. The timer costs no processor time. An actor may have several wake-ups before it, and acts once
-    /// for each.
+    /// Wakes actor `id` at `at`. The timer costs no processor time. An actor may have several
+    /// wake-ups before it, and acts once for each.
     ///
     /// # Panics
     ///
@@ -134,9 +140,9 @@ impl<O: Observer> World<O> {
         self.events.push(at, Event::WakeActor(id));
     }
 
-    /// Submits `bio` to `queue` for actor `id`, from its processor. The cookie of the bio is the number, below 2^32, that
-    /// [`Actor::on_bio_end`] gets. Call this only from the actor's own calls. Returns the cost of what follows now, which
-    /// belongs to that of the call.
+    /// Submits `bio` to `queue` for actor `id`, from its processor. The cookie of the bio is the
+    /// number, below 2^32, that [`Actor::on_bio_end`] gets. Call this only from the actor's own
+    /// calls. Returns the cost of what follows now, which belongs to that of the call.
     ///
     /// # Errors
     ///
@@ -144,7 +150,8 @@ impl<O: Observer> World<O> {
     ///
     /// # Panics
     ///
-    /// Panics if the bio asks to be polled for, as nobody would poll, and within [`Actor::on_bio_end`].
+    /// Panics if the bio asks to be polled for, as nobody would poll, and within
+    /// [`Actor::on_bio_end`].
     pub fn submit_for_actor(
         &mut self,
         id: ActorId,
@@ -173,8 +180,9 @@ impl<O: Observer> World<O> {
         Ok(cost)
     }
 
-    /// Lets actor `id` wait for a tag of `queue`. A waiter registers once, until it is woken: an actor that is refused again
-    /// meanwhile, for example because its timer has woken it, waits already.
+    /// Lets actor `id` wait for a tag of `queue`. A waiter registers once, until it is woken: an
+    /// actor that is refused again meanwhile, for example because its timer has woken it, waits
+    /// already.
     fn wait_for_tag(&mut self, id: ActorId, queue: QueueId, bio: &Bio) {
         if self.added(id).waits_at.is_some() {
             return;
@@ -220,8 +228,8 @@ impl<O: Observer> World<O> {
         more + self.put_back(id, actor)
     }
 
-    /// Ends a call of an actor, and tells it of the bios that ended during the call. Returns the cost of its wake-up, if one of
-    /// them wakes it.
+    /// Ends a call of an actor, and tells it of the bios that ended during the call. Returns the
+    /// cost of its wake-up, if one of them wakes it.
     fn put_back(&mut self, id: ActorId, mut actor: Box<dyn Actor<O> + Send>) -> Duration {
         let mut wakes = false;
         while let Some((number, status)) = self.added(id).ended.pop_front() {
@@ -233,7 +241,8 @@ impl<O: Observer> World<O> {
         if wakes { self.wake_actor(id) } else { Duration::ZERO }
     }
 
-    /// Tells an actor that its bio `number` has ended. Returns the cost of its wake-up, if there is one.
+    /// Tells an actor that its bio `number` has ended. Returns the cost of its wake-up, if there is
+    /// one.
     pub(super) fn end_bio_of_actor(
         &mut self,
         id: ActorId,

@@ -8,8 +8,8 @@ use blockyard_trace::observe::Observer;
 use blockyard_trace::observe::TaskId;
 
 impl<O: Observer> World<O> {
-    /// Makes the tasks with the statistics of `task` end in the steady state that its job describes. The task begins
-    /// at `begin`.
+    /// Makes the tasks with the statistics of `task` end in the steady state that its job
+    /// describes. The task begins at `begin`.
     pub(super) fn watch_for_steady_state(
         &mut self,
         entry: usize,
@@ -57,7 +57,8 @@ impl<O: Observer> World<O> {
             .for_each(|task| task.stop(end));
     }
 
-    /// Lets the task judge the depth that it tries. When it has found one, its measurement begins anew.
+    /// Lets the task judge the depth that it tries. When it has found one, its measurement begins
+    /// anew.
     pub(super) fn judge_depth(&mut self, id: TaskId, now: Instant) {
         let task = &mut self.tasks[id.0 as usize];
         if task.judge_depth(now) {

@@ -84,7 +84,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Hands a completed request to the processor that ends it: now, or after the delay of a soft interrupt.
+    /// Hands a completed request to the processor that ends it: now, or after the delay of a soft
+    /// interrupt.
     fn route_completion(&mut self, finished: Finished) {
         let completion = self.completion_of(finished.hctx);
         if completion == Completion::Polled {
@@ -105,7 +106,8 @@ impl<O: Observer> World<O> {
         self.give_work(cpu, Work::Complete { finished, interrupt });
     }
 
-    /// Interrupts the processor of the vector of `finished`, unless that interrupt is pending ([one-interrupt-for-all]).
+    /// Interrupts the processor of the vector of `finished`, unless that interrupt is pending
+    /// ([one-interrupt-for-all]).
     fn interrupt_by_vector(&mut self, finished: Finished) {
         let hctx = finished.hctx;
         debug_assert!(!self.polled.contains(hctx), "{hctx:?} is polled, so it has no vector");
@@ -117,7 +119,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Ends all requests that wait for the handler of the vector of `hctx` ([one-interrupt-for-all]).
+    /// Ends all requests that wait for the handler of the vector of `hctx`
+    /// ([one-interrupt-for-all]).
     pub(super) fn handle_vector(&mut self, hctx: HctxId) -> Duration {
         debug_assert!(!self.vectors[hctx.index()].is_empty(), "{hctx:?} interrupts for nothing");
         self.totals.interrupts += 1;
@@ -129,7 +132,8 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Completes the requests that the device completed within the call, unless their queue is polled.
+    /// Completes the requests that the device completed within the call, unless their queue is
+    /// polled.
     pub(super) fn complete_at_once(&mut self) -> Duration {
         let mut cost = Duration::ZERO;
         while let Some(finished) = self.host.driver.next_finished(self.now) {
@@ -146,7 +150,8 @@ impl<O: Observer> World<O> {
     pub(super) fn complete_request(&mut self, finished: Finished, interrupt: bool) -> Duration {
         let queue = finished.queue;
         let target = &mut self.queues[queue.index()];
-        // A device that completes a request twice, or one that it never got, is a defect of its model.
+        // A device that completes a request twice, or one that it never got, is a defect of its
+        // model.
         let known = target.conclude(&mut self.host, &finished, self.now);
         known.expect("the device should complete a request only once");
         self.totals.interrupts += u64::from(interrupt);
@@ -154,8 +159,8 @@ impl<O: Observer> World<O> {
         cost + self.follow_up(queue, true)
     }
 
-    /// Ends a bio: hands the result to its task, and wakes the task if it waits for the result. See [`Self::wake`] for
-    /// `from`.
+    /// Ends a bio: hands the result to its task, and wakes the task if it waits for the result. See
+    /// [`Self::wake`] for `from`.
     pub(super) fn end_bio(&mut self, cookie: u64, status: Status, from: Instant) -> Duration {
         let (owner, number) = Owner::of_cookie(cookie);
         let task = match owner {
@@ -171,8 +176,8 @@ impl<O: Observer> World<O> {
         Duration::ZERO
     }
 
-    /// Wakes a task, or lets it continue if it polled: not before `from`, the instant at which the tasks that were woken first are
-    /// ready.
+    /// Wakes a task, or lets it continue if it polled: not before `from`, the instant at which the
+    /// tasks that were woken first are ready.
     pub(super) fn wake(&mut self, task: TaskId, from: Instant) -> Duration {
         debug_assert!(
             from <= self.now + self.machine.wakeup,

@@ -29,7 +29,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Returns where task `id` counts what happens at `at`: in its ramp time apart, and nowhere without one.
+    /// Returns where task `id` counts what happens at `at`: in its ramp time apart, and nowhere
+    /// without one.
     pub(super) fn stats_at(&mut self, id: TaskId, at: Instant) -> Option<&mut JobStats> {
         let task = &mut self.tasks[id.0 as usize];
         if at >= task.measured_from() {
@@ -38,11 +39,13 @@ impl<O: Observer> World<O> {
         task.ramp_mut()
     }
 
-    /// Reports a task that has ended at `end`, before its ramp time was over, as a whole, as fio does.
+    /// Reports a task that has ended at `end`, before its ramp time was over, as a whole, as fio
+    /// does.
     pub(super) fn report_ramp(&mut self, id: TaskId, end: Instant) {
         let task = &mut self.tasks[id.0 as usize];
         let begun = task.begun();
-        // A job that was stopped before its start delay was over has `begun` in the future, and nothing to report.
+        // A job that was stopped before its start delay was over has `begun` in the future, and
+        // nothing to report.
         if end >= task.measured_from() || begun > end {
             return;
         }
@@ -96,7 +99,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Counts a result that the task has reaped, and fails the run where the job does not bear the result.
+    /// Counts a result that the task has reaped, and fails the run where the job does not bear the
+    /// result.
     pub(super) fn count_result(&mut self, id: TaskId, taken: &Taken) {
         self.totals.reaped += 1;
         let task = &self.tasks[id.0 as usize];

@@ -22,8 +22,8 @@ impl<O: Observer> World<O> {
         self.verifier = Some(Box::new(verifier));
     }
 
-    /// Checks at `at`, and again after each nonzero `period`, which data would survive a power cut. Call this
-    /// after [`Self::verify`], and at most once with a period.
+    /// Checks at `at`, and again after each nonzero `period`, which data would survive a power cut.
+    /// Call this after [`Self::verify`], and at most once with a period.
     pub(crate) fn cut_power(&mut self, at: Instant, period: Duration) {
         assert!(self.verifier.is_some(), "a world with power cuts must verify its data");
         self.events.push(at, Event::PowerCut(period));
@@ -70,7 +70,8 @@ impl<O: Observer> World<O> {
             return target.submit(&mut self.host, cpu, bio, self.now);
         };
         verifier.submitting(self.host.driver.media_mut().expect(KEPT), &bio);
-        // The verifier knows of a write before the device can: a power cut may come at any instant from here on.
+        // The verifier knows of a write before the device can: a power cut may come at any instant
+        // from here on.
         let taken = target.submit(&mut self.host, cpu, bio, self.now);
         match taken {
             Ok(()) => verifier.submitted(queue, &bio),

@@ -1,7 +1,8 @@
-//! The driver of an MMC host on the processors of a world: its interrupt handler, its dispatching thread and its deferred work
-//! ([sleeping-driver-has-its-thread]).
+//! The driver of an MMC host on the processors of a world: its interrupt handler, its dispatching
+//! thread and its deferred work ([sleeping-driver-has-its-thread]).
 //!
-//! [`Contexts`] decides what each context does next. This module gives the contexts processors, and charges their costs.
+//! [`Contexts`] decides what each context does next. This module gives the contexts processors, and
+//! charges their costs.
 
 use super::actor::Actor;
 use super::{Event, World};
@@ -70,15 +71,17 @@ impl MmcDriver {
         self.thread_cpus[thread_index(thread)]
     }
 
-    /// Returns the processor for `thread`, which is woken at `at`: an idle one to which the other thread is not on its way.
+    /// Returns the processor for `thread`, which is woken at `at`: an idle one to which the other
+    /// thread is not on its way.
     fn idle_cpu_for(&self, thread: Context, cpus: &[Cpu], at: Instant) -> CpuId {
         let other = if thread == Context::Thread { Context::Deferred } else { Context::Thread };
         let other_cpu = self.contexts.is_awake(other).then(|| self.cpu_of(other));
         idle_cpu(cpus, self.cpu_of(thread), |cpu| other_cpu == Some(cpu), at)
     }
 
-    /// Whether the thread that deferred work wakes now runs on the processor of that work. `percent` of all wake-ups do, evenly
-    /// spread: with 40 these are the third and the fifth of five.
+    /// Whether the thread that deferred work wakes now runs on the processor of that work.
+    /// `percent` of all wake-ups do, evenly spread: with 40 these are the third and the fifth of
+    /// five.
     const fn runs_behind_waker(&mut self, percent: u32) -> bool {
         self.owed_to_waker += percent;
         let is_due = self.owed_to_waker >= 100;
@@ -135,7 +138,8 @@ impl<O: Observer> Actor<O> for DriverContext {
     }
 }
 
-/// The timer that wakes threads of the driver, as an actor. The wake-up itself is a part of every piece of work.
+/// The timer that wakes threads of the driver, as an actor. The wake-up itself is a part of every
+/// piece of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DriverTimer;
 
@@ -168,7 +172,8 @@ impl<O: Observer> World<O> {
         )
     }
 
-    /// Makes submitting threads run the hardware queues of an MMC host themselves, and sleep in its driver.
+    /// Makes submitting threads run the hardware queues of an MMC host themselves, and sleep in its
+    /// driver.
     pub(crate) const fn let_submitters_sleep(&mut self) {
         if self.mmc.is_some() {
             self.dispatch = Dispatch::HostSubmitter;
@@ -186,7 +191,8 @@ impl<O: Observer> World<O> {
         let Some(driver) = &mut self.mmc else { return };
         let task = &mut self.tasks[id.0 as usize];
         let is_free = driver.submitter.is_none() && !task.waits_for_tag();
-        // One thread at a time does so. Another one leaves its requests in the queue, and its call returns.
+        // One thread at a time does so. Another one leaves its requests in the queue, and its call
+        // returns.
         if is_free && sleepers.has(Context::Thread) {
             task.sleep_in_driver();
             driver.submitter = Some(id);
@@ -212,8 +218,8 @@ impl<O: Observer> World<O> {
         self.give_work(cpu, Work::Step(id));
     }
 
-    /// Suspends the system at `at`. The system sleeps for `span` from the instant by which an MMC host must
-    /// be idle. Other devices do not notice.
+    /// Suspends the system at `at`. The system sleeps for `span` from the instant by which an MMC
+    /// host must be idle. Other devices do not notice.
     pub fn suspend(&mut self, at: Instant, span: Duration) {
         self.events.push(at, Event::Driver(DriverEvent::Suspend(span)));
     }
@@ -260,8 +266,9 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Makes a call that the driver or a queue wanted at this instant. If the call must wake a thread, the
-    /// processor on which that thread slept takes the timer's interrupt and wakes it ([waker-pays]).
+    /// Makes a call that the driver or a queue wanted at this instant. If the call must wake a
+    /// thread, the processor on which that thread slept takes the timer's interrupt and wakes it
+    /// ([waker-pays]).
     pub(super) fn on_host_timer(&mut self) {
         if self.mmc.is_none() {
             return;
@@ -304,9 +311,11 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Wakes `sleepers` at `at`. `worker` is the processor of the deferred work that wakes them, if it does.
+    /// Wakes `sleepers` at `at`. `worker` is the processor of the deferred work that wakes them, if
+    /// it does.
     fn wake_sleepers(&mut self, mut sleepers: Sleepers, at: Instant, worker: Option<CpuId>) {
-        // Workers of the multi-queue model are bound to their processors, and no thread runs behind them.
+        // Workers of the multi-queue model are bound to their processors, and no thread runs behind
+        // them.
         let percent = if self.locking.completing { self.machine.wake_on_waker } else { 0 };
         loop {
             let (driver, host) = self.mmc_parts();
@@ -331,8 +340,8 @@ impl<O: Observer> World<O> {
         self.give_wanted_runs(at);
     }
 
-    /// Gives a woken thread to its processor. If that has got other work meanwhile, an idle one takes the thread,
-    /// unless it is bound.
+    /// Gives a woken thread to its processor. If that has got other work meanwhile, an idle one
+    /// takes the thread, unless it is bound.
     fn on_thread_there(&mut self, thread: Context, bound: bool) {
         let driver = self.mmc.as_mut().expect("a driver whose threads run");
         // The processor was idle when the thread was woken, and may have got other work on the way.
@@ -358,8 +367,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Plans what follows a run by the dispatching thread. The thread stays awake until the run has been paid for, and then
-    /// looks for the work that the run brought.
+    /// Plans what follows a run by the dispatching thread. The thread stays awake until the run has
+    /// been paid for, and then looks for the work that the run brought.
     pub(super) fn plan_after_run(&mut self, cpu: CpuId) {
         self.mmc_parts().0.contexts.piece_follows(Context::Thread);
         self.cpus[cpu.index()].push_next(Work::Host(Context::Thread));
@@ -386,8 +395,8 @@ impl<O: Observer> World<O> {
         self.take_turn(cpu, context);
     }
 
-    /// Gives `context` a turn on `cpu`. If the context has no work, `cpu` turns to other work. A thread stands aside for
-    /// completions ([completions-before-threads]).
+    /// Gives `context` a turn on `cpu`. If the context has no work, `cpu` turns to other work. A
+    /// thread stands aside for completions ([completions-before-threads]).
     fn take_turn(&mut self, cpu: CpuId, context: Context) {
         let is_thread = context != Context::Interrupt;
         let stands_aside = is_thread && self.cpus[cpu.index()].has_completions();
@@ -440,8 +449,8 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// Returns the processor for a thread that is woken at `at`: the first one from `preferred` on that will be
-/// idle and is not taken by another woken thread, or `preferred` if there is none.
+/// Returns the processor for a thread that is woken at `at`: the first one from `preferred` on that
+/// will be idle and is not taken by another woken thread, or `preferred` if there is none.
 pub(super) fn idle_cpu(
     cpus: &[Cpu],
     preferred: CpuId,

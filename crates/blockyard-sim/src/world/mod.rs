@@ -1,51 +1,57 @@
 //! The world: processors, tasks, request queues and a device, moved from event to event.
 //!
-//! The same five calls drive the queues as in real time. Everything that acts is an [`Actor`]. A piece of its [`Work`] runs on
-//! a processor without interruption. The work makes its changes when it begins. Its consequences (commands at the device,
-//! threads woken, runs left to a worker) begin when it ends. Only the driver of an MMC host makes its changes when its work
-//! ends. An interrupt waits on its processor for the end of such work. When a timer wakes a thread of that driver, the
+//! The same five calls drive the queues as in real time. Everything that acts is an [`Actor`]. A
+//! piece of its [`Work`] runs on a processor without interruption. The work makes its changes when
+//! it begins. Its consequences (commands at the device, threads woken, runs left to a worker) begin
+//! when it ends. Only the driver of an MMC host makes its changes when its work ends. An interrupt
+//! waits on its processor for the end of such work. When a timer wakes a thread of that driver, the
 //! processor on which the thread slept pays for the timer's interrupt and the wake-up.
 //!
 //! # Rules
 //!
-//! - **[events-in-time-order]** Events happen in the order of time, then in the order of scheduling.
-//!   Nothing else decides an order.
-//! - **[completions-before-threads]** A processor does one thing at a time, and completions come before
-//!   threads.
-//! - **[lock-before-work]** Each queue has a lock, if its design has one. Work under the lock of a queue begins when it has
-//!   the lock. Until then its processor spins. Work that turns out to need the lock of another queue waits for that one
-//!   after it has begun.
+//! - **[events-in-time-order]** Events happen in the order of time, then in the order of
+//!   scheduling. Nothing else decides an order.
+//! - **[completions-before-threads]** A processor does one thing at a time, and completions come
+//!   before threads.
+//! - **[lock-before-work]** Each queue has a lock, if its design has one. Work under the lock of a
+//!   queue begins when it has the lock. Until then its processor spins. Work that turns out to need
+//!   the lock of another queue waits for that one after it has begun.
 //! - **[one-deferred-run-pending]** A hardware queue has at most one deferred run pending.
-//! - **[one-interrupt-for-all]** A vector interrupts the processor of its hardware queue once while completions wait for
-//!   its handler, and the handler ends all of them. A completion during the handler's work interrupts again.
-//! - **[polled-queue-never-interrupts]** A polled hardware queue raises no interrupt. Its completions wait for
-//!   a poll, and the processor that polls completes them. A task that waits for polled I/Os does not sleep.
-//!   Its processor polls for all such tasks: once between two ready threads, and repeatedly while it has
-//!   no other work.
-//! - **[sleeping-driver-has-its-thread]** The driver of an MMC host may sleep, so its thread does every run of
-//!   its hardware queue. A thread of the host wakes on an idle processor, and prefers the one on which it
-//!   last ran.
+//! - **[one-interrupt-for-all]** A vector interrupts the processor of its hardware queue once while
+//!   completions wait for its handler, and the handler ends all of them. A completion during the
+//!   handler's work interrupts again.
+//! - **[polled-queue-never-interrupts]** A polled hardware queue raises no interrupt. Its
+//!   completions wait for a poll, and the processor that polls completes them. A task that waits
+//!   for polled I/Os does not sleep. Its processor polls for all such tasks: once between two ready
+//!   threads, and repeatedly while it has no other work.
+//! - **[sleeping-driver-has-its-thread]** The driver of an MMC host may sleep, so its thread does
+//!   every run of its hardware queue. A thread of the host wakes on an idle processor, and prefers
+//!   the one on which it last ran.
 //!
 //! # Behaviour
 //!
-//! **Completions.** In the single-lock model an interrupt only raises a soft interrupt, which ends the request later. In the
-//! multi-queue model the interrupt ends it. The submitting processor accesses persistent memory itself, and is busy until the
-//! I/O is done: each I/O of a call ends before the next is submitted, and no I/O is plugged.
+//! **Completions.** In the single-lock model an interrupt only raises a soft interrupt, which ends
+//! the request later. In the multi-queue model the interrupt ends it. The submitting processor
+//! accesses persistent memory itself, and is busy until the I/O is done: each I/O of a call ends
+//! before the next is submitted, and no I/O is plugged.
 //!
-//! **Waits for a tag.** A completion wakes the task whose I/O has ended and the tasks that wait for the tag. The first runs
-//! first, and may take the tag again, so that a waiter finds none. That waiter has run for less time. When the next tag wakes
-//! it, it runs first, as Linux prefers a thread that has had less than its share of the processor; of several such waiters,
-//! the one that found none most often runs first. So every waiter gets a tag in the end. Such a waiter also runs on an idle
-//! processor next time, if its own is busy and its job does not say where it runs. Otherwise the tasks of the processor that
-//! has the interrupts would be late each time. A task that polls stays.
+//! **Waits for a tag.** A completion wakes the task whose I/O has ended and the tasks that wait for
+//! the tag. The first runs first, and may take the tag again, so that a waiter finds none. That
+//! waiter has run for less time. When the next tag wakes it, it runs first, as Linux prefers a
+//! thread that has had less than its share of the processor; of several such waiters, the one that
+//! found none most often runs first. So every waiter gets a tag in the end. Such a waiter also runs
+//! on an idle processor next time, if its own is busy and its job does not say where it runs.
+//! Otherwise the tasks of the processor that has the interrupts would be late each time. A task
+//! that polls stays.
 //!
-//! **Polls.** A world does not simulate each poll of a spin. Polls begin a whole number of polls after the spin began. The
-//! first poll that does not begin before a completion finds it, and the task continues when a poll ends. The processor is busy
-//! all the time.
+//! **Polls.** A world does not simulate each poll of a spin. Polls begin a whole number of polls
+//! after the spin began. The first poll that does not begin before a completion finds it, and the
+//! task continues when a poll ends. The processor is busy all the time.
 //!
-//! **Submitters in an MMC driver.** Where a design says so, a thread that submits to an MMC host is the driver's thread until
-//! the requests that it dispatches have been started. It sleeps there while the bus is taken. One thread at a time does so;
-//! another one that finds the host full leaves its requests in the queue.
+//! **Submitters in an MMC driver.** Where a design says so, a thread that submits to an MMC host is
+//! the driver's thread until the requests that it dispatches have been started. It sleeps there
+//! while the bus is taken. One thread at a time does so; another one that finds the host full
+//! leaves its requests in the queue.
 
 mod actor;
 mod adapting;
@@ -155,7 +161,8 @@ pub struct World<O = ()> {
     next_event: Option<(Instant, Event)>,
     machine: MachineProfile,
     cpus: Vec<Cpu>,
-    /// All locks and contended words, by [`Sites`](crate::machine::locks::Sites): first the lock of each queue.
+    /// All locks and contended words, by [`Sites`](crate::machine::locks::Sites): first the lock of
+    /// each queue.
     locks: Vec<Contended>,
     locking: Locking,
     /// The device with its tags, and the sinks of all events.
@@ -165,7 +172,8 @@ pub struct World<O = ()> {
     queue_timers: Vec<Option<Instant>>,
     /// Pending deferred runs, by queue and hardware queue ([one-deferred-run-pending]).
     deferred: Vec<Vec<bool>>,
-    /// Tasks that tags have woken, with the number of times before that they found none; empty between two pieces of work.
+    /// Tasks that tags have woken, with the number of times before that they found none; empty
+    /// between two pieces of work.
     woken: Vec<(u32, TaskId)>,
     /// The processor of each hardware queue's worker.
     worker_cpu: Vec<CpuId>,
@@ -199,7 +207,8 @@ pub struct World<O = ()> {
     device_events: Events,
     /// The instant of the earliest scheduled call of the layers.
     layers_at: Option<Instant>,
-    /// The number of requests issued to the driver, and when a poll last found that this number had grown.
+    /// The number of requests issued to the driver, and when a poll last found that this number had
+    /// grown.
     last_issue: (u64, Instant),
     failure: Option<Failure>,
     self_check: bool,
@@ -209,8 +218,8 @@ pub struct World<O = ()> {
 }
 
 impl<O: Observer> World<O> {
-    /// Returns a world on `machine` with `queues` over `host`, at instant zero. The workers of each disk's
-    /// hardware queues use `worker_cpu`. Tasks poll the hardware queues that `polled` names.
+    /// Returns a world on `machine` with `queues` over `host`, at instant zero. The workers of each
+    /// disk's hardware queues use `worker_cpu`. Tasks poll the hardware queues that `polled` names.
     #[must_use]
     pub fn new(
         machine: MachineProfile,
@@ -265,7 +274,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Sets the reach of read-ahead through the page cache. Without this call nothing is read ahead.
+    /// Sets the reach of read-ahead through the page cache. Without this call nothing is read
+    /// ahead.
     pub const fn read_ahead(&mut self, reach: Reach) {
         self.reach = reach;
     }
@@ -330,7 +340,8 @@ impl<O: Observer> World<O> {
         &self.totals
     }
 
-    /// Returns the number of page reads in flight. After the end of all jobs, no task waits for them.
+    /// Returns the number of page reads in flight. After the end of all jobs, no task waits for
+    /// them.
     #[must_use]
     pub fn reading_ahead(&self) -> usize {
         self.cache.under_way()
@@ -355,7 +366,8 @@ impl<O: Observer> World<O> {
         u32::try_from(all).expect("a product of two 16-bit counts should fit 32 bits")
     }
 
-    /// Handles up to `max` events, all of them before `until`. Returns their number; `has_jobs` says whether jobs remain.
+    /// Handles up to `max` events, all of them before `until`. Returns their number; `has_jobs`
+    /// says whether jobs remain.
     ///
     /// # Errors
     ///
@@ -366,7 +378,8 @@ impl<O: Observer> World<O> {
                 return Ok(handled);
             }
             let Some((at, event)) = self.next_event(until) else {
-                // Events after `until` are left for the next call. Without any, the jobs wait for ever.
+                // Events after `until` are left for the next call. Without any, the jobs wait for
+                // ever.
                 let any = self.next_event.is_some() || !self.events.is_empty();
                 return if any { Ok(handled) } else { Err(self.stuck()) };
             };
@@ -458,7 +471,8 @@ impl<O: Observer> World<O> {
     /// Schedules `event`. An event that precedes all others bypasses the heap.
     fn schedule_soon(&mut self, at: Instant, event: Event) {
         debug_assert!(at >= self.now, "{event:?} at {at}, in the past of {}", self.now);
-        // The event before it goes to the heap, which orders them. Most events are taken before another one comes.
+        // The event before it goes to the heap, which orders them. Most events are taken before
+        // another one comes.
         if let Some((earlier, other)) = self.next_event.replace((at, event)) {
             self.events.push(earlier, other);
         }

@@ -12,11 +12,12 @@ pub(super) enum Owner {
     Added(ActorId),
 }
 
-/// The bit of an owner's 32-bit code that marks an added actor. Every number of a task is below this bit.
+/// The bit of an owner's 32-bit code that marks an added actor. Every number of a task is below
+/// this bit.
 const ADDED_BIT: u32 = 1 << 31;
 
-/// The bit in a cookie's number that marks the number of a run of pages instead of an I/O of a task. Every
-/// depth is below this bit.
+/// The bit in a cookie's number that marks the number of a run of pages instead of an I/O of a
+/// task. Every depth is below this bit.
 pub(super) const RUN_BIT: u32 = 1 << 31;
 
 impl Owner {

@@ -1,4 +1,5 @@
-//! Polled completions, which wait for a poll, and processors that spin ([polled-queue-never-interrupts]).
+//! Polled completions, which wait for a poll, and processors that spin
+//! ([polled-queue-never-interrupts]).
 
 use super::actor::Actor;
 use super::{Event, World};
@@ -55,7 +56,8 @@ impl<O: Observer> World<O> {
         let past_ns = at.since(since).as_ns();
         match self.machine.poll.as_ns() {
             0 => at,
-            // Polls of 150 ns that began at 1000 ns: an event at 1200 ns is found by the poll that begins at 1300 ns.
+            // Polls of 150 ns that began at 1000 ns: an event at 1200 ns is found by the poll that
+            // begins at 1300 ns.
             poll_ns => since + Duration::from_ns(past_ns.div_ceil(poll_ns) * poll_ns),
         }
     }
@@ -83,8 +85,8 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Lets a task that polled continue at the end of a poll of its processor, the first from `from` on. Returns whether the task
-    /// polled.
+    /// Lets a task that polled continue at the end of a poll of its processor, the first from
+    /// `from` on. Returns whether the task polled.
     pub(super) fn end_polling(&mut self, task: TaskId, from: Instant) -> bool {
         let state = &mut self.cpus[self.tasks[task.0 as usize].cpu.index()];
         let Some(at) = state.pollers.iter().position(|poller| *poller == task) else {

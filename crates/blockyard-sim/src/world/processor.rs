@@ -34,7 +34,8 @@ impl<O: Observer> World<O> {
             return;
         }
         state.running = true;
-        // A processor whose last work has not ended, and that had nothing after it, has no event for that end yet.
+        // A processor whose last work has not ended, and that had nothing after it, has no event
+        // for that end yet.
         if state.busy_until > self.now {
             let at = state.busy_until;
             self.schedule_soon(at, Event::CpuFree(cpu));
@@ -60,7 +61,8 @@ impl<O: Observer> World<O> {
             Ask::Granted => self.perform(cpu, work),
             Ask::Wait(free_at) => {
                 self.cpus[cpu.index()].spinning = Some((work, self.now));
-                // Only the first waiter schedules the lock's release. A release schedules the next one.
+                // Only the first waiter schedules the lock's release. A release schedules the next
+                // one.
                 if let Some(at) = free_at {
                     self.events.push(at, Event::LockFree(queue));
                 }
@@ -68,8 +70,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Counts the switch to `work` on `cpu`, if it is one. Returns what it costs: the memory of a thread that continues
-    /// after a pause is still in the caches.
+    /// Counts the switch to `work` on `cpu`, if it is one. Returns what it costs: the memory of a
+    /// thread that continues after a pause is still in the caches.
     pub(super) fn switch(&mut self, cpu: CpuId, work: &Work) -> Duration {
         let submitter = self.mmc.as_ref().and_then(MmcDriver::submitter);
         let work = &match (*work, submitter) {
@@ -89,11 +91,13 @@ impl<O: Observer> World<O> {
                 stats.context_switches += 1;
             }
         }
-        // After a pause the thread's memory is still in the caches, so only a change of thread costs time.
+        // After a pause the thread's memory is still in the caches, so only a change of thread
+        // costs time.
         if switch == Switch::FromThread { self.machine.context_switch } else { Duration::ZERO }
     }
 
-    /// Grants the free lock of `queue` to the processor that has waited longest ([lock-before-work]).
+    /// Grants the free lock of `queue` to the processor that has waited longest
+    /// ([lock-before-work]).
     pub(super) fn grant_lock(&mut self, queue: QueueId) {
         let granted = self.locks[queue.index()].grant(self.now);
         if let Some(cpu) = granted
@@ -112,7 +116,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Takes the locks that a piece of work of `cpu` used. Returns how long it waited for them or held them.
+    /// Takes the locks that a piece of work of `cpu` used. Returns how long it waited for them or
+    /// held them.
     fn take_locks(&mut self, cpu: CpuId) -> Duration {
         let line = self.machine.line_transfer;
         let lines = Duration::from_ns(line.as_ns() * u64::from(self.machine.lock_lines));
@@ -138,11 +143,13 @@ impl<O: Observer> World<O> {
             cost += self.complete_at_once();
         }
         cost += self.host.driver.model_mut().take_spent(); // the processor itself moves the data of persistent memory
-        // The work may have brought work for a sleeping driver. Its wake-up belongs to this piece ([waker-pays]).
+        // The work may have brought work for a sleeping driver. Its wake-up belongs to this piece
+        // ([waker-pays]).
         let sleepers = self.driver_sleepers();
         self.enter_driver(&work, sleepers);
         cost += self.cost_of_waking(sleepers);
-        // All changes are made, so all locks that they needed are known. The waits for these locks lengthen the work.
+        // All changes are made, so all locks that they needed are known. The waits for these locks
+        // lengthen the work.
         cost += self.take_locks(cpu) + self.host.sink.0.0.take_free();
         cost += work.plan_next(self, cpu, cost);
         let end = self.now + cost;
@@ -167,7 +174,8 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// Returns what `work`, which asks for the lock of a queue, does with it first ([holders-share-a-lock]).
+/// Returns what `work`, which asks for the lock of a queue, does with it first
+/// ([holders-share-a-lock]).
 fn wanted_by(work: &Work) -> LockHolder {
     match work {
         Work::Step(_) => LockHolder::Submit,

@@ -1,5 +1,5 @@
-//! The requests of queues to the world: runs, now or by a thread ([one-deferred-run-pending]), wake-ups, and
-//! calls at an instant.
+//! The requests of queues to the world: runs, now or by a thread ([one-deferred-run-pending]),
+//! wake-ups, and calls at an instant.
 
 use super::actor::Actor;
 use super::mmc::idle_cpu;
@@ -15,11 +15,12 @@ use blockyard_trace::observe::Runner;
 use blockyard_trace::observe::TaskId;
 use core::cmp::Reverse;
 
-/// The time for which a simulation continues while the driver accepts nothing and only timers of queues are
-/// left. It is many times the timeout of a request.
+/// The time for which a simulation continues while the driver accepts nothing and only timers of
+/// queues are left. It is many times the timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The thread that runs a hardware queue, as an actor: a worker, or the dispatching thread of an MMC host.
+/// The thread that runs a hardware queue, as an actor: a worker, or the dispatching thread of an
+/// MMC host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Worker {
     pub(super) by: Runner,
@@ -45,7 +46,8 @@ impl<O: Observer> Actor<O> for Worker {
 }
 
 impl<O: Observer> World<O> {
-    /// Handles a queue's timer, and leaves the queue's runs to threads. The timer is rare, and costs no processor time.
+    /// Handles a queue's timer, and leaves the queue's runs to threads. The timer is rare, and
+    /// costs no processor time.
     pub(super) fn on_queue_timer(&mut self, queue: QueueId) {
         self.queue_timers[queue.index()] = None;
         let _ = self.follow_up(queue, true);
@@ -53,8 +55,8 @@ impl<O: Observer> World<O> {
         self.on_host_timer();
     }
 
-    /// Whether the driver has accepted nothing for [`PATIENCE`] and only timers of queues are left. Such timers
-    /// ask the driver again and again about requests that it never ends.
+    /// Whether the driver has accepted nothing for [`PATIENCE`] and only timers of queues are left.
+    /// Such timers ask the driver again and again about requests that it never ends.
     pub(super) fn has_stalled(&mut self) -> bool {
         let issued = self.host.sink.0.1.count(Action::Issue);
         // The clock starts anew whenever the driver has accepted a request since the last look.
@@ -108,8 +110,8 @@ impl<O: Observer> World<O> {
         let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
     }
 
-    /// Does or schedules the work that a call on `queue` left, for that queue and for queues that it made room
-    /// for. After a completion, threads do all runs.
+    /// Does or schedules the work that a call on `queue` left, for that queue and for queues that
+    /// it made room for. After a completion, threads do all runs.
     pub(super) fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         let mut cost = self.follow_up_at(queue, after_completion);
         // Queues of one host share its tags: what one frees, another one may use.
@@ -130,7 +132,8 @@ impl<O: Observer> World<O> {
             }
         }
         debug_assert!(self.woken.is_empty(), "{:?} were woken before", self.woken);
-        // First collect all waiters, because those that a wake-up has brought no tag before go first.
+        // First collect all waiters, because those that a wake-up has brought no tag before go
+        // first.
         let mut cost = Duration::ZERO;
         while let Some(waiter) = self.queues[queue.index()].next_woken(&mut self.host) {
             match Owner::of_waiter(waiter) {
@@ -150,7 +153,8 @@ impl<O: Observer> World<O> {
             }
             cost += self.end_bio(ended.bio.cookie, ended.status, from);
         }
-        // The rest of the waiters run after the tasks whose I/Os have ended, which may take the tags again.
+        // The rest of the waiters run after the tasks whose I/Os have ended, which may take the
+        // tags again.
         for at in 0..self.woken.len() {
             cost += self.wake(self.woken[at].1, from);
         }
@@ -159,8 +163,8 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Wakes those of the woken tasks that have found no tag before, and leaves the others. Returns the cost, and
-    /// the instant from which other tasks may run.
+    /// Wakes those of the woken tasks that have found no tag before, and leaves the others. Returns
+    /// the cost, and the instant from which other tasks may run.
     #[inline(never)] // most calls wake nobody
     fn wake_refused_waiters(&mut self) -> (Duration, Instant) {
         debug_assert!(!self.woken.is_empty(), "no waiter was woken");
@@ -179,14 +183,15 @@ impl<O: Observer> World<O> {
         (cost, self.now + wakeup)
     }
 
-    /// Moves a task that has found no tag to an idle processor where none of the tasks `before` it goes, if its own is
-    /// busy. A task that polls stays.
+    /// Moves a task that has found no tag to an idle processor where none of the tasks `before` it
+    /// goes, if its own is busy. A task that polls stays.
     fn move_waiter(&mut self, id: TaskId, before: &[(u32, TaskId)]) {
         let task = &self.tasks[id.0 as usize];
         if !task.may_move || task.polls() {
             return;
         }
-        // The tasks before it have been woken, but their processors do not show that before they are there.
+        // The tasks before it have been woken, but their processors do not show that before they
+        // are there.
         let cpu = idle_cpu(
             &self.cpus,
             task.cpu,

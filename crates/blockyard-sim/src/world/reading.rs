@@ -1,7 +1,7 @@
 //! Tasks that read through the page cache: they submit windows, wait for pages, and copy them.
 //!
-//! A step submits reads and copies nothing. A separate piece of work copies each page, so a completion waits
-//! for at most one page, and reads reach the device before anything is copied.
+//! A step submits reads and copies nothing. A separate piece of work copies each page, so a
+//! completion waits for at most one page, and reads reach the device before anything is copied.
 //!
 //! Between the pieces of a call no other thread of its processor runs, unless the call sleeps.
 
@@ -56,7 +56,8 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Plugs and submits bios for the pages that the task has claimed, while there are tags and room.
+    /// Plugs and submits bios for the pages that the task has claimed, while there are tags and
+    /// room.
     fn submit_runs(&mut self, id: TaskId) -> Duration {
         let at = id.0 as usize;
         let cpu = self.tasks[at].cpu;
@@ -153,7 +154,8 @@ impl<O: Observer> World<O> {
         let mut cost = Duration::ZERO;
         for id in woken {
             let task = &mut self.tasks[id.0 as usize];
-            // The pages are absent again. Each waiter tries once more, with a bio for its page alone ([pages-ready-together]).
+            // The pages are absent again. Each waiter tries once more, with a bio for its page
+            // alone ([pages-ready-together]).
             if status != Status::Ok {
                 task.reader().fail_page(status);
             }

@@ -38,7 +38,8 @@ impl<O: Observer> World<O> {
         self.schedule_records(Instant::ZERO);
     }
 
-    /// Returns the delay of each record's issue relative to its trace, in nanoseconds; `None` without a replay.
+    /// Returns the delay of each record's issue relative to its trace, in nanoseconds; `None`
+    /// without a replay.
     #[must_use]
     pub fn late_ns(&self) -> Option<&Histogram> {
         self.replay.as_ref().map(|replay| &replay.late_ns)
@@ -112,7 +113,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Notes that the I/O in `slot` of `task` has ended, and tells the player that the trace has reached that end.
+    /// Notes that the I/O in `slot` of `task` has ended, and tells the player that the trace has
+    /// reached that end.
     ///
     /// # Panics
     ///

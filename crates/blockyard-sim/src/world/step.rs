@@ -83,13 +83,14 @@ impl<O: Observer> World<O> {
         if self.tasks[at].is_async() { self.machine.syscall } else { Duration::ZERO }
     }
 
-    /// Submits the I/Os of one call of the task, and returns their number. Handles the consequences of each
-    /// I/O before the next one, and adds their cost to `cost`.
+    /// Submits the I/Os of one call of the task, and returns their number. Handles the consequences
+    /// of each I/O before the next one, and adds their cost to `cost`.
     fn submit_batch(&mut self, id: TaskId, cost: &mut Duration) -> u32 {
         let at = id.0 as usize;
         let cpu = self.tasks[at].cpu;
         let call = self.tasks[at].call(self.now);
-        // On persistent memory each I/O of a call ends before the next, so there is nothing to plug.
+        // On persistent memory each I/O of a call ends before the next, so there is nothing to
+        // plug.
         let completes_in_call = self.completion == Completion::WithinCall;
         let plugs = call.plugs && !completes_in_call;
         let mut submitted = 0;
@@ -141,7 +142,8 @@ impl<O: Observer> World<O> {
         if let Some(queue) = used.filter(|_| plugs) {
             self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
         }
-        // Each accepted I/O was followed up above. A released plug and a new waiter leave more to do.
+        // Each accepted I/O was followed up above. A released plug and a new waiter leave more to
+        // do.
         if let Some(queue) = used.filter(|_| plugs || is_refused) {
             *cost += self.follow_up(queue, false);
         }
@@ -171,7 +173,8 @@ impl<O: Observer> World<O> {
         Ok(())
     }
 
-    /// Handles a queue's refusal of a task's `bio` for `reason`: the task waits for a tag, or the run fails.
+    /// Handles a queue's refusal of a task's `bio` for `reason`: the task waits for a tag, or the
+    /// run fails.
     pub(super) fn handle_refusal(
         &mut self,
         id: TaskId,
@@ -192,7 +195,8 @@ impl<O: Observer> World<O> {
             .expect("every task should have room to wait for a tag");
     }
 
-    /// Ends a step that cost `cost`, and plans the task's next action. Returns how long the task computes first.
+    /// Ends a step that cost `cost`, and plans the task's next action. Returns how long the task
+    /// computes first.
     pub(super) fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
         self.tasks[id.0 as usize].end_step(end);
@@ -201,7 +205,7 @@ impl<O: Observer> World<O> {
         let has_turn = self.has_turn(id);
         let task = &mut self.tasks[id.0 as usize];
         let plan = match reads {
-            // The step has not ended: it continues when the tag is free, or when the driver lets it return.
+            // The step continues when the tag is free, or when the driver lets it return.
             _ if task.waits_for_tag() || task.is_in_driver() => Plan::AwaitCompletions,
             Some(plan) => plan,
             None => task.plan(end, has_turn),
@@ -225,7 +229,8 @@ impl<O: Observer> World<O> {
                 task.measuring.rest = Some(rest);
             }
             Plan::AwaitCompletions => {
-                // A task with polled I/Os does not sleep: its processor polls for it while it has no other work.
+                // A task with polled I/Os does not sleep: its processor polls for it while it has
+                // no other work.
                 if task.polls() {
                     self.cpus[task.cpu.index()].pollers.push(id);
                 } else {
@@ -240,7 +245,7 @@ impl<O: Observer> World<O> {
             Plan::AwaitTurn(until) => {
                 rest.until = Some(Instant::MAX);
                 task.measuring.rest = Some(rest);
-                // Another task of the flow wakes it for a turn. The alarm is for the end of its job.
+                // Another task of the flow wakes it for a turn. The alarm ends its job.
                 if until < Instant::MAX {
                     self.events.push(until, Event::Alarm(id));
                 }

@@ -1,12 +1,12 @@
 //! Jobs that take turns: the tasks of a flow issue I/Os in the proportion of their weights.
 //!
-//! A task that is ahead of its share issues nothing. fio lets its thread check again and again, at the cost of a
-//! processor. Here the task sleeps, and costs nothing.
+//! A task that is ahead of its share issues nothing. fio lets its thread check again and again, at
+//! the cost of a processor. Here the task sleeps, and costs nothing.
 //!
 //! # Rules
 //!
-//! - **[one-task-has-a-turn]** The flow counts one I/O more than its tasks have issued, so at least one of them is not
-//!   ahead of its share.
+//! - **[one-task-has-a-turn]** The flow counts one I/O more than its tasks have issued, so at least
+//!   one of them is not ahead of its share.
 
 use super::{Event, World};
 use crate::task::Share;
@@ -28,8 +28,8 @@ impl Flow {
     /// Whether a task with this share is not ahead of it ([one-task-has-a-turn]).
     fn gives_turn(&self, share: &Share) -> bool {
         debug_assert!(share.issued <= self.issued, "a flow must count the I/Os of its tasks");
-        // A task of weight 1 among weights of 4 has issued 3 of 11 I/Os: 3 * 4 is not above 1 * 12, so it has a turn. With 4 of
-        // them it has none.
+        // A task of weight 1 among weights of 4 has issued 3 of 11 I/Os: 3 * 4 is not above 1 * 12,
+        // so it has a turn. With 4 of them it has none.
         let own = u128::from(share.issued) * u128::from(self.weight);
         let all = u128::from(self.issued) + 1;
         own <= u128::from(share.weight) * all
@@ -71,7 +71,8 @@ impl<O: Observer> World<O> {
             return;
         };
         let flow = self.flows.0.entry(share.flow).or_default();
-        // The others continue as if this task had never been in the flow: their shares of what is left are as before.
+        // The others continue as if this task had never been in the flow: their shares of what is
+        // left are as before.
         debug_assert!(share.weight <= flow.weight, "a flow has the weights of its tasks");
         flow.issued -= share.issued;
         flow.weight -= share.weight;

@@ -1,6 +1,7 @@
 //! Recordings of Linux's block layer, and the simulator running the same job files.
 //!
-//! The head of a job file configures null_blk and its queue; `docs/TESTING.md` says how the recordings were made.
+//! The head of a job file configures null_blk and its queue; `docs/TESTING.md` says how the
+//! recordings were made.
 
 #![allow(dead_code, reason = "not every test uses every part")]
 
@@ -38,8 +39,8 @@ impl Observer for Recorder {}
 fn kind(event: &Event<'_>) -> String {
     let preflush = if event.flags.contains(Flags::PREFLUSH) { "F" } else { "" };
     if event.op == Op::Flush {
-        // Linux submits a flush as an empty write with a preflush, which ends as a write. blktrace has one bit for
-        // preflush and flush.
+        // Linux submits a flush as an empty write with a preflush, which ends as a write. blktrace
+        // has one bit for preflush and flush.
         let of_submitter = if event.action.letter() == Some('C') { "W" } else { "FW" };
         return if preflush.is_empty() { of_submitter } else { "F" }.to_owned();
     }
@@ -53,8 +54,8 @@ fn kind(event: &Event<'_>) -> String {
     format!("{preflush}{op}{fua}")
 }
 
-/// Removes the letters of a recorded event that are not compared: `S` and `M` of its kind, and the `N` of
-/// an event without a kind.
+/// Removes the letters of a recorded event that are not compared: `S` and `M` of its kind, and the
+/// `N` of an event without a kind.
 pub(crate) fn comparable(line: &str) -> String {
     let mut words = line.split(' ');
     let (action, kind) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
@@ -179,8 +180,8 @@ impl Recording {
         recorder.0
     }
 
-    /// Finds jobs of a folder without their recordings, and recordings under a scheduler that the job does not
-    /// name.
+    /// Finds jobs of a folder without their recordings, and recordings under a scheduler that the
+    /// job does not name.
     pub(crate) fn assert_complete(folder: &str) {
         let all = Self::all(folder);
         let recorded: BTreeSet<_> = all.iter().map(Self::name).collect();

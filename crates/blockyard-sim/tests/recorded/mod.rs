@@ -1,5 +1,5 @@
-//! A short list of I/Os, and a writer for each trace format. They test the parsers and make the samples in
-//! `examples/traces`.
+//! A short list of I/Os, and a writer for each trace format. They test the parsers and make the
+//! samples in `examples/traces`.
 
 #![allow(dead_code, reason = "not every test uses every writer")]
 
@@ -30,8 +30,8 @@ impl Io {
 /// The names of the processes, by pid.
 const PROCESSES: &[(u32, &str)] = &[(700, "db"), (701, "log"), (702, "scan")];
 
-/// A small database. It reads pages on CPU 0, writes and flushes its log on CPU 1, scans with read-ahead, and sometimes
-/// discards old space: about 130 I/Os in about 10 ms.
+/// A small database. It reads pages on CPU 0, writes and flushes its log on CPU 1, scans with
+/// read-ahead, and sometimes discards old space: about 130 I/Os in about 10 ms.
 pub(crate) fn database() -> Vec<Io> {
     let mut ios = Vec::new();
     // Any fixed pattern works.
@@ -62,7 +62,8 @@ pub(crate) fn database() -> Vec<Io> {
     ios
 }
 
-/// Reads and writes at whole milliseconds, one from each of three processes, which every format can record.
+/// Reads and writes at whole milliseconds, one from each of three processes, which every format can
+/// record.
 pub(crate) fn plain() -> Vec<Io> {
     let io = |n: u64| {
         let op = if n % 3 == 1 { Op::Write } else { Op::Read };

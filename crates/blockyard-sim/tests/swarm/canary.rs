@@ -95,8 +95,8 @@ fn an_outside_influence_is_caught_by_the_hash() {
     assert_ne!(hash(), hash());
 }
 
-/// Tunables with which an elevator never lets writes pass a stream of reads. The queue gets these, while
-/// the checker uses those of the plan.
+/// Tunables with which an elevator never lets writes pass a stream of reads. The queue gets these,
+/// while the checker uses those of the plan.
 #[test]
 fn an_elevator_that_starves_writes_is_caught_by_its_bound() {
     let plan = reads_against_a_write();

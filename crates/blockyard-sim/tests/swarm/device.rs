@@ -1,5 +1,5 @@
-//! The device at the bottom of the swarm. It has a limited depth and a service time for each command,
-//! reorders commands, and gets stuck. Layers inject all other faults, listed in
+//! The device at the bottom of the swarm. It has a limited depth and a service time for each
+//! command, reorders commands, and gets stuck. Layers inject all other faults, listed in
 //! [`KINDS`](crate::draw::KINDS).
 
 use crate::draw::{DevicePlan, one_in};
@@ -29,7 +29,8 @@ pub(crate) struct Misbehaved {
 #[derive(Debug)]
 pub(crate) struct Target {
     plan: DevicePlan,
-    /// Whether the device misbehaves as planned: it denies budget, or reports that it is full without reason.
+    /// Whether the device misbehaves as planned: it denies budget, or reports that it is full
+    /// without reason.
     pub(crate) misbehaves: bool,
     pub(crate) misbehaved: Misbehaved,
     prng: Prng,

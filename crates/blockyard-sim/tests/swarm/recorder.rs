@@ -20,7 +20,8 @@ pub(crate) struct Seen {
     pub(crate) flags: Flags,
     pub(crate) prio: IoPrio,
     pub(crate) write_hint: u8,
-    /// The instant at which the request left its elevator or software queue; for a flush, its start.
+    /// The instant at which the request left its elevator or software queue; for a flush, its
+    /// start.
     pub(crate) scheduled: Instant,
     pub(crate) answer: Accept,
     /// The request's pieces, or none if it was refused as busy.

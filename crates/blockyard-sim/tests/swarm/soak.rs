@@ -9,8 +9,8 @@ use std::time::Instant;
 /// The interval of progress reports.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
-/// Runs for the number of seconds in `BLOCKYARD_SWARM_SOAK`, or until a seed fails. 0 means without a limit. Does
-/// nothing if the variable is not set.
+/// Runs for the number of seconds in `BLOCKYARD_SWARM_SOAK`, or until a seed fails. 0 means without
+/// a limit. Does nothing if the variable is not set.
 #[test]
 fn fresh_seeds_pass_for_the_requested_time() {
     let Some(seconds) = number("BLOCKYARD_SWARM_SOAK") else { return };

@@ -68,7 +68,8 @@ impl Submitter {
         self.under_way.contains(&cookie)
     }
 
-    /// Records the end of one of the submitter's bios. Returns whether the submitter waited for that bio.
+    /// Records the end of one of the submitter's bios. Returns whether the submitter waited for
+    /// that bio.
     pub(crate) fn ended(&mut self, cookie: u64) -> bool {
         let full = self.under_way.len() as u64 >= self.plan.depth;
         self.under_way.remove(&cookie);

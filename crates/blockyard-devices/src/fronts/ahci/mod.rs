@@ -1,18 +1,19 @@
 //! The front end of a SATA drive: AHCI, native command queuing, and Serial ATA.
 //!
-//! Reads and writes are queued in the drive (NCQ). Everything crosses the wire in frames, in one direction at a time. A
-//! command is one frame, which the drive answers by another; then its data follows, announced by a frame of its own;
-//! and one more frame reports its end.
+//! Reads and writes are queued in the drive (NCQ). Everything crosses the wire in frames, in one
+//! direction at a time. A command is one frame, which the drive answers by another; then its data
+//! follows, announced by a frame of its own; and one more frame reports its end.
 //!
-//! Left out: several drives behind one port, errors, power states of the link, and completions that one frame reports
-//! together. The drive asks for the data of a write at once, not when it is ready to write.
+//! Left out: several drives behind one port, errors, power states of the link, and completions that
+//! one frame reports together. The drive asks for the data of a write at once, not when it is ready
+//! to write.
 //!
 //! # Rules
 //!
 //! - **[wire-carries-one-frame]** The wire carries one frame at a time, in either direction.
-//! - **[unqueued-command-alone]** A command that is not queued, such as a flush, is refused until the drive is idle, and
-//!   every command is refused until it has ended. The refused command waits at the head of the dispatch list, so the
-//!   queue drains before it, as with Linux's libata.
+//! - **[unqueued-command-alone]** A command that is not queued, such as a flush, is refused until
+//!   the drive is idle, and every command is refused until it has ended. The refused command waits
+//!   at the head of the dispatch list, so the queue drains before it, as with Linux's libata.
 
 pub(crate) mod profile;
 
@@ -27,8 +28,8 @@ use blockyard::unit::SECTOR_BYTES;
 
 /// Bytes of data in one frame at most (Serial ATA).
 const DATA_FRAME_BYTES: u64 = 8192;
-/// Bytes of the frames, with their check sum (Serial ATA): registers either way, DMA setup, DMA activate, set device
-/// bits, and the header of data.
+/// Bytes of the frames, with their check sum (Serial ATA): registers either way, DMA setup, DMA
+/// activate, set device bits, and the header of data.
 const REGISTER: u64 = 20 + 4;
 const SETUP: u64 = 28 + 4;
 const ACTIVATE: u64 = 4 + 4;
@@ -71,7 +72,8 @@ impl Ahci {
         self.frame(SETUP) + self.frames(frames, bytes + frames * DATA)
     }
 
-    /// Returns the time of the frames by which the drive asks for each frame of a write after the first.
+    /// Returns the time of the frames by which the drive asks for each frame of a write after the
+    /// first.
     fn activations(&self, access: Access) -> Duration {
         let bytes = u64::from(access.sectors) * u64::from(SECTOR_BYTES);
         let frames = bytes.div_ceil(DATA_FRAME_BYTES).saturating_sub(1);
@@ -185,8 +187,9 @@ mod tests {
 
     #[test]
     fn both_directions_share_the_wire() {
-        // [wire-carries-one-frame]. A read of 4 KiB is five frames: two of 24 bytes before the medium; then one of 32,
-        // its data of 4096 and 8, and one of 12. Each takes 600 ns and 1.67 ns a byte.
+        // [wire-carries-one-frame]. A read of 4 KiB is five frames: two of 24 bytes before the
+        // medium; then one of 32, its data of 4096 and 8, and one of 12. Each takes 600 ns and 1.67
+        // ns a byte.
         let mut ahci = ahci(false);
         let (read, write) = (access(Op::Read, 8), access(Op::Write, 8));
         let sent = |ns: u64| Instant::from_ns(ns + 10_000);

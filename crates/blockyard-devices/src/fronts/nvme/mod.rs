@@ -1,18 +1,20 @@
 //! The front end of an NVMe drive: commands in queues in the host's memory, over PCI Express.
 //!
-//! The processor rings a doorbell for each queue in which it has posted commands, once for a batch. The controller then
-//! fetches each command, and the data of a write. When the medium is done, the controller sends the data of a read, and
-//! a completion. Each direction of the link carries one transfer at a time.
+//! The processor rings a doorbell for each queue in which it has posted commands, once for a batch.
+//! The controller then fetches each command, and the data of a write. When the medium is done, the
+//! controller sends the data of a read, and a completion. Each direction of the link carries one
+//! transfer at a time.
 //!
-//! Left out: arbitration between queues (the controller takes commands in the order of their doorbells), memory buffers
-//! of the host or the controller, acknowledgements and flow control on the link, power states, and errors.
+//! Left out: arbitration between queues (the controller takes commands in the order of their
+//! doorbells), memory buffers of the host or the controller, acknowledgements and flow control on
+//! the link, power states, and errors.
 //!
 //! # Rules
 //!
-//! - **[controller-takes-turns]** The controller takes one command at a time from all queues, so it has a largest rate of
-//!   commands. The latency of a command in the controller occupies nothing.
-//! - **[link-is-shared]** Data of reads shares the link to the host with completions, data of writes shares the link to the
-//!   drive with commands. Packets add their headers.
+//! - **[controller-takes-turns]** The controller takes one command at a time from all queues, so it
+//!   has a largest rate of commands. The latency of a command in the controller occupies nothing.
+//! - **[link-is-shared]** Data of reads shares the link to the host with completions, data of
+//!   writes shares the link to the drive with commands. Packets add their headers.
 
 pub(crate) mod pcie;
 pub(crate) mod profile;

@@ -7,8 +7,8 @@ use crate::reader::error::ProfileError;
 use crate::reader::table::{Table, table_of};
 use crate::reader::value::{Among, Bytes, Count};
 
-/// Bytes that a packet adds to its data: framing and sequence number, a header with an address of 64 bits, and a check
-/// sum (PCI Express 3.0).
+/// Bytes that a packet adds to its data: framing and sequence number, a header with an address of
+/// 64 bits, and a check sum (PCI Express 3.0).
 const HEADER_BYTES: u64 = 24;
 
 /// A link of PCI Express.

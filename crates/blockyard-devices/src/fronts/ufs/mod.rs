@@ -1,17 +1,18 @@
 //! The front end of a UFS device: commands in lists in the host's memory, over UniPro.
 //!
-//! The processor writes a register for each command. The host controller fetches the command and sends it to the device.
-//! A write asks for its data when the command has arrived. Each direction of the link carries one transfer at a time. Until
-//! UFS 3 the host controller has one list of 32 commands; with UFS 4 it has several queues, whose commands share the
-//! device's own depth.
+//! The processor writes a register for each command. The host controller fetches the command and
+//! sends it to the device. A write asks for its data when the command has arrived. Each direction
+//! of the link carries one transfer at a time. Until UFS 3 the host controller has one list of 32
+//! commands; with UFS 4 it has several queues, whose commands share the device's own depth.
 //!
-//! Left out: power modes and their exits, background operations and write boosters that the host switches, task management,
-//! errors, and answers that share a frame.
+//! Left out: power modes and their exits, background operations and write boosters that the host
+//! switches, task management, errors, and answers that share a frame.
 //!
 //! # Rules
 //!
-//! - **[write-asks-for-data]** The data of a write leaves the host when the device has answered its command with a request for
-//!   it. The request takes its time, and occupies nothing: it is 32 bytes, and goes between other transfers.
+//! - **[write-asks-for-data]** The data of a write leaves the host when the device has answered its
+//!   command with a request for it. The request takes its time, and occupies nothing: it is 32
+//!   bytes, and goes between other transfers.
 
 pub(crate) mod profile;
 
@@ -23,7 +24,8 @@ use blockyard::bio::Op;
 use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
 
-/// Bytes of a unit of the protocol without data: a command, a response, a request for data, or the header of data (UFS).
+/// Bytes of a unit of the protocol without data: a command, a response, a request for data, or the
+/// header of data (UFS).
 const UNIT_BYTES: u64 = 32;
 /// Bytes of the list of one range to be unmapped (SCSI).
 const UNMAP_BYTES: u64 = 24;
@@ -95,7 +97,8 @@ mod tests {
 
     #[test]
     fn a_write_sends_its_data_when_the_device_has_asked() {
-        // [write-asks-for-data]. A unit is one frame of 32 and 16 bytes; 4 KiB with a header are 4128 in 17 frames.
+        // [write-asks-for-data]. A unit is one frame of 32 and 16 bytes; 4 KiB with a header are
+        // 4128 in 17 frames.
         let (unit, data) = (48, 4128 + 17 * 16);
         let mut ufs = ufs();
         assert_eq!(ufs.send(access(Op::Read), Instant::ZERO).as_ns(), 5_000 + unit);

@@ -1,18 +1,19 @@
 //! The front end of a USB drive: bulk-only transport, or USB Attached SCSI.
 //!
-//! Bulk-only transport has one command at a time. The command, its data and its status are three transfers, and the host
-//! starts each when it has seen the end of the one before. With USB Attached SCSI the drive has several commands, and the
-//! host has started all their transfers beforehand.
+//! Bulk-only transport has one command at a time. The command, its data and its status are three
+//! transfers, and the host starts each when it has seen the end of the one before. With USB
+//! Attached SCSI the drive has several commands, and the host has started all their transfers
+//! beforehand.
 //!
 //! A drive of USB 2 has one direction at a time; one of USB 3 has both.
 //!
-//! Left out: hubs and other devices on the bus, polling of a drive that is not ready, errors and resets, and the wait of a
-//! status that the host asks for later than the drive has it.
+//! Left out: hubs and other devices on the bus, polling of a drive that is not ready, errors and
+//! resets, and the wait of a status that the host asks for later than the drive has it.
 //!
 //! # Rules
 //!
-//! - **[phases-wait-for-host]** With bulk-only transport, the host takes a `turn` between a command and the data of its write,
-//!   and between the data of a read and its status.
+//! - **[phases-wait-for-host]** With bulk-only transport, the host takes a `turn` between a command
+//!   and the data of its write, and between the data of a read and its status.
 
 pub(crate) mod profile;
 
@@ -52,7 +53,8 @@ impl Usb {
         }
     }
 
-    /// Returns the time for which the host starts the next transfer of a command ([phases-wait-for-host]).
+    /// Returns the time for which the host starts the next transfer of a command
+    /// ([phases-wait-for-host]).
     const fn turn(&self) -> Duration {
         match self.profile.protocol {
             UsbProtocol::BulkOnly => self.profile.turn,

@@ -18,7 +18,8 @@ pub struct UsbProfile {
     pub depth: u16,
     /// Time for which a processor is busy with starting a command.
     pub issue: Duration,
-    /// Time from the end of one transfer of a command to the start of the next, with bulk-only transport.
+    /// Time from the end of one transfer of a command to the start of the next, with bulk-only
+    /// transport.
     pub turn: Duration,
     /// Time for which a command occupies the drive's controller or bridge.
     pub interval: Duration,

@@ -1,14 +1,17 @@
 //! The front end of a virtual disk: virtio-blk.
 //!
-//! The guest's processor puts commands in a queue in its memory, and kicks the host. A kick leaves the guest, and is what
-//! costs. The host's thread takes the commands of all queues, one at a time, and passes them to the medium; it passes
-//! completions back the same way. While it works, it looks at the queues by itself and asks for no kicks (virtio's
-//! event index), so a busy disk is kicked rarely.
+//! The guest's processor puts commands in a queue in its memory, and kicks the host. A kick leaves
+//! the guest, and is what costs. The host's thread takes the commands of all queues, one at a time,
+//! and passes them to the medium; it passes completions back the same way. While it works, it looks
+//! at the queues by itself and asks for no kicks (virtio's event index), so a busy disk is kicked
+//! rarely.
 //!
-//! A thread that waits for the medium takes commands one by one instead, and answers a batch of them together: [`engine`].
+//! A thread that waits for the medium takes commands one by one instead, and answers a batch of
+//! them together: [`engine`].
 //!
-//! Left out: several threads of the host, the time for which the thread polls before it sleeps, copies of data, completions
-//! of an asynchronous engine that share an interrupt, and indirect descriptors.
+//! Left out: several threads of the host, the time for which the thread polls before it sleeps,
+//! copies of data, completions of an asynchronous engine that share an interrupt, and indirect
+//! descriptors.
 //!
 //! [`engine`]: super::engine
 //!
@@ -32,8 +35,8 @@ pub(crate) struct Virtio {
 }
 
 impl Virtio {
-    /// Returns an idle front end by `profile`. A thread that waits for the medium wakes up where the drive says
-    /// ([`SyncEngine`](super::engine::SyncEngine)).
+    /// Returns an idle front end by `profile`. A thread that waits for the medium wakes up where
+    /// the drive says ([`SyncEngine`](super::engine::SyncEngine)).
     pub(super) fn new(profile: VirtioProfile) -> Self {
         let wakeup = match profile.engine {
             VirtioEngine::Async => profile.wakeup,

@@ -84,7 +84,8 @@ impl Card {
         }
     }
 
-    /// Checks that a packed transfer of `blocks` may begin. A write of one block is the header of packed reads.
+    /// Checks that a packed transfer of `blocks` may begin. A write of one block is the header of
+    /// packed reads.
     fn check_packed(&self, direction: Direction, blocks: u32) -> Result<(), Wrong> {
         let Features { max_packed_writes, max_packed_reads, .. } = self.features;
         match direction {
@@ -337,8 +338,8 @@ impl Card {
         false
     }
 
-    /// Returns when the card has the first block of a read that starts at `sector` and is asked for at `end`,
-    /// and the stream that the read continues.
+    /// Returns when the card has the first block of a read that starts at `sector` and is asked for
+    /// at `end`, and the stream that the read continues.
     fn access(&mut self, sector: u64, blocks: u32, end: Instant) -> (Instant, Option<u64>) {
         match self.join(sector, blocks, end) {
             Some(stream) => (end, Some(stream)),
@@ -402,7 +403,8 @@ impl Card {
         first - first % unit..(last + 1).next_multiple_of(unit).min(self.registers.sectors)
     }
 
-    /// Returns the sectors of an erase group: eMMC's high-capacity group if it is on, else the profile's.
+    /// Returns the sectors of an erase group: eMMC's high-capacity group if it is on, else the
+    /// profile's.
     fn group_sectors(&self) -> u64 {
         match &self.registers.kind {
             RegistersKind::Mmc { ext_csd }
@@ -473,7 +475,8 @@ impl Card {
         }
     }
 
-    /// Returns the sector of an address in the partition in use, for `blocks` blocks, or error bits for the status.
+    /// Returns the sector of an address in the partition in use, for `blocks` blocks, or error bits
+    /// for the status.
     pub(super) fn sector_of(&self, address: u32, blocks: u32) -> Result<u64, u32> {
         let sector = match self.registers.addressing {
             Addressing::Sectors => u64::from(address),
@@ -502,10 +505,12 @@ impl Card {
         }
     }
 
-    /// Returns the place of `sector` of the partition in use among the allocation units of all partitions.
+    /// Returns the place of `sector` of the partition in use among the allocation units of all
+    /// partitions.
     pub(super) fn unit_sector(&self, sector: u64) -> u64 {
         let access = self.ext_csd_byte(index::PARTITION_CONFIG) & 0b111;
-        // A sector number has at most 32 bits, and a unit is far smaller than the distance between two partitions.
+        // A sector number has at most 32 bits, and a unit is far smaller than the distance between
+        // two partitions.
         self.units.as_ref().map_or(sector, |units| {
             (u64::from(access) << 32).next_multiple_of(units.unit_sectors()) + sector
         })

@@ -1,10 +1,10 @@
 //! Reading ahead: the card fetches the sectors that follow a read while the host is away.
 //!
-//! A read in the window around the end of a stream continues the stream and needs no access: its data comes from the
-//! buffer, or as the card fetches it. The card fetches at one rate for all streams, and no further ahead than the
-//! window. In the long run it sends no more than it fetches. It fetches sectors of the window again when the host reads
-//! them again: a card keeps streams, not a copy. Sectors that a read leaves out are fetched, too, unless an access
-//! takes less time.
+//! A read in the window around the end of a stream continues the stream and needs no access: its
+//! data comes from the buffer, or as the card fetches it. The card fetches at one rate for all
+//! streams, and no further ahead than the window. In the long run it sends no more than it fetches.
+//! It fetches sectors of the window again when the host reads them again: a card keeps streams, not
+//! a copy. Sectors that a read leaves out are fetched, too, unless an access takes less time.
 
 use crate::mmc::profile::AheadTiming;
 use blockyard::time::{Duration, Instant};
@@ -45,7 +45,8 @@ impl Streams {
         self.due
     }
 
-    /// Begins a stream after a read elsewhere, whose last sector before `next` is fetched by `now`. Returns its number.
+    /// Begins a stream after a read elsewhere, whose last sector before `next` is fetched by `now`.
+    /// Returns its number.
     pub(super) fn begin(&mut self, timing: &AheadTiming, next: u64, now: Instant) -> u64 {
         if self.followed.len() == usize::from(timing.streams) {
             self.followed.remove(0);
@@ -64,8 +65,8 @@ impl Streams {
         }
     }
 
-    /// Continues the stream that has `sector`, if there is one, at `now` with a read of `sectors`. Returns its number,
-    /// and the card's work before the data. `access` is the time of an access.
+    /// Continues the stream that has `sector`, if there is one, at `now` with a read of `sectors`.
+    /// Returns its number, and the card's work before the data. `access` is the time of an access.
     pub(super) fn join(
         &mut self,
         timing: &AheadTiming,
@@ -91,8 +92,8 @@ impl Streams {
         Some((stream.number, work))
     }
 
-    /// Sends `sectors` of a stream. Returns when the first and the last of them are fetched; `None` if the card no longer
-    /// follows the stream.
+    /// Sends `sectors` of a stream. Returns when the first and the last of them are fetched; `None`
+    /// if the card no longer follows the stream.
     pub(super) fn send(
         &mut self,
         timing: &AheadTiming,
@@ -140,7 +141,8 @@ mod tests {
         let number = streams.begin(&AHEAD, 100, us(0));
         assert_eq!(join(&mut streams, 100, 0), Some(10));
         assert_eq!(streams.send(&AHEAD, number, 4), Some((us(11), us(14))));
-        // At once: the command and the bytes. After a long pause: the window is there, so only what is beyond it.
+        // At once: the command and the bytes. After a long pause: the window is there, so only what
+        // is beyond it.
         assert_eq!(join(&mut streams, 104, 14), Some(10));
         assert_eq!(streams.send(&AHEAD, number, 4), Some((us(25), us(28))));
         assert_eq!(join(&mut streams, 108, 1000), Some(10));

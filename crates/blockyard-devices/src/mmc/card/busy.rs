@@ -5,8 +5,8 @@ use blockyard::time::{Duration, Instant};
 /// The work that keeps a card busy, and what an interrupt does to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// A write of `sectors` that ends with `finish`. If `kept`, they are in the cache, and an interrupt leaves them
-    /// there.
+    /// A write of `sectors` that ends with `finish`. If `kept`, they are in the cache, and an
+    /// interrupt leaves them there.
     Write { sectors: u32, kept: bool, finish: Duration },
     /// Background operations.
     Background,

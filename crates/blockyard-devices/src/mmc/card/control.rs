@@ -135,8 +135,8 @@ impl Card {
         urgent | if packed { ExceptionEvents::PACKED_FAILURE } else { 0 }
     }
 
-    /// Returns the exception bit of a status. Urgent background operations always set it. Other events set it
-    /// if EXCEPTION_EVENTS_CTRL allows them.
+    /// Returns the exception bit of a status. Urgent background operations always set it. Other
+    /// events set it if EXCEPTION_EVENTS_CTRL allows them.
     pub(super) fn exception_bit(&self) -> u32 {
         let control = u16::from(self.ext_csd_byte(index::EXCEPTION_EVENTS_CTRL));
         let shown = self.exceptions() & (control | ExceptionEvents::URGENT_BKOPS);
@@ -256,7 +256,8 @@ impl Card {
         if on { Ok(()) } else { Err(Wrong::Interrupt) }
     }
 
-    /// Interrupts (HPI) the card's work. The response ends at `at`. Returns the end of the busy time.
+    /// Interrupts (HPI) the card's work. The response ends at `at`. Returns the end of the busy
+    /// time.
     pub(super) fn interrupt(&mut self, at: Instant) -> Instant {
         let Some(mut busy) = self.busy.filter(|busy| busy.work != Work::Indivisible) else {
             return self.busy_until().unwrap_or(at);
@@ -293,8 +294,8 @@ impl Card {
         busy.until
     }
 
-    /// Carries out CMD12 in the middle of data. The response ends at `at`. Returns the end of the busy time
-    /// of a write.
+    /// Carries out CMD12 in the middle of data. The response ends at `at`. Returns the end of the
+    /// busy time of a write.
     pub(super) fn stop(&mut self, at: Instant) -> Option<Instant> {
         use blockyard_mmc::command::Direction;
         let mut transfer: Transfer = self.transfer.take()?;

@@ -1,12 +1,12 @@
 //! The programming of a card's memory: a buffer of pages, programmed one after the other.
 //!
-//! A page leaves the buffer when it is programmed, not before. A read goes between two pages: it waits
-//! for the page in progress and delays the next one.
+//! A page leaves the buffer when it is programmed, not before. A read goes between two pages: it
+//! waits for the page in progress and delays the next one.
 //!
 //! # Rules
 //!
-//! - **[pages-program-in-order]** The programming of a page begins as soon as its data is complete and the
-//!   pages before it are done.
+//! - **[pages-program-in-order]** The programming of a page begins as soon as its data is complete
+//!   and the pages before it are done.
 
 use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -22,7 +22,8 @@ struct Page {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Engine {
     pages: VecDeque<Page>,
-    /// When programming of the front page began. Without pages, when programming of the last one ended.
+    /// When programming of the front page began. Without pages, when programming of the last one
+    /// ended.
     since: Instant,
     cost: Duration,
     bytes: u64,
@@ -64,7 +65,8 @@ impl Engine {
         self.since + self.cost
     }
 
-    /// Returns when, from `now` on, there is room for `bytes` in a buffer of `capacity`, which is at least `bytes`.
+    /// Returns when, from `now` on, there is room for `bytes` in a buffer of `capacity`, which is
+    /// at least `bytes`.
     pub(super) fn room_at(&self, bytes: u64, capacity: u64, now: Instant) -> Instant {
         debug_assert!(bytes <= capacity, "a page of {bytes} bytes never fits into {capacity}");
         let (mut at, mut used) = (self.since, self.bytes);
@@ -78,7 +80,8 @@ impl Engine {
         if used == self.bytes { now } else { now.max(at) }
     }
 
-    /// Adds a page of `bytes` that is complete at `at` and takes `cost` to program. Returns when it will be programmed.
+    /// Adds a page of `bytes` that is complete at `at` and takes `cost` to program. Returns when it
+    /// will be programmed.
     pub(super) fn push(&mut self, at: Instant, bytes: u64, cost: Duration) -> Instant {
         self.advance_to(at);
         if self.pages.is_empty() {
@@ -96,7 +99,8 @@ impl Engine {
         self.done_at()
     }
 
-    /// Begins a read at `at` that occupies the memory for `access`. Returns when the read has its data.
+    /// Begins a read at `at` that occupies the memory for `access`. Returns when the read has its
+    /// data.
     pub(super) fn read(&mut self, at: Instant, access: Duration) -> Instant {
         self.advance_to(at);
         let Some(front) = self.pages.front_mut() else { return at + access };

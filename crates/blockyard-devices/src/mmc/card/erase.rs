@@ -14,7 +14,8 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Returns the first and the last sector. Returns `None` if one is missing or the last precedes the first.
+    /// Returns the first and the last sector. Returns `None` if one is missing or the last precedes
+    /// the first.
     pub(super) fn sectors(&self) -> Option<(u64, u64)> {
         self.first.zip(self.last).filter(|(first, last)| first <= last)
     }

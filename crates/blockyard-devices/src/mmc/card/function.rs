@@ -8,9 +8,9 @@ pub(super) struct Functions([u8; 6]);
 const NONE: u8 = 0xf;
 
 impl Functions {
-    /// Carries out CMD6 with `argument` on a card with the `supported` functions, one bit each, by group. Bit
-    /// 31 switches; without it the host only asks. Returns the switch status. If the card lacks one of the
-    /// functions, nothing changes.
+    /// Carries out CMD6 with `argument` on a card with the `supported` functions, one bit each, by
+    /// group. Bit 31 switches; without it the host only asks. Returns the switch status. If the
+    /// card lacks one of the functions, nothing changes.
     pub(super) fn switch(&mut self, supported: &[u16; 6], argument: u32) -> [u8; 64] {
         let mut selected = self.0;
         for (group, function) in selected.iter_mut().enumerate() {

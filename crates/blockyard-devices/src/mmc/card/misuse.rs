@@ -7,12 +7,13 @@ use blockyard_mmc::command::legal::Illegal;
 use blockyard_mmc::command::state::CardState;
 use core::fmt;
 
-/// A host broke a rule for hosts, or used a feature that this card does not model. This is a bug of the
-/// host, not a fault to recover from, so the simulation ends. The card stays as it was
+/// A host broke a rule for hosts, or used a feature that this card does not model. This is a bug of
+/// the host, not a fault to recover from, so the simulation ends. The card stays as it was
 /// ([misuse-changes-nothing]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misuse {
-    /// The command, or the last command before the data in question; `None` if there was no command.
+    /// The command, or the last command before the data in question; `None` if there was no
+    /// command.
     pub command: Option<Command>,
     /// The state of the card.
     pub state: CardState,

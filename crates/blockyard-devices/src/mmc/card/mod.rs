@@ -1,43 +1,47 @@
-//! A model of an eMMC device or SD card as a host sees it: at the level of commands, in virtual time.
+//! A model of an eMMC device or SD card as a host sees it: at the level of commands, in virtual
+//! time.
 //!
-//! A host model calls [`Card::command`] when a command has arrived. The call returns the card's answer and
-//! its instant. When the host is ready for data it calls [`Card::transfer`], once or piece by piece. The busy
-//! time ends at [`Card::busy_until`], which an interrupt (HPI) changes. A card has no events of its own: each
-//! call names an instant, and the card's state follows from it.
+//! A host model calls [`Card::command`] when a command has arrived. The call returns the card's
+//! answer and its instant. When the host is ready for data it calls [`Card::transfer`], once or
+//! piece by piece. The busy time ends at [`Card::busy_until`], which an interrupt (HPI) changes. A
+//! card has no events of its own: each call names an instant, and the card's state follows from it.
 //!
-//! Wire time follows from [`Mode`], rounded up once for each response and each run of blocks. The host drives
-//! the bus, and the card accepts any mode ([`Card::drive`]). [`identify`](blockyard_mmc::identify) and its
-//! tests check that card and host agree on the mode. The card holds no data; its caller does. After
-//! [`Card::keep_data`] the card reports the fate of the data as [`DataEvent`]s.
+//! Wire time follows from [`Mode`], rounded up once for each response and each run of blocks. The
+//! host drives the bus, and the card accepts any mode ([`Card::drive`]).
+//! [`identify`](blockyard_mmc::identify) and its tests check that card and host agree on the mode.
+//! The card holds no data; its caller does. After [`Card::keep_data`] the card reports the fate of
+//! the data as [`DataEvent`]s.
 //!
-//! Data flows once the host is ready ([`Card::transfer`]), the card has the data or room for it, and
-//! the wire is free. The card makes room page by page.
+//! Data flows once the host is ready ([`Card::transfer`]), the card has the data or room for it,
+//! and the wire is free. The card makes room page by page.
 //!
 //! # Rules
 //!
-//! - **[misuse-changes-nothing]** A command that the table [`legal`] refuses is a [`Misuse`], a bug of the
-//!   host, and leaves the card as it was. The same holds for a command that the host can know to be wrong,
-//!   and for one that this card does not model. After a lost command or response no host can know the card's
-//!   state. Then the card treats an illegal command as real cards do: it stays silent and sets
-//!   ILLEGAL_COMMAND in the next status. It treats a stop that crosses the end of its transfer in the same
-//!   way. An idle card is also silent, without misuse, if the host asks for the other standard.
-//! - **[card-time-moves-forward]** Commands arrive in the order of time, and none while a response is on the
-//!   wire.
-//! - **[failed-block-ends-transfer]** A failed block ends the transfer: host and card stay in their states
-//!   and wait for CMD12.
-//! - **[certain-once-programmed]** Only the card knows which data is on the medium for certain. With the
-//!   cache on, this is data in programmed pages that bypassed the cache or that a flush found in it. With
-//!   the cache off, it is data in any programmed page. A card without a cache that ends busy early keeps the
-//!   data that it has received, as the standards require. A loss of power may leave any part of the other
-//!   data, sector by sector, because a cache programs pages when it likes.
+//! - **[misuse-changes-nothing]** A command that the table [`legal`] refuses is a [`Misuse`], a bug
+//!   of the host, and leaves the card as it was. The same holds for a command that the host can
+//!   know to be wrong, and for one that this card does not model. After a lost command or response
+//!   no host can know the card's state. Then the card treats an illegal command as real cards do:
+//!   it stays silent and sets ILLEGAL_COMMAND in the next status. It treats a stop that crosses the
+//!   end of its transfer in the same way. An idle card is also silent, without misuse, if the host
+//!   asks for the other standard.
+//! - **[card-time-moves-forward]** Commands arrive in the order of time, and none while a response
+//!   is on the wire.
+//! - **[failed-block-ends-transfer]** A failed block ends the transfer: host and card stay in their
+//!   states and wait for CMD12.
+//! - **[certain-once-programmed]** Only the card knows which data is on the medium for certain.
+//!   With the cache on, this is data in programmed pages that bypassed the cache or that a flush
+//!   found in it. With the cache off, it is data in any programmed page. A card without a cache
+//!   that ends busy early keeps the data that it has received, as the standards require. A loss of
+//!   power may leave any part of the other data, sector by sector, because a cache programs pages
+//!   when it likes.
 //!
 //! # Not modelled
 //!
-//! Secure erase, the cache barrier, RPMB, SD's command queue, I/O cards, and block sizes other than 512 bytes
-//! are not modelled: a host that asks for one gets a [`Misuse`]. The card accepts any voltage.
-//! Erased sectors cost a copy like others. A cache empties by itself, oldest page first, as fast as pages are
-//! programmed; data that waits for the rest of its page counts as programmed once its share of the page's time has
-//! passed.
+//! Secure erase, the cache barrier, RPMB, SD's command queue, I/O cards, and block sizes other than
+//! 512 bytes are not modelled: a host that asks for one gets a [`Misuse`]. The card accepts any
+//! voltage. Erased sectors cost a copy like others. A cache empties by itself, oldest page first,
+//! as fast as pages are programmed; data that waits for the rest of its page counts as programmed
+//! once its share of the page's time has passed.
 
 mod act;
 mod ahead;
@@ -116,7 +120,8 @@ pub enum RegistersKind {
         scr: [u8; 8],
         /// SD status.
         ssr: Box<[u8; 64]>,
-        /// The supported functions, one bit each, for each of the six groups, group 1 (access mode) first.
+        /// The supported functions, one bit each, for each of the six groups, group 1 (access mode)
+        /// first.
         functions: [u16; 6],
     },
 }
@@ -365,13 +370,14 @@ impl Card {
         self.fate.is_some()
     }
 
-    /// Returns the next data event, in order. It names sectors by their place within the transfer's data,
-    /// without the header of a packed transfer.
+    /// Returns the next data event, in order. It names sectors by their place within the transfer's
+    /// data, without the header of a packed transfer.
     pub(crate) fn next_data_event(&mut self) -> Option<DataEvent<u32>> {
         self.fate.as_mut()?.next_data_event()
     }
 
-    /// Returns the sectors that the card has received and could not program since [`Self::keep_data`].
+    /// Returns the sectors that the card has received and could not program since
+    /// [`Self::keep_data`].
     #[must_use]
     pub fn failed_sectors(&self) -> &[Range<u64>] {
         self.fate.as_ref().map_or(&[], Fate::failed)
@@ -390,8 +396,8 @@ impl Card {
         self.mode = mode;
     }
 
-    /// Returns the wire time of a command. A host calls [`Self::command`] that long after it begins to send
-    /// the command.
+    /// Returns the wire time of a command. A host calls [`Self::command`] that long after it begins
+    /// to send the command.
     #[must_use]
     pub(crate) fn command_time(&self) -> Duration {
         self.mode.time(u64::from(COMMAND_CLOCKS))
@@ -410,41 +416,44 @@ impl Card {
         state
     }
 
-    /// Returns the instant until which the card holds DAT0 low, after a write or a response with busy. The
-    /// instant may have passed. An interrupt (HPI) brings it forward.
+    /// Returns the instant until which the card holds DAT0 low, after a write or a response with
+    /// busy. The instant may have passed. An interrupt (HPI) brings it forward.
     #[must_use]
     pub fn busy_until(&self) -> Option<Instant> {
         self.busy.map(|busy| busy.until).filter(|_| !self.silent)
     }
 
-    /// Returns the number of bytes received by `at` that are not on the medium. A loss of power takes them.
+    /// Returns the number of bytes received by `at` that are not on the medium. A loss of power
+    /// takes them.
     #[must_use]
     pub(crate) fn unprogrammed_bytes(&mut self, at: Instant) -> u64 {
         self.engine.advance_to(at);
         self.engine.bytes() + self.transfer.as_ref().map_or(0, Transfer::page_bytes)
     }
 
-    /// Returns the time until `at` in which the memory worked unseen by the host: it programmed pages or
-    /// fetched data ahead.
+    /// Returns the time until `at` in which the memory worked unseen by the host: it programmed
+    /// pages or fetched data ahead.
     #[must_use]
     pub(crate) fn memory_time(&self, at: Instant) -> Duration {
         self.memory_time - self.engine.done_at().since(at) - self.streams.due().since(at)
     }
 
-    /// Returns the next instant after `at` at which a queued task will be ready, or `None` if there is none.
+    /// Returns the next instant after `at` at which a queued task will be ready, or `None` if there
+    /// is none.
     #[must_use]
     pub(crate) fn next_task_ready(&self, at: Instant) -> Option<Instant> {
         self.tasks.next_ready(at)
     }
 
-    /// Returns the bytes of the register read in progress or of the last one. A tuning block has none.
+    /// Returns the bytes of the register read in progress or of the last one. A tuning block has
+    /// none.
     #[must_use]
     pub fn register(&self) -> &[u8] {
         &self.register
     }
 
-    /// Cuts the power at `at`. Returns the number of lost bytes. These are the last bytes received, because
-    /// pages are programmed in order. The card does not answer until [`Self::power_up`].
+    /// Cuts the power at `at`. Returns the number of lost bytes. These are the last bytes received,
+    /// because pages are programmed in order. The card does not answer until [`Self::power_up`].
     pub fn power_cut(&mut self, at: Instant) -> u64 {
         let lost = self.unprogrammed_bytes(at);
         self.advance_data(at);
@@ -462,8 +471,8 @@ impl Card {
         lost
     }
 
-    /// Pulls the card out. Returns the number of lost bytes, as [`Self::power_cut`] does. [`Self::power_up`]
-    /// puts the card back.
+    /// Pulls the card out. Returns the number of lost bytes, as [`Self::power_cut`] does.
+    /// [`Self::power_up`] puts the card back.
     pub fn remove(&mut self, at: Instant) -> u64 {
         self.power_cut(at)
     }
@@ -477,7 +486,8 @@ impl Card {
         self.busy_ended = self.last_at;
     }
 
-    /// Takes a command whose last bit arrives at `at`. Lost responses and silence are answers, not errors.
+    /// Takes a command whose last bit arrives at `at`. Lost responses and silence are answers, not
+    /// errors.
     ///
     /// # Errors
     ///
@@ -520,7 +530,8 @@ impl Card {
         Ok(self.act(command, next, at))
     }
 
-    /// Returns whether `command` stops a transfer that has ended by itself since the host last heard of it.
+    /// Returns whether `command` stops a transfer that has ended by itself since the host last
+    /// heard of it.
     fn late_stop(&self, command: &Command) -> bool {
         let state = self.transfer.as_ref().map(|transfer| transfer.state);
         command.opcode == Opcode::StopTransmission
@@ -564,10 +575,11 @@ impl Card {
         }
     }
 
-    /// Returns whether an interrupt crosses the end of the work that it interrupts: the work ended after the
-    /// host's last command, up to which the card has advanced. The host is not at fault if that command asked
-    /// whether the card was still at work. A card takes interrupts in its programming state only (JESD84-B51
-    /// 6.6.23), and a host that has not asked cannot know the state.
+    /// Returns whether an interrupt crosses the end of the work that it interrupts: the work ended
+    /// after the host's last command, up to which the card has advanced. The host is not at fault
+    /// if that command asked whether the card was still at work. A card takes interrupts in its
+    /// programming state only (JESD84-B51 6.6.23), and a host that has not asked cannot know the
+    /// state.
     fn late_interrupt(&self, command: &Command, at: Instant) -> bool {
         let has_asked = self.last_command.is_some_and(|last| last.opcode == Opcode::SendStatus);
         matches!(command.opcode, Opcode::InterruptByStatus | Opcode::InterruptByStop)

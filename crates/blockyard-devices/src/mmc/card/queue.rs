@@ -57,7 +57,8 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Returns an empty queue of `depth` tasks, at most 32, on a card that makes `parallel` accesses at a time.
+    /// Returns an empty queue of `depth` tasks, at most 32, on a card that makes `parallel`
+    /// accesses at a time.
     pub(super) fn new(depth: u8, parallel: u8) -> Self {
         assert!(usize::from(depth) <= TASKS, "a queue of {depth} tasks exceeds the maximum of 32");
         assert!(parallel > 0, "a card must make at least one access at a time");

@@ -1,8 +1,9 @@
 //! The sequences of writes that a card follows, and the pages that writes fill together.
 //!
-//! A write that begins where a followed sequence ends continues it. Any other write begins a sequence, and the card
-//! forgets the one that was written least recently. What a page takes to program is charged sector by sector; a page
-//! that is programmed before it is full is charged its rest.
+//! A write that begins where a followed sequence ends continues it. Any other write begins a
+//! sequence, and the card forgets the one that was written least recently. What a page takes to
+//! program is charged sector by sector; a page that is programmed before it is full is charged its
+//! rest.
 
 use crate::mmc::profile::Gather;
 
@@ -88,7 +89,8 @@ impl Sequences {
     }
 }
 
-/// Returns what a page of `page` sectors lacks that has `filled` of them; an empty page is not programmed.
+/// Returns what a page of `page` sectors lacks that has `filled` of them; an empty page is not
+/// programmed.
 const fn rest_of_page(filled: u32, page: u32) -> u32 {
     if filled == 0 { 0 } else { page - filled }
 }

@@ -16,9 +16,11 @@ use std::collections::VecDeque;
 pub struct Transferred {
     /// The start of the first block.
     pub begin: Instant,
-    /// The end of the last block, including the CRC status of a written block. Without data, the same as `begin`.
+    /// The end of the last block, including the CRC status of a written block. Without data, the
+    /// same as `begin`.
     pub end: Instant,
-    /// The number of good blocks. If the host asked for more, `error` says what happened to the next one.
+    /// The number of good blocks. If the host asked for more, `error` says what happened to the
+    /// next one.
     pub blocks: u32,
     /// The error that ended the run early ([failed-block-ends-transfer]).
     pub error: Option<DataError>,
@@ -31,7 +33,8 @@ pub struct Transferred {
 pub enum DataError {
     /// The block did not arrive, or the card did not take it, within the host's time limit.
     Timeout,
-    /// The block arrived with a wrong CRC at the host, or at the card, which then reports the error.
+    /// The block arrived with a wrong CRC at the host, or at the card, which then reports the
+    /// error.
     Crc,
 }
 
@@ -145,7 +148,8 @@ impl Transfer {
         }
     }
 
-    /// Fails the transfer: from `end` on the host waits in vain for the block after `blocks` good ones.
+    /// Fails the transfer: from `end` on the host waits in vain for the block after `blocks` good
+    /// ones.
     fn times_out(&mut self, blocks: u32, begin: Instant, end: Instant) -> Transferred {
         self.state = TransferState::Failed;
         let error = Some(DataError::Timeout);
@@ -166,12 +170,13 @@ impl Transfer {
 }
 
 impl Card {
-    /// Shows the card `header`: the first block of the packed write in progress, or the only block before
-    /// packed reads. Call this after the header's CMD25 and before its data.
+    /// Shows the card `header`: the first block of the packed write in progress, or the only block
+    /// before packed reads. Call this after the header's CMD25 and before its data.
     ///
     /// # Errors
     ///
-    /// Returns [`Misuse`] if no packed command waits for a header or the header is wrong. Then nothing changes.
+    /// Returns [`Misuse`] if no packed command waits for a header or the header is wrong. Then
+    /// nothing changes.
     pub(crate) fn packed_header(&mut self, header: &[u8; 512]) -> Result<(), Misuse> {
         let entries = self.check_header(header).map_err(|wrong| self.data_misuse(wrong))?;
         let transfer = self.transfer.as_mut().expect("a checked header should have a transfer");
@@ -209,22 +214,23 @@ impl Card {
         entries.iter().zip(1..).map(place).collect()
     }
 
-    /// Moves `blocks` more blocks of the transfer, at least one. The host is ready from `at` on and delays no
-    /// block. It may ask for all blocks at once or piece by piece.
+    /// Moves `blocks` more blocks of the transfer, at least one. The host is ready from `at` on and
+    /// delays no block. It may ask for all blocks at once or piece by piece.
     ///
-    /// The returned instants lie in the future. The card counts the blocks as moved once the instants have
-    /// passed. An earlier loss of power takes nothing back.
+    /// The returned instants lie in the future. The card counts the blocks as moved once the
+    /// instants have passed. An earlier loss of power takes nothing back.
     ///
     /// # Errors
     ///
-    /// Returns [`Misuse`] if fewer blocks are to come, an earlier block failed, or the header of a packed
-    /// write is missing. Then nothing changes.
+    /// Returns [`Misuse`] if fewer blocks are to come, an earlier block failed, or the header of a
+    /// packed write is missing. Then nothing changes.
     pub fn transfer(&mut self, blocks: u32, at: Instant) -> Result<Transferred, Misuse> {
         self.transfer_within(Duration::MAX, blocks, at)
     }
 
-    /// Moves blocks as [`Self::transfer`] does, for a host that waits at most `limit` for each block that it
-    /// reads or that the card must take. After a timeout the host has waited since the end of the run.
+    /// Moves blocks as [`Self::transfer`] does, for a host that waits at most `limit` for each
+    /// block that it reads or that the card must take. After a timeout the host has waited since
+    /// the end of the run.
     ///
     /// # Errors
     ///
@@ -300,7 +306,8 @@ impl Card {
         }
     }
 
-    /// Returns the blocks left of the current read. If none is left, the card begins the next read at `at`.
+    /// Returns the blocks left of the current read. If none is left, the card begins the next read
+    /// at `at`.
     fn next_read(&mut self, transfer: &mut Transfer, at: Instant) -> u32 {
         let packed = transfer.packed.as_mut().expect("several reads should be a packed transfer");
         if packed.left == 0

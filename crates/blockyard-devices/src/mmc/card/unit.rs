@@ -1,14 +1,15 @@
 //! Allocation units: the pieces in which a card's tables map its memory.
 //!
-//! A card writes cheaply at the end of one of its few open units. A write anywhere else causes a copy. A
-//! write of n bytes at a random place therefore copies the whole unit except n bytes: the part before the
-//! write at once, and the part after it when the next such write closes the unit. Erased sectors are copied
-//! like others.
+//! A card writes cheaply at the end of one of its few open units. A write anywhere else causes a
+//! copy. A write of n bytes at a random place therefore copies the whole unit except n bytes: the
+//! part before the write at once, and the part after it when the next such write closes the unit.
+//! Erased sectors are copied like others.
 //!
-//! A write that begins in a closed unit opens the unit and copies the sectors before the write. A write past
-//! the end of an open unit copies the sectors in between. A write before the end of an open unit closes the
-//! unit and opens it again. Closing a unit copies the sectors after its end. If the maximum number of units is
-//! open, the least recently written one is closed. A unit that is written to its end closes at no cost.
+//! A write that begins in a closed unit opens the unit and copies the sectors before the write. A
+//! write past the end of an open unit copies the sectors in between. A write before the end of an
+//! open unit closes the unit and opens it again. Closing a unit copies the sectors after its end.
+//! If the maximum number of units is open, the least recently written one is closed. A unit that is
+//! written to its end closes at no cost.
 
 use crate::mmc::profile::UnitTiming;
 use blockyard::time::Duration;
@@ -118,7 +119,8 @@ mod tests {
         assert_eq!(units.open, [Open { number: 2, end: 5 }, Open { number: 4, end: 1 }]);
     }
 
-    /// A slow model of the module's rules: it lists each unit's sectors and when the unit was written.
+    /// A slow model of the module's rules: it lists each unit's sectors and when the unit was
+    /// written.
     #[derive(Default)]
     struct Slow {
         open: BTreeMap<u64, (Vec<bool>, usize)>,

@@ -1,7 +1,7 @@
 //! Faults of a card and its host: the tables `[card]` and `[host]` of a fault file.
 //!
-//! A fault rule acts on whole requests. The faults here act below requests, on single commands, blocks
-//! and interrupts, so the model of the card or of the controller produces them.
+//! A fault rule acts on whole requests. The faults here act below requests, on single commands,
+//! blocks and interrupts, so the model of the card or of the controller produces them.
 
 use blockyard::time::Duration;
 
@@ -18,7 +18,8 @@ pub struct MmcFaults {
     pub host: HostFaults,
 }
 
-/// The odds of each fault of a card: once in this many chances (at least 1) on average; `None`: never.
+/// The odds of each fault of a card: once in this many chances (at least 1) on average; `None`:
+/// never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CardFaults {
     /// The card does not receive a command, so it neither answers nor changes.
@@ -31,11 +32,13 @@ pub struct CardFaults {
     pub read_crc_one_in: Option<u32>,
     /// The card refuses a block of a write with CRC status 101.
     pub write_crc_one_in: Option<u32>,
-    /// The card cannot program a page: its next status reports ERROR, or that a packed write failed.
+    /// The card cannot program a page: its next status reports ERROR, or that a packed write
+    /// failed.
     pub program_one_in: Option<u32>,
 }
 
-/// The odds of each fault of a controller: once in this many chances (at least 1) on average; `None`: never.
+/// The odds of each fault of a controller: once in this many chances (at least 1) on average;
+/// `None`: never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostFaults {
     /// An interrupt does not arrive.
@@ -46,8 +49,8 @@ pub struct HostFaults {
     pub drift_one_in: Option<u32>,
     /// Tuning finds no sampling point that works.
     pub tuning_fails_one_in: Option<u32>,
-    /// The instant, in virtual time, at which somebody pulls the card out. The host notices when it next
-    /// uses the bus.
+    /// The instant, in virtual time, at which somebody pulls the card out. The host notices when it
+    /// next uses the bus.
     pub removed_at: Option<Duration>,
 }
 

@@ -40,7 +40,8 @@ impl MmcProfile {
         profile
     }
 
-    /// Returns the driver tags under `policy`: at most as many as the command queue holds, if there is one.
+    /// Returns the driver tags under `policy`: at most as many as the command queue holds, if there
+    /// is one.
     pub fn tags(&self, policy: Option<HostPolicy>) -> u16 {
         let engine = HostCapabilities {
             queue_engine_depth: self.host.queue_engine_depth,
@@ -59,13 +60,15 @@ impl MmcProfile {
         self.card.features.cache_bytes > 0
     }
 
-    /// Whether writes can be durable by themselves: as reliable writes, which an eMMC device takes after CMD23.
+    /// Whether writes can be durable by themselves: as reliable writes, which an eMMC device takes
+    /// after CMD23.
     pub(crate) fn has_reliable_writes(&self) -> bool {
         self.card.is_emmc() && self.host.set_block_count
     }
 
-    /// Whether the disk has a write cache for its queue, if durable writes are reliable writes (`fua`): then also
-    /// without a cache, as since Linux 3.0. It follows from the card, so `[limits]` need not repeat it.
+    /// Whether the disk has a write cache for its queue, if durable writes are reliable writes
+    /// (`fua`): then also without a cache, as since Linux 3.0. It follows from the card, so
+    /// `[limits]` need not repeat it.
     pub(crate) const fn has_write_cache(&self, fua: bool) -> bool {
         self.has_cache() || fua
     }
@@ -121,8 +124,9 @@ pub struct HostCosts {
     pub write: MemoryCosts,
     /// Copying a KiB to or from a bounce buffer.
     pub copy_per_kib: Duration,
-    /// How much longer the bus takes for a KiB of a read because the controller's DMA engine moves it. A card that is
-    /// written to is slower than the engine, and a command queue engine has its own.
+    /// How much longer the bus takes for a KiB of a read because the controller's DMA engine moves
+    /// it. A card that is written to is slower than the engine, and a command queue engine has its
+    /// own.
     pub dma_per_kib: Duration,
     /// Copying a KiB to or from the controller's FIFO, without the interrupts.
     pub pio_per_kib: Duration,
@@ -147,8 +151,8 @@ pub struct MemoryCosts {
     pub map_per_kib: Duration,
     /// Cleaning up memory of any size.
     pub unmap: Duration,
-    /// Cleaning up each KiB: the cache lines of memory that was read into are stale. Memory that was written to
-    /// the card has no stale lines.
+    /// Cleaning up each KiB: the cache lines of memory that was read into are stale. Memory that
+    /// was written to the card has no stale lines.
     pub unmap_per_kib: Duration,
 }
 
@@ -166,16 +170,16 @@ impl MemoryCosts {
     }
 }
 
-/// The additional time of copying if memory does not fit the cache. The FIFO of a controller is short: while the processor
-/// waits for memory, the bus waits too, unless the FIFO lasts.
+/// The additional time of copying if memory does not fit the cache. The FIFO of a controller is
+/// short: while the processor waits for memory, the bus waits too, unless the FIFO lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PioMisses {
     /// Bytes of a transfer that the cache holds.
     pub cached_bytes: u64,
     /// Time of the bus for each KiB beyond these bytes.
     pub per_kib: Duration,
-    /// Time of the processor for each KiB that is read beyond these bytes; for a KiB that is written, it is the
-    /// bus's.
+    /// Time of the processor for each KiB that is read beyond these bytes; for a KiB that is
+    /// written, it is the bus's.
     pub processor_per_kib: Duration,
 }
 
@@ -189,7 +193,8 @@ pub struct PioWait {
 }
 
 impl PioMisses {
-    /// Returns the average additional time for a KiB of a transfer of this many `bytes`, 0 for an empty one.
+    /// Returns the average additional time for a KiB of a transfer of this many `bytes`, 0 for an
+    /// empty one.
     #[must_use]
     pub(crate) fn per_kib_of(&self, bytes: u32, reads: bool) -> PioWait {
         let bytes = u64::from(bytes);
@@ -403,8 +408,9 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
     })
 }
 
-/// Divides what DMA takes longer than PIO anew, if the profile has shares: of each KiB between the DMA engine and memory, and of
-/// memory between preparing and cleaning up. Returns the part of memory, and that of the engine.
+/// Divides what DMA takes longer than PIO anew, if the profile has shares: of each KiB between the
+/// DMA engine and memory, and of memory between preparing and cleaning up. Returns the part of
+/// memory, and that of the engine.
 fn shared(host: &Table<'_>, stated: MemoryCosts) -> Result<(MemoryCosts, Duration), ProfileError> {
     let dma = host.take_or("dma-share", Count(0..=100_u8), 0)?;
     let (of_map, of_unmap) = (percent(stated.map_per_kib, dma), percent(stated.unmap_per_kib, dma));

@@ -3,8 +3,8 @@
 //! All spans are virtual nanoseconds, and all sizes bytes, unless a name says otherwise. Where a
 //! published measurement fixes a figure, its field says which one; the measurements are those of an
 //! SD card on 4 lanes at 50 MHz (*Ux500*), and of an eMMC device in HS400 (*HS400*), both before
-//! the changes that were published with them. A measurement shows card and host together, so the card's
-//! share is the rest once the host's share is known.
+//! the changes that were published with them. A measurement shows card and host together, so the
+//! card's share is the rest once the host's share is known.
 
 use super::fault::CardFaults;
 use crate::reader::spread::Spread;
@@ -41,11 +41,12 @@ pub struct CardTiming {
 /// The times of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadTiming {
-    /// From the end of the response to the first block. Ux500: 460 us with the host's fixed part, and
-    /// at most 142 us, the time of a chunk of 128 KiB beyond that of its bytes. HS400: 144.5 us with the
-    /// host's part and 12 us of wire.
+    /// From the end of the response to the first block. Ux500: 460 us with the host's fixed part,
+    /// and at most 142 us, the time of a chunk of 128 KiB beyond that of its bytes. HS400: 144.5 us
+    /// with the host's part and 12 us of wire.
     pub access: Duration,
-    /// Reading ahead; `None`: the card does not. Ux500: `None`, as reading at random costs the same.
+    /// Reading ahead; `None`: the card does not. Ux500: `None`, as reading at random costs the
+    /// same.
     pub ahead: Option<AheadTiming>,
     /// Between two blocks, beyond the two clocks of the standard: the card's rate if the bus is
     /// faster. Ux500: 41.93 us/KiB, of which 41.76 are framed data and clocks, so 83 ns per block.
@@ -59,13 +60,14 @@ pub struct ReadTiming {
 /// The read-ahead of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AheadTiming {
-    /// Fetching a KiB. HS400: 65.5 us for 4 KiB, if the card is the bottleneck of sequential reads there.
+    /// Fetching a KiB. HS400: 65.5 us for 4 KiB, if the card is the bottleneck of sequential reads
+    /// there.
     pub per_kib: Duration,
-    /// The distance to which it fetches ahead, at least a sector. A read that begins at most this far back is still
-    /// in the stream. Not published.
+    /// The distance to which it fetches ahead, at least a sector. A read that begins at most this
+    /// far back is still in the stream. Not published.
     pub window_bytes: u64,
-    /// The card's own work for each command of a stream, while the host is away. HS400: 65.5 us for 4 KiB, whatever
-    /// the host does, although such a card reads 300 MB/s in large commands.
+    /// The card's own work for each command of a stream, while the host is away. HS400: 65.5 us for
+    /// 4 KiB, whatever the host does, although such a card reads 300 MB/s in large commands.
     pub command: Duration,
     /// Streams that the card follows, at least 1. Not published.
     pub streams: u8,
@@ -74,38 +76,43 @@ pub struct AheadTiming {
 /// The times of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteTiming {
-    /// Bytes that the card programs at once, a power of two of at least 512. Ux500: 8 KiB, as a write of
-    /// 4 KiB takes longer than one of 8 KiB. Generic: 4 to 16 KiB.
+    /// Bytes that the card programs at once, a power of two of at least 512. Ux500: 8 KiB, as a
+    /// write of 4 KiB takes longer than one of 8 KiB. Generic: 4 to 16 KiB.
     pub page_bytes: u32,
     /// Programming a page. Pages are programmed one at a time; dies that work in parallel make
     /// this shorter. Ux500: 143.05 us/KiB, less the host's mapping, less the wire's share if the
     /// data of a page does not arrive while another page is programmed.
     pub program: Duration,
-    /// The additional time of a page that is written in part, for reading the rest of it. Ux500: a write of
-    /// 4 KiB takes 873 us longer than its bytes alone would, including half a page that is programmed in vain.
+    /// The additional time of a page that is written in part, for reading the rest of it. Ux500: a
+    /// write of 4 KiB takes 873 us longer than its bytes alone would, including half a page that is
+    /// programmed in vain.
     pub partial: Duration,
-    /// The buffer, at least a page. It takes data at the speed of the wire until it is full, and empties page by
-    /// page. With one page, data arrives only while nothing is programmed. Ux500: one page, if the host's
-    /// fixed part of a write equals that of a read, at least 318 us. With more room nothing
-    /// would hide the first page's 336 us on the wire, and the sum of both exceeds the 510 us.
+    /// The buffer, at least a page. It takes data at the speed of the wire until it is full, and
+    /// empties page by page. With one page, data arrives only while nothing is programmed. Ux500:
+    /// one page, if the host's fixed part of a write equals that of a read, at least 318 us. With
+    /// more room nothing would hide the first page's 336 us on the wire, and the sum of both
+    /// exceeds the 510 us.
     pub buffer_bytes: u64,
-    /// Whether busy ends as soon as the data is in the buffer, with or without a cache; otherwise busy ends when
-    /// the data is programmed. With eMMC's cache on, busy always ends early. Without a cache, a card that ends busy
-    /// early keeps the data that it took, even if the power is cut.
+    /// Whether busy ends as soon as the data is in the buffer, with or without a cache; otherwise
+    /// busy ends when the data is programmed. With eMMC's cache on, busy always ends early. Without
+    /// a cache, a card that ends busy early keeps the data that it took, even if the power is cut.
     pub early: bool,
-    /// Busy after the last page of each write, while the card updates its own tables. Ux500: 510 us with the
-    /// host's fixed part.
+    /// Busy after the last page of each write, while the card updates its own tables. Ux500: 510 us
+    /// with the host's fixed part.
     pub finish: Duration,
-    /// The same after a write that continues one of the card's sequences; `None`: as [`Self::finish`].
+    /// The same after a write that continues one of the card's sequences; `None`: as
+    /// [`Self::finish`].
     pub follow: Option<Duration>,
-    /// Which writes share a page. It matters only for writes whose busy ends early. Ux500: [`Gather::Command`].
+    /// Which writes share a page. It matters only for writes whose busy ends early. Ux500:
+    /// [`Gather::Command`].
     pub gather: Gather,
     /// Sequences of writes that the card follows, at least 1.
     pub sequences: u8,
-    /// The card's own work for each command that writes, before it programs. A packed command is one.
+    /// The card's own work for each command that writes, before it programs. A packed command is
+    /// one.
     pub command: Duration,
-    /// The additional time of programming where a write continues none of these sequences: mapping tables, and
-    /// garbage collection on average.
+    /// The additional time of programming where a write continues none of these sequences: mapping
+    /// tables, and garbage collection on average.
     pub jump: Duration,
     /// The spread of programming a page; `None`: it always takes the same time.
     pub spread: Option<Spread>,
@@ -118,8 +125,8 @@ pub struct WriteTiming {
 pub enum Gather {
     /// A page holds data of one command only.
     Command,
-    /// Each sequence of writes fills pages of its own. The page of a sequence that the card no longer follows is
-    /// programmed as it is.
+    /// Each sequence of writes fills pages of its own. The page of a sequence that the card no
+    /// longer follows is programmed as it is.
     Sequence,
     /// All writes fill the same page, wherever they are, as their places are in the card's tables.
     Any,
@@ -147,7 +154,8 @@ impl UnitTiming {
 /// Pauses that a card makes while it programs (garbage collection).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// One page in this many pauses on average; at least 1. A part of a page pauses as often as its share of the page.
+    /// One page in this many pauses on average; at least 1. A part of a page pauses as often as its
+    /// share of the page.
     pub one_in_pages: u32,
     /// The length of a pause. Generic: 10 to 500 ms.
     pub length: Duration,
@@ -172,8 +180,8 @@ pub struct EraseTiming {
 
 /// Work that a card defers (BKOPS).
 ///
-/// Every programmed byte adds to the work. Each given number of bytes raises the level by one: 1 wanted, 2
-/// impacted, 3 critical. From level 2 on each status carries the exception bit.
+/// Every programmed byte adds to the work. Each given number of bytes raises the level by one: 1
+/// wanted, 2 impacted, 3 critical. From level 2 on each status carries the exception bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackgroundTiming {
     /// Programmed bytes per level, at least 1. Not published.
@@ -189,7 +197,8 @@ impl BackgroundTiming {
         per(self.per_kib, bytes, KIB_BYTES)
     }
 
-    /// Returns the bytes whose work is done in `span`, rounded down; `u64::MAX` if work takes no time.
+    /// Returns the bytes whose work is done in `span`, rounded down; `u64::MAX` if work takes no
+    /// time.
     #[must_use]
     pub(crate) fn done_in(&self, span: Duration) -> u64 {
         let bytes = u128::from(span.as_ns()) * u128::from(KIB_BYTES);
@@ -229,8 +238,8 @@ impl core::fmt::Display for BadTiming {
 impl core::error::Error for BadTiming {}
 
 impl CardTiming {
-    /// Returns a card that takes only the time of the wire, never fails, and buffers `buffer_bytes` in pages of
-    /// 4 KiB. Other cards are built on it.
+    /// Returns a card that takes only the time of the wire, never fails, and buffers `buffer_bytes`
+    /// in pages of 4 KiB. Other cards are built on it.
     #[must_use]
     pub fn instant(buffer_bytes: u64) -> Self {
         let zero = Duration::ZERO;

@@ -239,7 +239,8 @@ fn a_reading_of_lanes_has_as_many_as_a_link_can_have() {
     assert_eq!(lanes.collect::<BTreeSet<_>>(), BTreeSet::from([2, 4, 8]));
 }
 
-/// The range of `slc-program` in `sata-ssd` is from 100 to 280 us, and each reading draws by itself.
+/// The range of `slc-program` in `sata-ssd` is from 100 to 280 us, and each reading draws by
+/// itself.
 #[test]
 fn a_reading_is_not_refused_for_figures_that_cross() {
     let readings = readings("crossing", "base = \"sata-ssd\"\nflash.program = \"250us\"\n");

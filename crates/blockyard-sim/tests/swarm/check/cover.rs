@@ -50,8 +50,8 @@ impl Cover {
         self.parts.remove(&(piece.cookie, piece.sector));
     }
 
-    /// Records that `bio` has ended. With `whole`, all of it was done, with success or not. A bio that
-    /// failed with its flush may never have begun.
+    /// Records that `bio` has ended. With `whole`, all of it was done, with success or not. A bio
+    /// that failed with its flush may never have begun.
     pub(crate) fn ended(&mut self, bio: &Bio, whole: bool) {
         let mut at = bio.sector;
         let keys: Vec<_> = self

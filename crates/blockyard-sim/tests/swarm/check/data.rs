@@ -1,5 +1,5 @@
-//! Checks reads, the final contents and the contents after a power loss against the sequential model
-//! of [`history`](blockyard_devices::data::history).
+//! Checks reads, the final contents and the contents after a power loss against the sequential
+//! model of [`history`](blockyard_devices::data::history).
 
 use crate::draw::Plan;
 use blockyard::bio::Bio;

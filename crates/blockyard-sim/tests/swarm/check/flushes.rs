@@ -1,16 +1,16 @@
 //! Checks the flush rules of [`flush`](blockyard::flush).
 //!
-//! The time stamp of a flush request says when the flush began; the driver may receive it later. Data of a
-//! sequence is *in flight* from the first time the driver accepts it until it completes.
+//! The time stamp of a flush request says when the flush began; the driver may receive it later.
+//! Data of a sequence is *in flight* from the first time the driver accepts it until it completes.
 //!
-//! - [one-flush-at-a-time]: A flush of a hardware queue begins after the previous flush has ended. The driver
-//!   owns it once.
-//! - [flush-waits-for-data]: A flush begins only while no data of a sequence is in flight, unless it serves a
-//!   bio that was submitted at least [`HOLD_MAX`] ago.
-//! - [flush-held-bounded]: A flush begins at most [`HOLD_MAX`] and one timer interval after it was requested and
-//!   the previous flush had ended.
-//! - [steps-from-flags]: Data goes to the device as FUA if its bio asks for FUA and the device supports it. Data
-//!   never carries a preflush.
+//! - [one-flush-at-a-time]: A flush of a hardware queue begins after the previous flush has ended.
+//!   The driver owns it once.
+//! - [flush-waits-for-data]: A flush begins only while no data of a sequence is in flight, unless
+//!   it serves a bio that was submitted at least [`HOLD_MAX`] ago.
+//! - [flush-held-bounded]: A flush begins at most [`HOLD_MAX`] and one timer interval after it was
+//!   requested and the previous flush had ended.
+//! - [steps-from-flags]: Data goes to the device as FUA if its bio asks for FUA and the device
+//!   supports it. Data never carries a preflush.
 //!
 //! A failed flush fails the writes whose data was done when it began;
 //! [`ends`](super::ends) checks that.
@@ -41,7 +41,8 @@ struct Site {
     data: BTreeMap<(u64, u64), (Instant, bool)>,
     /// Bios that have waited for a postflush since this instant. No flush has begun for them.
     written: Vec<(Instant, u64)>,
-    /// Bios that the flush in flight serves. Their data was done when it began ([flush-waits-for-data]).
+    /// Bios that the flush in flight serves. Their data was done when it began
+    /// ([flush-waits-for-data]).
     covered: Vec<u64>,
 }
 

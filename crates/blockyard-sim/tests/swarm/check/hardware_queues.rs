@@ -1,15 +1,17 @@
 //! Checks the order in which hardware queues dispatch requests, from the events of the trace.
-//! [`seam`](super::seam) checks [budget-given-back] and [tag-only-in-driver]; [`progress`](super::progress)
-//! checks [no-lost-wake-up].
+//! [`seam`](super::seam) checks [budget-given-back] and [tag-only-in-driver];
+//! [`progress`](super::progress) checks [no-lost-wake-up].
 //!
-//! - [dispatch-list-first]: A run takes no request out of the elevator or software queues while a request waits
-//!   on the dispatch list of its hardware queue. [`Dispatch::DrainAll`] breaks this rule on purpose and is exempt.
-//! - [direct-requests-first]: A run first sends the requests that bypass the elevator and were waiting when it
-//!   began. Three kinds are not checked: data behind a flush, which looks like other data in the events;
-//!   requeued requests, which go to the dispatch list; and reserved commands under an elevator, which step
-//!   aside if they find no tag.
-//! - [no-overtaking-staged]: The driver gets no unstaged request while a request is staged in the software
-//!   queues of its hardware queue. Requests that bypass the elevator are exempt, as in [direct-requests-first].
+//! - [dispatch-list-first]: A run takes no request out of the elevator or software queues while a
+//!   request waits on the dispatch list of its hardware queue. [`Dispatch::DrainAll`] breaks this
+//!   rule on purpose and is exempt.
+//! - [direct-requests-first]: A run first sends the requests that bypass the elevator and were
+//!   waiting when it began. Three kinds are not checked: data behind a flush, which looks like
+//!   other data in the events; requeued requests, which go to the dispatch list; and reserved
+//!   commands under an elevator, which step aside if they find no tag.
+//! - [no-overtaking-staged]: The driver gets no unstaged request while a request is staged in the
+//!   software queues of its hardware queue. Requests that bypass the elevator are exempt, as in
+//!   [direct-requests-first].
 
 use crate::draw::Plan;
 use crate::tally::Step;

@@ -1,5 +1,5 @@
-//! Checks that the bios of a request may share it ([merged-sides-agree]): op, priority and hint agree, no bio is marked against merging, and no gap
-//! lies between them.
+//! Checks that the bios of a request may share it ([merged-sides-agree]): op, priority and hint
+//! agree, no bio is marked against merging, and no gap lies between them.
 
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::limits::Limits;

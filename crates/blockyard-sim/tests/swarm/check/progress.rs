@@ -43,7 +43,8 @@ impl Progress {
         );
     }
 
-    /// Checks that progress was recent at the next event, or that nothing is outstanding if there is none.
+    /// Checks that progress was recent at the next event, or that nothing is outstanding if there
+    /// is none.
     pub(crate) fn next_event(&self, now: Option<Instant>, outstanding: u64) {
         let stuck = now.is_none_or(|now| now.since(self.moved_at) > self.still_max);
         assert!(

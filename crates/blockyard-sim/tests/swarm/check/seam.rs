@@ -1,5 +1,5 @@
-//! Checks that a permit is held only with a request that the driver owns ([budget-given-back]), and, if there is
-//! an elevator, that a driver tag is too ([tag-only-in-driver]).
+//! Checks that a permit is held only with a request that the driver owns ([budget-given-back]),
+//! and, if there is an elevator, that a driver tag is too ([tag-only-in-driver]).
 
 use crate::draw::Plan;
 use crate::flaw::Meddler;
@@ -70,8 +70,8 @@ impl Seam {
         seen
     }
 
-    /// Returns whether the driver owns a request of that queue under that tag. If hardware queues share tags,
-    /// the request may have come through any of them.
+    /// Returns whether the driver owns a request of that queue under that tag. If hardware queues
+    /// share tags, the request may have come through any of them.
     pub(crate) fn owns(&self, (queue, hctx, tag): Key) -> bool {
         let same = |key: &&Key| self.tags.shared_over_hctxs || key.1 == hctx;
         self.owned.keys().filter(same).any(|key| key.0 == queue && key.2 == tag)
@@ -89,8 +89,8 @@ impl Seam {
         self.owned.keys().next().copied()
     }
 
-    /// Returns how many non-reserved tags the queue of `seen` holds in its pool, and how many queues hold
-    /// such a tag in any pool; `None` if the tag of `seen` is reserved.
+    /// Returns how many non-reserved tags the queue of `seen` holds in its pool, and how many
+    /// queues hold such a tag in any pool; `None` if the tag of `seen` is reserved.
     pub(super) fn holders(&self, seen: &Seen) -> Option<(u32, u32)> {
         let of = seen.queue.index();
         let holds = |at: &usize| *at == of || self.normal.iter().any(|pool| pool[*at] > 0);

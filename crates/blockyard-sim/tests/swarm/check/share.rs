@@ -1,9 +1,10 @@
-//! Checks that shared tags are divided fairly ([tags-shared-fairly]): while several request queues use a tag set,
-//! none takes more than its share of a hardware queue's tags.
+//! Checks that shared tags are divided fairly ([tags-shared-fairly]): while several request queues
+//! use a tag set, none takes more than its share of a hardware queue's tags.
 //!
-//! The check needs an elevator, under which a tag is allocated just before the driver is offered the request.
-//! Without one a bio allocates its tag when it enters, and other queues may have become active since then.
-//! [`waits`](super::waits) checks that a queue which waits for a tag gets one in time.
+//! The check needs an elevator, under which a tag is allocated just before the driver is offered
+//! the request. Without one a bio allocates its tag when it enters, and other queues may have
+//! become active since then. [`waits`](super::waits) checks that a queue which waits for a tag gets
+//! one in time.
 
 use super::seam::Seam;
 use crate::draw::Plan;

@@ -1,6 +1,7 @@
-//! Checks that the driver is asked about a request after each timeout for which it has owned the request
-//! ([asked-each-timeout]): no earlier, and no later than the next whole second. [`seam`](super::seam) and
-//! [`cover`](super::cover) check that a request which a timeout ends is ended once.
+//! Checks that the driver is asked about a request after each timeout for which it has owned the
+//! request ([asked-each-timeout]): no earlier, and no later than the next whole second.
+//! [`seam`](super::seam) and [`cover`](super::cover) check that a request which a timeout ends is
+//! ended once.
 
 use crate::draw::Plan;
 use crate::recorder::Key;

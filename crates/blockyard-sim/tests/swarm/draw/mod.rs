@@ -45,7 +45,8 @@ pub(crate) struct Plan {
     pub(crate) run_delay_max: Duration,
     /// One in this many refused submitters registers only after a delay.
     pub(crate) late_wait_one_in: u64,
-    /// Whether built-in elevators are checked at every call, which takes the path of an elevator from outside.
+    /// Whether built-in elevators are checked at every call, which takes the path of an elevator
+    /// from outside.
     pub(crate) checks_elevators: bool,
     /// Whether the elevator from outside the core is the one that idles.
     pub(crate) idles: bool,
@@ -53,7 +54,8 @@ pub(crate) struct Plan {
     pub(crate) checks_each_step: bool,
     /// Freezes and quiesces in the phase with faults.
     pub(crate) pauses: Vec<PausePlan>,
-    /// The events at which the power is cut. The remaining contents are checked, and the run continues.
+    /// The events at which the power is cut. The remaining contents are checked, and the run
+    /// continues.
     pub(crate) power_cuts: Vec<u64>,
     /// One in this many events is followed by a stray completion.
     pub(crate) strays: u64,
@@ -162,8 +164,8 @@ impl Plan {
         self.queues[0].limits.write_cache
     }
 
-    /// Returns the longest time for which one command, or a flush that waits for data ([flush-held-bounded]),
-    /// may delay everything else.
+    /// Returns the longest time for which one command, or a flush that waits for data
+    /// ([flush-held-bounded]), may delay everything else.
     pub(crate) fn still_max(&self) -> Duration {
         let commands = self.device.stuck_max.as_ns() + 3 * self.queues[0].timeout.as_ns();
         Duration::from_ns(commands) + blockyard::flush::HOLD_MAX + Duration::from_secs(5)

@@ -22,8 +22,8 @@ fn on_wire(blocks: u64) -> Duration {
     Duration::from_ns((blocks * 1044 - 2) * 20)
 }
 
-/// A slow card: pages of 4 KiB take 1 ms each and the buffer holds two. The end of a write takes 50 us,
-/// a flush 3 ms, a switch 2 ms, and an interrupt 5 ms to stop the work.
+/// A slow card: pages of 4 KiB take 1 ms each and the buffer holds two. The end of a write takes 50
+/// us, a flush 3 ms, a switch 2 ms, and an interrupt 5 ms to stop the work.
 fn slow() -> CardTiming {
     let mut timing = CardTiming::instant(8192);
     timing.write.program = ONE_MS;
@@ -58,14 +58,16 @@ fn a_buffer_takes_data_at_the_wire_s_speed_until_it_is_full() {
     let mut host = Host::new(emmc(), slow());
     let from = host.begin_write(0, 32);
     let done = host.transfer(32);
-    // Two pages fit at once. The third enters when the first is programmed, the fourth after the second.
+    // Two pages fit at once. The third enters when the first is programmed, the fourth after the
+    // second.
     assert_eq!(done.begin, from);
     assert_eq!(done.end, from + PAGE + ONE_MS + ONE_MS + PAGE);
     // Then the third and the fourth are programmed, one after the other.
     let programmed = from + PAGE + Duration::from_ms(4);
     assert_eq!(done.busy_until, Some(programmed + Duration::from_us(50)));
     assert_eq!(host.card.unprogrammed_bytes(done.end), 8192);
-    // The card is busy with the received data, then ready. A host must not stop a write that has ended.
+    // The card is busy with the received data, then ready. A host must not stop a write that has
+    // ended.
     assert_eq!(host.card.state(done.end), CardState::Programming);
     assert!(!host.status().is_ready());
     let stop = Command::stop_transmission(Direction::Write);
@@ -116,7 +118,8 @@ fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     assert_eq!(first.data_from, Some(first.at + Duration::from_us(100)));
     let done = host.transfer(1);
     assert_eq!(done.end, first.at + Duration::from_us(100) + block);
-    // A read that follows at once gets its block 50 us after the previous one. A late read finds its block there.
+    // A read that follows at once gets its block 50 us after the previous one. A late read finds
+    // its block there.
     let read = |host: &mut Host, sector| {
         let _ = host.send(&Command::read_single(sector));
         let asked = host.now;
@@ -133,7 +136,8 @@ fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     let sent = host.transfer(6).end;
     assert_eq!(sent, (begin + Duration::from_us(100)).max(begin + on_wire(6)));
     let _ = host.send(&Command::stop_transmission(Direction::Read));
-    // A read up to four blocks back continues the stream. A read elsewhere or after a write does not.
+    // A read up to four blocks back continues the stream. A read elsewhere or after a write does
+    // not.
     host.idle(ONE_MS);
     let (end, asked) = read(&mut host, 105);
     assert_eq!(end, asked + block);
@@ -418,13 +422,14 @@ fn an_interrupt_by_stop_ends_a_write_that_still_receives() {
     let _ = host.send(&Command::switch(SwitchAccess::WriteByte, index::HPI_MGMT, 1));
     assert_eq!(host.misuse(&Command::interrupt_by_status(RCA)), Wrong::Interrupt);
     host.wait();
-    // Two of 3 pages and a block are received. The first page is programmed 1 ms after it arrived, and
-    // the interrupt comes later than that.
+    // Two of 3 pages and a block are received. The first page is programmed 1 ms after it arrived,
+    // and the interrupt comes later than that.
     let _ = host.send(&Command::write_multiple(0, 24));
     let _ = host.transfer(17);
     let interrupt = Command::interrupt_by_stop(RCA);
     let reaction = host.send(&interrupt);
-    // The rest (a page, the block's page, and 50 us) takes less than the 5 ms allowed for an interrupt.
+    // The rest (a page, the block's page, and 50 us) takes less than the 5 ms allowed for an
+    // interrupt.
     let left = reaction.busy_until.unwrap().since(reaction.at);
     assert!(left > ONE_MS && left < Duration::from_ms(3), "{left:?}");
     assert!(!host.status().is_ready());
@@ -509,8 +514,8 @@ fn packed_writes_are_one_transfer_with_one_busy() {
     host.card.packed_header(&header).unwrap();
     assert_eq!(host.card.packed_header(&header).unwrap_err().wrong, Wrong::Header);
     let done = host.transfer(17);
-    // The header, a page and half a page fit. The other half has room when the first page is programmed,
-    // after 1 ms. Three pages are programmed in all, one after the other.
+    // The header, a page and half a page fit. The other half has room when the first page is
+    // programmed, after 1 ms. Three pages are programmed in all, one after the other.
     let block = Duration::from_ns(1051 * 20);
     let programs = Duration::from_ms(3);
     assert_eq!(done.busy_until, Some(from + block + PAGE + programs + Duration::from_us(50)));
@@ -556,7 +561,8 @@ fn a_command_queue_accesses_while_data_flows() {
     let ready = |host: &mut Host| {
         host.send(&Command::send_queue_status(RCA)).answer.unwrap().short().unwrap()
     };
-    // The write is ready. The reads are ready 200 us after they were queued, the third after the first.
+    // The write is ready. The reads are ready 200 us after they were queued, the third after the
+    // first.
     assert_eq!(ready(&mut host), 1 << 6);
     let access = Duration::from_us(200);
     assert_eq!(host.card.next_task_ready(host.now), Some(first + access));
@@ -579,7 +585,8 @@ fn a_command_queue_accesses_while_data_flows() {
     let _ = host.transfer(8);
     let written = host.send(&Command::execute_write(TaskId::new(6), 8));
     let done = host.transfer(8);
-    // A task can also be queued while write data is received, even if the host passed all of it at once.
+    // A task can also be queued while write data is received, even if the host passed all of it at
+    // once.
     host.now = written.at;
     let _ = queue(&mut host, 7, Direction::Read, 16);
     assert_eq!(host.card.state(host.now), CardState::Receive);
@@ -609,7 +616,8 @@ fn an_erase_needs_its_three_commands_in_a_row() {
     let errors = |reaction: Reaction| reaction.answer.unwrap().status().unwrap().errors();
     let refused = host.send(&erase);
     assert_eq!((errors(refused), refused.busy_until), (Status::ERASE_SEQ_ERROR, None));
-    // Sectors 1023 and 1024 are in two erase groups of 1024, or in one of 4096 with high-capacity groups.
+    // Sectors 1023 and 1024 are in two erase groups of 1024, or in one of 4096 with high-capacity
+    // groups.
     let _ = host.send(&Command::mmc_erase_start(1023));
     let _ = host.send(&Command::mmc_erase_end(1024));
     let _ = host.status();
@@ -652,7 +660,8 @@ fn a_lost_command_changes_nothing_and_a_lost_response_makes_the_host_unsure() {
     assert_eq!(unheard.answer, Err(NoAnswer::Crc));
     assert_eq!(host.card.state(host.now), CardState::Data);
     host.card.timing.faults.response_crc_one_in = None;
-    // The host tries again. The card is in another state, stays silent, and then reports the reason.
+    // The host tries again. The card is in another state, stays silent, and then reports the
+    // reason.
     let again = host.send(&Command::read_multiple(0, 8));
     assert_eq!(again.answer, Err(NoAnswer::Timeout));
     let status = host.status();
@@ -778,8 +787,8 @@ fn a_busy_card_can_be_left_and_selected_again() {
     assert!(host.status().is_ready());
 }
 
-/// Writes a page of 8 sectors at each of `sectors`, in two halves, on a card that gathers. Returns the time of its
-/// memory, a flush included, in ms.
+/// Writes a page of 8 sectors at each of `sectors`, in two halves, on a card that gathers. Returns
+/// the time of its memory, a flush included, in ms.
 fn gathered(gather: Gather, sequences: u8, sectors: &[u32]) -> u64 {
     let mut timing = slow();
     timing.write.gather = gather;
@@ -799,7 +808,8 @@ fn gathered(gather: Gather, sequences: u8, sectors: &[u32]) -> u64 {
 /// A page takes 1 ms, a write that continues nothing 100 ms more.
 #[test]
 fn writes_share_pages_as_their_card_gathers_them() {
-    // Two sequences in turns. Each half of a page costs a page, or the halves of a sequence share one.
+    // Two sequences in turns. Each half of a page costs a page, or the halves of a sequence share
+    // one.
     assert_eq!(gathered(Gather::Command, 2, &[0, 800]), 4 + 200);
     assert_eq!(gathered(Gather::Sequence, 2, &[0, 800]), 2 + 200);
     assert_eq!(gathered(Gather::Any, 2, &[0, 800]), 2 + 200);

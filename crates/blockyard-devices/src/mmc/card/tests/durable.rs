@@ -78,8 +78,8 @@ fn what_is_in_the_cache_is_certain_by_a_flush_alone_and_only_what_is_programmed(
     assert_eq!(host.data_events_by(until), [DataEvent::Lost]);
 }
 
-/// The swarm found this bug: a read in the command queue went before the last page of a write, and the
-/// host still took the write for durable at the instant that the card had first given.
+/// The swarm found this bug: a read in the command queue went before the last page of a write, and
+/// the host still took the write for durable at the instant that the card had first given.
 #[test]
 fn a_read_that_goes_before_the_last_page_of_a_write_keeps_the_card_busy() {
     let mut host = host(false);

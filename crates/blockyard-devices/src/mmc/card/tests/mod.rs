@@ -51,8 +51,8 @@ struct Host {
 }
 
 impl Host {
-    /// Returns a host with a selected card on a 4-lane bus at 50 MHz. A clock is 20 ns; a command with
-    /// its response takes 98 clocks.
+    /// Returns a host with a selected card on a 4-lane bus at 50 MHz. A clock is 20 ns; a command
+    /// with its response takes 98 clocks.
     fn new(registers: Registers, timing: CardTiming) -> Self {
         let mode = Mode::new(Timing::SdHighSpeed, Width::Four);
         let card = Card::new(registers, timing, mode, Prng::new(1)).unwrap();
@@ -99,7 +99,8 @@ impl Host {
         self.now = reaction.busy_until.unwrap_or(reaction.at);
     }
 
-    /// Runs an open-ended transfer, with a status at the end of a write. Returns the time that it takes.
+    /// Runs an open-ended transfer, with a status at the end of a write. Returns the time that it
+    /// takes.
     fn run(&mut self, direction: Direction, sector: u32, blocks: u16) -> Duration {
         let begin = self.now;
         let _ = self.send(&match direction {

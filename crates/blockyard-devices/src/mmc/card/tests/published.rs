@@ -1,5 +1,5 @@
-//! The published figures of an SD card on a Ux500 (Walleij 2017, iozone, direct I/O), measured before
-//! the change that they accompany: the time of a request that has the host to itself.
+//! The published figures of an SD card on a Ux500 (Walleij 2017, iozone, direct I/O), measured
+//! before the change that they accompany: the time of a request that has the host to itself.
 
 use super::*;
 use crate::mmc::profile::UnitTiming;
@@ -51,7 +51,8 @@ fn ux500(open: u8) -> CardTiming {
     timing
 }
 
-/// Returns the mean time in ns of a record of `kib` at each of `sectors`, including the host's work.
+/// Returns the mean time in ns of a record of `kib` at each of `sectors`, including the host's
+/// work.
 fn record_ns(open: u8, direction: Direction, kib: u64, sectors: &[u32]) -> u64 {
     let mut host = Host::new(sd(), ux500(open));
     let blocks = u16::try_from(2 * kib).unwrap();

@@ -1,5 +1,5 @@
-//! In any sequence of commands the card agrees with the table of legal commands, a refusal changes nothing
-//! ([misuse-changes-nothing]), and time moves forward ([card-time-moves-forward]).
+//! In any sequence of commands the card agrees with the table of legal commands, a refusal changes
+//! nothing ([misuse-changes-nothing]), and time moves forward ([card-time-moves-forward]).
 
 use super::*;
 use crate::mmc::profile::{AheadTiming, BackgroundTiming, CardFaults, Gather, Stall, UnitTiming};
@@ -93,8 +93,8 @@ fn command(which: u8, sector: u32, blocks: u16, task: u8) -> Command {
     }
 }
 
-/// Picks one of the commands that the card takes at `at`. Commands that only lead away from data are
-/// picked if there is no other.
+/// Picks one of the commands that the card takes at `at`. Commands that only lead away from data
+/// are picked if there is no other.
 fn legal_one(card: &Card, which: u8, make: impl Fn(u8) -> Command, at: Instant) -> Command {
     let taken = (0..COMMANDS).map(make).filter(|one| card.clone().command(one, at).is_ok());
     let (away, other): (Vec<_>, Vec<_>) =
