@@ -140,6 +140,11 @@ fn peers_that_do_not_read_do_not_fail_health_checks() {
     assert!(ends_within(&mut server, Duration::from_secs(20)).is_some_and(|it| it.success()));
 }
 
+/// Returns the next line that has `word`.
+fn next_with(word: &str, lines: &mut impl Iterator<Item = String>) -> String {
+    lines.find(|line| line.contains(word)).expect("a line before the log ends")
+}
+
 /// SIGHUP and SIGUSR1 once ended the server without draining.
 #[test]
 fn sighup_and_sigusr1_do_not_end_the_server() {
@@ -152,18 +157,17 @@ fn sighup_and_sigusr1_do_not_end_the_server() {
     }
     let log = BufReader::new(server.stderr.take().unwrap());
     let mut lines = log.lines().map(Result::unwrap).filter(|line| line.contains("SIG"));
-    let mut next_of = |name| lines.find(|line| line.contains(name)).unwrap();
-    let reload = next_of("SIGHUP");
+    let reload = next_with("SIGHUP", &mut lines);
     assert!(reload.ends_with("nothing to reload, as the server has no TLS"), "{reload}");
     // The client that waited for the server's start may still be leaving.
-    let mut load = next_of("SIGUSR1");
+    let mut load = next_with("SIGUSR1", &mut lines);
     for _ in 0..100 {
         if load.ends_with("; 1 client, 0 in flight") {
             break;
         }
         std::thread::sleep(Duration::from_millis(20));
         signal(&server, "-USR1");
-        load = next_of("SIGUSR1");
+        load = next_with("SIGUSR1", &mut lines);
     }
     assert!(load.contains("SIGUSR1: read ") && load.contains("; 1 client,"), "{load}");
     client.bye();
