@@ -22,7 +22,7 @@ pub(crate) struct Listed {
     /// The name of its signs in messages.
     pub sign_words: &'static str,
     /// For each of its tables, the device that is most likely the base of a file with it.
-    pub bases: &'static [(&'static str, &'static str)],
+    pub bases: fn() -> Vec<(&'static str, &'static str)>,
     /// Reads a device of the family.
     pub read: fn(&Table<'_>) -> Result<DeviceModel, ProfileError>,
 }
@@ -36,13 +36,8 @@ pub(crate) static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 
 /// For each table, the device that is most likely the base of a file with it; others are drives of
 /// flash.
-pub(crate) static USUAL_BASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
-    let of_all = FAMILIES.iter().rev().flat_map(|family| family.bases).copied();
-    of_all.filter(|(_, base)| *base != USUAL_BASE).collect()
-});
-
-/// The device that is most likely the base of any other file.
-pub(crate) const USUAL_BASE: &str = "nvme-tlc";
+pub(crate) static USUAL_BASES: LazyLock<Vec<(&'static str, &'static str)>> =
+    LazyLock::new(|| FAMILIES.iter().rev().flat_map(|family| (family.bases)()).collect());
 
 /// The tables of each family. A device has those of one family.
 pub fn family_tables() -> impl Iterator<Item = &'static [&'static str]> {
@@ -76,7 +71,7 @@ macro_rules! families {
             tables: <$profile as FamilyProfile>::TABLES,
             signs: <$profile as FamilyProfile>::SIGNS,
             sign_words: <$profile as FamilyProfile>::SIGN_WORDS,
-            bases: <$profile as FamilyProfile>::BASES,
+            bases: <$profile as FamilyProfile>::bases,
             read: |top| <$profile as FamilyProfile>::read(top).map(DeviceModel::$name),
         },)+];
 

@@ -90,9 +90,12 @@ pub(crate) trait FamilyProfile: Copy {
     const SIGNS: &'static [&'static str] = Self::TABLES;
     /// The name of its signs in messages.
     const SIGN_WORDS: &'static str;
-    /// For each of its tables, the built-in device that is most likely the base of a file with it.
-    /// The first one counts.
-    const BASES: &'static [(&'static str, &'static str)];
+
+    /// Returns, for each of its tables, the built-in device that is most likely the base of a file
+    /// with it. The first one counts. Without one, a file is shown the usual base.
+    fn bases() -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
 
     /// Reads the figures from `top`, or else from its base.
     fn read(top: &Table<'_>) -> Result<Self, ProfileError>;

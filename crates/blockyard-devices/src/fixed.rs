@@ -35,7 +35,6 @@ impl FamilyProfile for FixedProfile {
 
     const TABLES: &'static [&'static str] = &["fixed"];
     const SIGN_WORDS: &'static str = ""; // no message names a family of tests
-    const BASES: &'static [(&'static str, &'static str)] = &[];
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         fixed(top)

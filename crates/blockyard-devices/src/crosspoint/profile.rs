@@ -33,7 +33,7 @@ impl MediumFamily for CrosspointProfile {
     type Medium = Crosspoint;
 
     const TABLE: &'static str = "crosspoint";
-    const BASE: &'static str = "nvme-3dxpoint";
+    const BASE: Option<&'static str> = Some("nvme-3dxpoint");
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         crosspoint(top)

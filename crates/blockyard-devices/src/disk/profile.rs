@@ -155,7 +155,7 @@ impl MediumFamily for PlattersProfile {
     type Medium = Platters;
 
     const TABLE: &'static str = "platters";
-    const BASE: &'static str = "hdd-7200";
+    const BASE: Option<&'static str> = Some("hdd-7200");
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         platters(top)

@@ -212,7 +212,6 @@ impl MediumFamily for FlashProfile {
     type Medium = Flash;
 
     const TABLE: &'static str = "flash";
-    const BASE: &'static str = "nvme-tlc";
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         flash(top)

@@ -59,8 +59,9 @@ pub(crate) trait FrontFamily: Copy {
     const TABLE: &'static str;
     /// The kind of drive in a noun phrase, for messages.
     const KIND: &'static str;
-    /// The built-in device that is most likely the base of a file with the table.
-    const BASE: &'static str;
+    /// The built-in device that is most likely the base of a file with the table, unless it is the
+    /// usual one.
+    const BASE: Option<&'static str> = None;
 
     /// Reads the figures from `top`, or else from its base.
     fn read(top: &Table<'_>) -> Result<Self, ProfileError>;

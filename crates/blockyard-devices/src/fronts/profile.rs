@@ -23,6 +23,14 @@ pub struct DriveProfile {
     pub medium: MediumProfile,
 }
 
+/// A front end or a medium, for the reader of a file.
+struct Part<P> {
+    table: &'static str,
+    /// The device that is most likely the base of a file with the table, if not the usual one.
+    base: Option<&'static str>,
+    read: fn(&Table<'_>) -> Result<P, ProfileError>,
+}
+
 macro_rules! fronts {
     ($($(#[doc = $doc:literal])+ $name:ident($profile:ty),)+) => {
         /// The part of a drive that the host sees.
@@ -32,17 +40,13 @@ macro_rules! fronts {
         }
 
         const FRONT_TABLES: &[&str] = &[$(<$profile as FrontFamily>::TABLE),+];
-        const FRONT_BASES: &[&str] = &[$(<$profile as FrontFamily>::BASE),+];
+        const FRONTS: &[Part<FrontProfile>] = &[$(Part {
+            table: <$profile as FrontFamily>::TABLE,
+            base: <$profile as FrontFamily>::BASE,
+            read: |top| <$profile as FrontFamily>::read(top).map(FrontProfile::$name),
+        },)+];
 
         impl FrontProfile {
-            /// Reads the front end with the table `table`.
-            fn read(table: &str, top: &Table<'_>) -> Result<Self, ProfileError> {
-                $(if table == <$profile as FrontFamily>::TABLE {
-                    return <$profile as FrontFamily>::read(top).map(Self::$name);
-                })+
-                unreachable!("`[{table}]` is no front end")
-            }
-
             const fn table(&self) -> &'static str {
                 match self { $(Self::$name(_) => <$profile as FrontFamily>::TABLE,)+ }
             }
@@ -101,17 +105,13 @@ macro_rules! media {
         }
 
         const MEDIUM_TABLES: &[&str] = &[$(<$profile as MediumFamily>::TABLE),+];
-        const MEDIUM_BASES: &[&str] = &[$(<$profile as MediumFamily>::BASE),+];
+        const MEDIA: &[Part<MediumProfile>] = &[$(Part {
+            table: <$profile as MediumFamily>::TABLE,
+            base: <$profile as MediumFamily>::BASE,
+            read: |top| <$profile as MediumFamily>::read(top).map(MediumProfile::$name),
+        },)+];
 
         impl MediumProfile {
-            /// Reads the medium with the table `table`.
-            fn read(table: &str, top: &Table<'_>) -> Result<Self, ProfileError> {
-                $(if table == <$profile as MediumFamily>::TABLE {
-                    return <$profile as MediumFamily>::read(top).map(Self::$name);
-                })+
-                unreachable!("`[{table}]` is no medium")
-            }
-
             const fn table(&self) -> &'static str {
                 match self { $(Self::$name(_) => <$profile as MediumFamily>::TABLE,)+ }
             }
@@ -163,8 +163,6 @@ media! {
 /// The tables of drives: first the front ends, then the media.
 const TABLES: [&str; FRONT_TABLES.len() + MEDIUM_TABLES.len()] =
     joined(FRONT_TABLES, MEDIUM_TABLES);
-const TABLE_BASES: [(&str, &str); TABLES.len()] =
-    paired(joined(MEDIUM_TABLES, FRONT_TABLES), joined(MEDIUM_BASES, FRONT_BASES));
 
 const fn joined<const N: usize>(
     first: &[&'static str],
@@ -174,19 +172,6 @@ const fn joined<const N: usize>(
     let mut at = 0;
     while at < N {
         all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
-        at += 1;
-    }
-    all
-}
-
-const fn paired<const N: usize>(
-    tables: [&'static str; N],
-    bases: [&'static str; N],
-) -> [(&'static str, &'static str); N] {
-    let mut all = [("", ""); N];
-    let mut at = 0;
-    while at < N {
-        all[at] = (tables[at], bases[at]);
         at += 1;
     }
     all
@@ -203,15 +188,17 @@ impl FamilyProfile for DriveProfile {
 
     const TABLES: &'static [&'static str] = &TABLES;
     const SIGN_WORDS: &'static str = "a drive's front end";
-    const BASES: &'static [(&'static str, &'static str)] = &TABLE_BASES;
 
-    /// Reads the front end and the medium of `top`, each from the file itself or else from its
-    /// base.
+    fn bases() -> Vec<(&'static str, &'static str)> {
+        let of_media = MEDIA.iter().map(|part| (part.table, part.base));
+        let of_fronts = FRONTS.iter().map(|part| (part.table, part.base));
+        of_media.chain(of_fronts).filter_map(|(table, base)| Some((table, base?))).collect()
+    }
+
+    /// Reads the front end and the medium of `top`, each from the file itself or else its base.
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
-        let front = one_of(top, FRONT_TABLES, "front end")?;
-        let front = FrontProfile::read(front, top)?;
-        let medium = one_of(top, MEDIUM_TABLES, "medium")?;
-        Ok(Self { front, medium: MediumProfile::read(medium, top)? })
+        let front = read_part(top, FRONTS, "front end")?;
+        Ok(Self { front, medium: read_part(top, MEDIA, "medium")? })
     }
 
     fn kind(&self) -> &'static str {
@@ -257,22 +244,19 @@ impl FamilyProfile for DriveProfile {
     }
 }
 
-/// Returns the one of `tables` that `top` has, or else its base. `part` is what they are.
-fn one_of(
-    top: &Table<'_>,
-    tables: &[&'static str],
-    part: &str,
-) -> Result<&'static str, ProfileError> {
-    let (last, first) = tables.split_last().expect("there are such tables");
-    let words = format!("{part}: `[{}]` or `[{last}]`", first.join("]`, `["));
+/// Reads the one of `parts` whose table `top` has, or else its base. `name` is what they are.
+fn read_part<P>(top: &Table<'_>, parts: &[Part<P>], name: &str) -> Result<P, ProfileError> {
+    let (last, first) = parts.split_last().expect("a drive has several such parts");
+    let first: Vec<_> = first.iter().map(|part| part.table).collect();
+    let words = format!("{name}: `[{}]` or `[{}]`", first.join("]`, `["), last.table);
     for file in top.files() {
-        let given: Vec<_> = tables.iter().filter(|key| file.has(key)).collect();
+        let given: Vec<_> = parts.iter().filter(|part| file.has(part.table)).collect();
         match given[..] {
             [] => {}
-            [one] => return Ok(one),
+            [one] => return (one.read)(top),
             [_, other, ..] => {
                 let words = format!("a drive has one {words}");
-                return Err(file.wrong(other, Problem::Unfit(words)));
+                return Err(file.wrong(other.table, Problem::Unfit(words)));
             }
         }
     }

@@ -14,8 +14,10 @@ impl FamilyProfile for MmcProfile {
     const TABLES: &'static [&'static str] = &["card", "host"];
     const SIGNS: &'static [&'static str] = &["card"];
     const SIGN_WORDS: &'static str = "`[card]`";
-    const BASES: &'static [(&'static str, &'static str)] =
-        &[("card", "emmc-hs400"), ("host", "emmc-hs400")];
+
+    fn bases() -> Vec<(&'static str, &'static str)> {
+        vec![("card", "emmc-hs400"), ("host", "emmc-hs400")]
+    }
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         mmc(top)

@@ -51,7 +51,10 @@ impl FamilyProfile for NullProfile {
 
     const TABLES: &'static [&'static str] = &["null"];
     const SIGN_WORDS: &'static str = "`[null]`";
-    const BASES: &'static [(&'static str, &'static str)] = &[("null", "null")];
+
+    fn bases() -> Vec<(&'static str, &'static str)> {
+        vec![("null", "null")]
+    }
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         null(top)

@@ -88,7 +88,10 @@ impl FamilyProfile for PmemProfile {
 
     const TABLES: &'static [&'static str] = &["pmem"];
     const SIGN_WORDS: &'static str = "`[pmem]`";
-    const BASES: &'static [(&'static str, &'static str)] = &[("pmem", "pmem-dram")];
+
+    fn bases() -> Vec<(&'static str, &'static str)> {
+        vec![("pmem", "pmem-dram")]
+    }
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         pmem(top)

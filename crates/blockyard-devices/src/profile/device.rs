@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::cache::CacheProfile;
-use crate::families::{DeviceModel, FAMILIES, KEYS, USUAL_BASE, USUAL_BASES};
+use crate::families::{DeviceModel, FAMILIES, KEYS, USUAL_BASES};
 use crate::family::LIMITS;
 use crate::terms::DISKS_MAX;
 use blockyard::limits::Limits;
@@ -207,7 +207,7 @@ impl Device {
         let notes = Notes::of(reading);
         let top = Table::open(Source::new(name, text, &notes), &KEYS, choices)?;
         let device = Self::noted(name, &top)
-            .map_err(|error| base::with_base(error, text, &USUAL_BASES, USUAL_BASE))?;
+            .map_err(|error| base::with_base(error, text, &USUAL_BASES, "nvme-tlc"))?;
         let keys = notes.keys();
         let figures = notes.into_figures();
         if overrides.is_empty() {

@@ -14,8 +14,8 @@
 //! Nothing is ignored. An unknown key or value, a wrong type, a number out of range and a missing
 //! key are errors with file and line and, if there is one, the nearest valid spelling.
 //!
-//! This module is data and its reader. The models, the machine and the page cache take their
-//! figures from here, and this module depends on none of them.
+//! The figures of a family stand in the folder of the family, next to its model; this module joins
+//! them to devices.
 
 mod design;
 mod device;
@@ -39,6 +39,7 @@ pub use crate::fronts::nvme::profile::NvmeProfile;
 pub use crate::fronts::profile::{DriveProfile, FrontProfile, MediumProfile, drive_tables};
 pub use crate::fronts::ufs::profile::UfsProfile;
 pub use crate::fronts::usb::profile::{UsbProfile, UsbProtocol};
+pub use crate::fronts::virtio::profile::{VirtioEngine, VirtioProfile};
 pub use crate::machine::MachineProfile;
 pub use crate::mmc::profile::{
     AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardFeatures, CardProfile, CardTiming,
@@ -54,17 +55,15 @@ pub use crate::reader::reading::{Basis, Figure, Reading};
 pub use crate::reader::spread::Spread;
 pub use crate::scsi::profile::{HbaProfile, Refusal, RefusalMode};
 pub use crate::terms::DISKS_MAX;
-pub use design::{Design, KindQueues, canonical, short_name};
-pub use design::{POLL_QUEUES, READ_QUEUES};
+pub use crate::volume::profile::{BucketProfile, VolumeProfile};
+pub use design::{Design, KindQueues, POLL_QUEUES, READ_QUEUES, canonical, short_name};
 pub use device::Device;
 pub use fault::{FaultRules, NoCard};
-pub use host::asked;
-pub use host::{Ask, HostLines};
+pub use host::{Ask, HostLines, asked};
 pub use overrides::Override;
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 
-pub use crate::fronts::virtio::profile::{VirtioEngine, VirtioProfile};
-pub use crate::volume::profile::{BucketProfile, VolumeProfile};
+use crate::reader::{base, source};
 
 /// Returns the built-in designs, oldest first.
 #[must_use]
@@ -108,8 +107,8 @@ pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
 ///
 /// A file cannot be read.
 pub fn layers(path: &str) -> Result<Vec<String>, ProfileError> {
-    let text = crate::reader::source::read(path)?;
-    let mut files = crate::reader::base::Bases::of(path, &text)?.into_texts();
+    let text = source::read(path)?;
+    let mut files = base::Bases::of(path, &text)?.into_texts();
     let builtin_of = |name: Option<String>| {
         name.and_then(|name| builtin(&name).ok()).map(|builtin| builtin.text.to_owned())
     };
@@ -117,11 +116,8 @@ pub fn layers(path: &str) -> Result<Vec<String>, ProfileError> {
     let mut next = Some(text);
     while let Some(text) = next {
         // The class of processors comes after the file and before its base.
-        let class =
-            builtin_of(crate::reader::base::named_in(&text, crate::reader::base::PROCESSORS));
-        next = files.next().or_else(|| {
-            builtin_of(crate::reader::base::named_in(&text, crate::reader::base::BASE))
-        });
+        let class = builtin_of(base::named_in(&text, base::PROCESSORS));
+        next = files.next().or_else(|| builtin_of(base::named_in(&text, base::BASE)));
         texts.push(text);
         texts.extend(class);
     }

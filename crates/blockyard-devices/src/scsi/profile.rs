@@ -81,7 +81,10 @@ impl FamilyProfile for HbaProfile {
 
     const TABLES: &'static [&'static str] = &["hba"];
     const SIGN_WORDS: &'static str = "`[hba]`";
-    const BASES: &'static [(&'static str, &'static str)] = &[("hba", "srp")];
+
+    fn bases() -> Vec<(&'static str, &'static str)> {
+        vec![("hba", "srp")]
+    }
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         hba(top)

@@ -43,7 +43,7 @@ impl MediumFamily for VolumeProfile {
     type Medium = Volume;
 
     const TABLE: &'static str = "volume";
-    const BASE: &'static str = "cloud-gp3";
+    const BASE: Option<&'static str> = Some("cloud-gp3");
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         volume(top)

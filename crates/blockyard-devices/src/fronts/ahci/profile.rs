@@ -32,7 +32,7 @@ impl FrontFamily for AhciProfile {
 
     const TABLE: &'static str = "ahci";
     const KIND: &'static str = "a SATA drive";
-    const BASE: &'static str = "sata-ssd";
+    const BASE: Option<&'static str> = Some("sata-ssd");
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         ahci(top)

@@ -34,7 +34,6 @@ impl FrontFamily for NvmeProfile {
 
     const TABLE: &'static str = "nvme";
     const KIND: &'static str = "an NVMe drive";
-    const BASE: &'static str = "nvme-tlc";
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         nvme(top)

@@ -43,7 +43,7 @@ impl FrontFamily for UfsProfile {
 
     const TABLE: &'static str = "ufs";
     const KIND: &'static str = "a UFS device";
-    const BASE: &'static str = "ufs-3";
+    const BASE: Option<&'static str> = Some("ufs-3");
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         ufs(top)

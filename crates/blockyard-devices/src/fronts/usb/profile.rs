@@ -68,7 +68,7 @@ impl FrontFamily for UsbProfile {
 
     const TABLE: &'static str = "usb";
     const KIND: &'static str = "a USB drive";
-    const BASE: &'static str = "usb-ssd";
+    const BASE: Option<&'static str> = Some("usb-ssd");
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         usb(top)

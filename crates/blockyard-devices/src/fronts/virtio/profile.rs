@@ -45,7 +45,7 @@ impl FrontFamily for VirtioProfile {
 
     const TABLE: &'static str = "virtio";
     const KIND: &'static str = "a virtual disk";
-    const BASE: &'static str = "virtio-3dxpoint";
+    const BASE: Option<&'static str> = Some("virtio-3dxpoint");
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         virtio(top)
