@@ -11,8 +11,7 @@ use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_bytes};
 use blockyard_sim::simulate::{Report, Simulation};
 use blockyard_sim::world::{Actor, World};
-use blockyard_trace::observe::ActorId;
-use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{ActorId, Observer};
 use std::sync::{Arc, Mutex};
 
 /// What an actor has seen.

@@ -10,8 +10,7 @@ use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{JobFile, NoSource, parse_bytes};
 use blockyard_sim::measure::Measured;
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::Work;
+use blockyard_trace::observe::{Observer, Work};
 use std::collections::BTreeSet;
 
 /// A device with a response time of 100 us, and a machine whose costs are easy to add up.

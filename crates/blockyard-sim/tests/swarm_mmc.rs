@@ -39,8 +39,7 @@ use blockyard_mmc::policy::{
     Bounce, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Packed, Pipeline,
 };
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::Work;
+use blockyard_trace::observe::{Observer, Work};
 use core::ops::Range;
 
 fn pick<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {

@@ -9,8 +9,7 @@ use blockyard::unit::CpuId;
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::Work;
+use blockyard_trace::observe::{Observer, Work};
 
 /// The time that processors spent, by kind of work.
 #[derive(Debug, Default)]

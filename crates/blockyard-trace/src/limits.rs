@@ -1,4 +1,4 @@
-//! The limits on traces and replays ([bounded-trace-memory]).
+//! The limits on traces ([bounded-trace-memory]).
 
 /// The maximum length of a line of a trace, in bytes.
 pub const LINE_BYTES_MAX: usize = 4096;
@@ -6,15 +6,9 @@ pub const LINE_BYTES_MAX: usize = 4096;
 pub const REORDER_MAX: usize = 4096;
 /// The maximum number of I/Os of a trace that wait for their completion.
 pub const OPEN_MAX: usize = 65_536;
-/// The maximum number of I/Os of a trace that are read ahead to find the calls that submitted them.
-pub const CALLS_RECORDS_MAX: usize = 4096;
 /// The maximum number of disks in a trace.
 pub const DISKS_MAX: usize = 1024;
 /// The maximum number of processes that are replayed with their own think time.
 pub const SUBMITTERS_MAX: usize = 4096;
-/// The maximum number of outstanding I/Os of a replay, over all its tasks.
-pub const OUTSTANDING_MAX: u32 = 1 << 14;
-/// The maximum number of records that tasks have received but not submitted.
-pub const BACKLOG_MAX: usize = 1 << 20;
 /// The maximum number of files of one trace, which has one for each processor.
 pub const PARTS_MAX: usize = 4096;

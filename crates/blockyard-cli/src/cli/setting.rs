@@ -8,9 +8,8 @@ use blockyard::time::Duration;
 use blockyard_devices::data::verify::Verify;
 use blockyard_devices::profile;
 use blockyard_devices::profile::{DISKS_MAX, Device, FaultRules, Override};
-use blockyard_sim::replay::{Pace, Speed};
+use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
 use blockyard_sim::simulate::Conditions;
-use blockyard_trace::OUTSTANDING_MAX;
 use clap::{Args, ValueEnum};
 
 use super::{FaultSource, JobChoice};

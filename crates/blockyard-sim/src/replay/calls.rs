@@ -1,8 +1,7 @@
 //! Collects the records of each call, which a task gets together.
 
-use blockyard_trace::CALL_SPAN_MAX;
-use blockyard_trace::CALLS_RECORDS_MAX;
-use blockyard_trace::Record;
+use super::limits::CALLS_RECORDS_MAX;
+use blockyard_trace::{CALL_SPAN_MAX, Record};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The calls whose first record comes next, and which may still grow.

@@ -5,11 +5,13 @@
 //! submitted by one call again.
 
 mod calls;
+mod limits;
 mod options;
 mod placing;
 mod plan;
 mod player;
 
+pub use limits::OUTSTANDING_MAX;
 pub use options::{Map, Options, Pace, Speed};
 pub use plan::{Replay, ReplayError};
 pub use player::{Delivery, Due, Player};

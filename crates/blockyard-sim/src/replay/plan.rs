@@ -1,15 +1,13 @@
 //! A replay: a trace, its pace and its place on a device.
 
+use super::limits::OUTSTANDING_MAX;
 use super::options::{Options, Pace};
 use super::placing::{Placing, Submitters};
 use super::player::Player;
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 use blockyard_devices::profile::Device;
 use blockyard_fio::job::{JobFile, NoSource, Op, parse_args};
-use blockyard_trace::DiskSummary;
-use blockyard_trace::OUTSTANDING_MAX;
-use blockyard_trace::Trace;
-use blockyard_trace::{TraceError, TraceFault};
+use blockyard_trace::{DiskSummary, Trace, TraceError, TraceFault};
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -7,17 +7,15 @@
 //! slowest and the fastest submitter.
 
 use super::calls::Calls;
+use super::limits::BACKLOG_MAX;
 use super::options::{Options, Pace, Speed};
 use super::placing::{Placing, Submitters};
 use blockyard::bio::{Bio, Op};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{QueueId, SECTOR_BYTES};
 use blockyard_fio::job::Op as Kind;
-use blockyard_trace::Reader;
-use blockyard_trace::Record;
 use blockyard_trace::observe::TaskId;
-use blockyard_trace::{BACKLOG_MAX, OPEN_MAX};
-use blockyard_trace::{TraceError, TraceFault};
+use blockyard_trace::{OPEN_MAX, Reader, Record, TraceError, TraceFault};
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 

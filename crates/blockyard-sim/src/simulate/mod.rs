@@ -33,8 +33,7 @@ use blockyard_devices::pmem::{Pmem, PmemReport};
 use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_devices::stack::FaultCount;
 use blockyard_fio::job::{Job, JobFile, SyncMode};
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::{ActorId, TaskId};
+use blockyard_trace::observe::{ActorId, Observer, TaskId};
 use serde::{Deserialize, Serialize};
 use steady::Steady;
 

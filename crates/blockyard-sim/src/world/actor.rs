@@ -18,8 +18,7 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
 use blockyard_devices::terms::Completion;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::{ActorId, Work};
+use blockyard_trace::observe::{ActorId, Observer, Work};
 use core::fmt;
 use std::collections::VecDeque;
 

@@ -4,8 +4,7 @@ use super::{Event, World};
 use crate::measure::steady::SteadyWatch;
 use blockyard::time::{Duration, Instant};
 use blockyard_fio::job::ExitWhat;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::TaskId;
+use blockyard_trace::observe::{Observer, TaskId};
 
 impl<O: Observer> World<O> {
     /// Makes the tasks with the statistics of `task` end in the steady state that its job

@@ -9,8 +9,7 @@ use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_devices::terms::Completion;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::{TaskId, Work};
+use blockyard_trace::observe::{Observer, TaskId, Work};
 
 /// The handler of one completion, as an actor.
 #[derive(Clone, Copy, Debug)]

@@ -7,8 +7,7 @@ use crate::task::{Taken, Task};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard_fio::job::encoded;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::TaskId;
+use blockyard_trace::observe::{Observer, TaskId};
 
 impl<O: Observer> World<O> {
     /// Plans to reset the counts of the machine and the device at `from`.

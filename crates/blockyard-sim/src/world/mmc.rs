@@ -16,9 +16,7 @@ use blockyard_devices::mmc::host::MmcHost;
 use blockyard_devices::profile::MachineProfile;
 use blockyard_devices::terms::Dispatch;
 use blockyard_mmc::block::{Context, DISABLE_LIMIT};
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::Runner;
-use blockyard_trace::observe::{TaskId, Work};
+use blockyard_trace::observe::{Observer, Runner, TaskId, Work};
 
 /// The driver's state, apart from that of its host.
 #[derive(Debug)]

@@ -107,9 +107,7 @@ use blockyard_devices::profile::{MachineProfile, Reach};
 use blockyard_devices::stack::Stack;
 use blockyard_devices::terms::{Completion, Dispatch};
 use blockyard_devices::{DeviceEvent, Events};
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::Runner;
-use blockyard_trace::observe::{ActorId, TaskId, Work};
+use blockyard_trace::observe::{ActorId, Observer, Runner, TaskId, Work};
 use std::collections::VecDeque;
 
 /// The host of a world. It passes events to the world's own counts, then to the observer.

@@ -7,8 +7,7 @@ use crate::machine::cpu::Spin;
 use blockyard::driver::Finished;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::{TaskId, Work};
+use blockyard_trace::observe::{Observer, TaskId, Work};
 
 /// A task that polls its processor's hardware queue, as an actor.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,7 @@ use crate::machine::lock::{Ask, LockHolder};
 use blockyard::time::Duration;
 use blockyard::unit::{CpuId, QueueId};
 use blockyard_mmc::block::Context;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::Runner;
-use blockyard_trace::observe::Work;
+use blockyard_trace::observe::{Observer, Runner, Work};
 
 /// The kinds of work that take the lock of a queue.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,7 @@ use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_devices::terms::Dispatch;
 use blockyard_mmc::block::Context;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::Runner;
-use blockyard_trace::observe::TaskId;
+use blockyard_trace::observe::{Observer, Runner, TaskId};
 use core::cmp::Reverse;
 
 /// The time for which a simulation continues while the driver accepts nothing and only timers of

@@ -15,8 +15,7 @@ use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 use blockyard_devices::profile::PAGE_BYTES;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::{TaskId, Work};
+use blockyard_trace::observe::{Observer, TaskId, Work};
 
 /// A job that copies a page from the page cache, as an actor.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,7 @@ use crate::replay::Player;
 use blockyard::stats::Histogram;
 use blockyard::time::Instant;
 use blockyard_trace::TraceError;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::{TaskId, Work};
+use blockyard_trace::observe::{Observer, TaskId, Work};
 
 /// The replay of a trace.
 #[derive(Debug)]

@@ -10,8 +10,7 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
 use blockyard_devices::terms::Completion;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::{TaskId, Work};
+use blockyard_trace::observe::{Observer, TaskId, Work};
 
 /// A job instance, as an actor.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,7 @@
 
 use super::{Event, World};
 use crate::task::Share;
-use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::TaskId;
+use blockyard_trace::observe::{Observer, TaskId};
 use std::collections::BTreeMap;
 
 /// The flows by number, each with the I/Os and the weights of its tasks.

@@ -34,8 +34,7 @@
 use super::file::{OutputError, OutputFile};
 use super::format::Output;
 use super::record::{LaneId, Record, Step, Thread};
-use crate::observe::Setting;
-use crate::observe::TaskId;
+use crate::observe::{Setting, TaskId};
 use blockyard::bio::{Flags, Op};
 use blockyard::status::Status;
 use blockyard::time::Instant;

@@ -2,8 +2,7 @@
 
 use super::file::OutputError;
 use super::record::{LaneId, Record};
-use crate::observe::Setting;
-use crate::observe::TaskId;
+use crate::observe::{Setting, TaskId};
 
 /// A format. It receives the records in order, on the recorder's thread.
 pub(super) trait Output: Send {

@@ -9,8 +9,7 @@ use super::files::Files;
 use super::format::Output;
 use super::perfetto::Perfetto;
 use super::record::{LaneId, Record};
-use crate::observe::Setting;
-use crate::observe::TaskId;
+use crate::observe::{Setting, TaskId};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
