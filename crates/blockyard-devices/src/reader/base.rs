@@ -43,15 +43,17 @@ impl Bases {
             };
             if files.len() == FILES_MAX {
                 let words = "more than 8 files build on each other: perhaps in a circle";
-                let at = text.find(BASE).unwrap_or_default();
-                let notes = Notes::default();
-                return Err(
-                    Source::new(name, text, &notes).wrong(at, Problem::Contradiction(words))
-                );
+                return Err(wrong_base(name, text, Problem::Contradiction(words)));
             }
             let folder = Path::new(name).parent().unwrap_or(Path::new(""));
             let path = folder.join(path).to_string_lossy().into_owned();
-            let text = read(&path)?;
+            let text = read(&path).map_err(|error| match error {
+                // The line to repair may be the one that names the base: `base = "mq-dead/ine"`.
+                ProfileError::Unreadable { .. } | ProfileError::TooLong { .. } => {
+                    wrong_base(name, text, Problem::Base(error.to_string()))
+                }
+                error => error,
+            })?;
             files.push(File { path, text });
         }
     }
@@ -65,6 +67,14 @@ impl Bases {
     pub(crate) fn into_texts(self) -> impl Iterator<Item = String> {
         self.0.into_iter().map(|file| file.text)
     }
+}
+
+/// Returns the error `problem` at the line of the file `name` that names its base.
+fn wrong_base(name: &str, text: &str, problem: Problem) -> ProfileError {
+    let top = DeTable::parse(text).ok();
+    let key = top.as_ref().and_then(|top| top.get_ref().get_key_value(BASE));
+    let at = key.map_or(0, |(key, _)| key.span().start);
+    Source::new(name, text, &Notes::default()).wrong(at, problem)
 }
 
 /// Returns `error` about the file `text`. If the file lacks something and names no base, the error

@@ -125,6 +125,8 @@ pub enum Problem {
         /// The name of the built-in profile.
         base: &'static str,
     },
+    /// A base that cannot be read: its path and the reason.
+    Base(String),
     /// Something that Blockyard plans and does not have yet.
     NotBuilt(String),
     /// Two settings that contradict each other; the message.
@@ -215,6 +217,7 @@ impl fmt::Display for Problem {
                 "{problem}; with `base = \"{base}\"` at the top, or another name that `blockyard list` prints, a file needs \
                  only the lines that differ"
             ),
+            Self::Base(reason) => write!(f, "`base` cannot be read: {reason}"),
             Self::NotBuilt(what) => write!(f, "{what} is not built yet"),
             Self::Contradiction(words) => f.write_str(words),
         }

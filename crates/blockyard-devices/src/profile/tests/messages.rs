@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Device, DeviceModel, DriveProfile, FrontProfile, MediumProfile, device_error};
+use super::{Design, Device, DeviceModel, DriveProfile, FrontProfile, MediumProfile, device_error};
 use crate::families::USUAL_BASES;
 
 /// Checks the message about each file, which has the given lines after `base = "..."`.
@@ -329,4 +329,36 @@ fn what_is_no_toml_is_named() {
         device_error("base = nvme-tlc\n"),
         "my.toml:1: a value that is no number needs quotes: write `base = \"nvme-tlc\"`"
     );
+}
+
+/// The user gave `my.toml` only, so the message leads to the line there that names the other file.
+#[test]
+fn a_base_that_cannot_be_read_is_named_with_its_line() {
+    let reason = std::io::Error::from_raw_os_error(2);
+    for path in ["mq-dead/ine", "missing.toml"] {
+        let file = format!("title = \"mine\"\nbase = \"{path}\"\n");
+        let message = format!("my.toml:2: `base` cannot be read: {path}: {reason}");
+        assert_eq!(device_error(&file), message);
+        assert_eq!(Design::parse("my.toml", &file).unwrap_err().to_string(), message);
+    }
+
+    let long = std::env::temp_dir().join(format!("a-long-base-{}.toml", std::process::id()));
+    std::fs::write(&long, "#".repeat(64 * 1024 + 1)).unwrap();
+    let long = long.to_str().unwrap();
+    let error = device_error(&format!("base = \"{long}\"\n"));
+    std::fs::remove_file(long).unwrap();
+    assert_eq!(error, format!("my.toml:1: `base` cannot be read: {long}: longer than 64 KiB"));
+}
+
+/// A file that names itself as its base would be read without end.
+#[test]
+fn bases_in_a_circle_are_refused() {
+    let path = std::env::temp_dir().join(format!("a-circle-{}.toml", std::process::id()));
+    let path = path.to_str().unwrap();
+    let text = format!("title = \"circle\"\nbase = \"{path}\"\n");
+    std::fs::write(path, &text).unwrap();
+    let error = Device::parse("my.toml", &text).unwrap_err().to_string();
+    std::fs::remove_file(path).unwrap();
+    let words = "more than 8 files build on each other: perhaps in a circle";
+    assert_eq!(error, format!("{path}:2: {words}"));
 }
