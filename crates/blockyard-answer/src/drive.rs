@@ -4,10 +4,10 @@
 
 use serde::{Serialize, Serializer};
 
-use super::number::{approximate, approximate_sum, ratio};
 use blockyard_devices::load::{MediumLoad, Parts, Work};
 use blockyard_devices::medium::MediumCounts;
 use blockyard_sim::simulate::Report;
+use blockyard_text::number::{approximate, approximate_sum, ratio};
 
 /// The figures of a drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -13,12 +13,12 @@ use super::job_time::JobTime;
 use super::latency::Latency;
 use super::life::{Holds, Life};
 use super::locks::LockFigures;
-use super::number::{approximate, approximate_sum, ratio};
 use super::pmem::PmemFigures;
 use blockyard_fio::job::Op;
 use blockyard_sim::measure::spent::Spent;
 use blockyard_sim::measure::{JobStats, per_second};
 use blockyard_sim::simulate::Report;
+use blockyard_text::number::{approximate, approximate_sum, ratio};
 
 /// The figures of a run.
 #[derive(Clone, Debug, Serialize)]

@@ -5,10 +5,10 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::direction::Direction;
-use super::number::{approximate, count, digits, mebibytes, time};
 use super::outcome::Outcome;
 use super::stream::Stream;
 use super::verdict::listed;
+use blockyard_text::number::{approximate, count, digits, mebibytes, time};
 use blockyard_text::quantity;
 
 /// The longest goal in bytes.

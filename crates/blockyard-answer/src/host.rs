@@ -8,10 +8,10 @@ use blockyard::time::Duration;
 use blockyard_mmc::command::Opcode;
 use serde::{Serialize, Serializer};
 
-use super::number::{approximate, ratio};
 use blockyard_devices::mmc::host::Overlap;
 use blockyard_sim::measure::Measured;
 use blockyard_sim::simulate::Report;
+use blockyard_text::number::{approximate, ratio};
 
 /// Commands that read, and those that write.
 const READS: [Opcode; 3] = [Opcode::ReadSingle, Opcode::ReadMultiple, Opcode::ExecuteRead];

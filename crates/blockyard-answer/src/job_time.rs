@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::number::{approximate, ratio};
 use blockyard_sim::measure::spent::Spent;
+use blockyard_text::number::{approximate, ratio};
 
 /// Times of all instances of all jobs, added up, in nanoseconds. The parts add up to `alive`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

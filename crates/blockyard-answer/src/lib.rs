@@ -18,7 +18,6 @@ mod job_time;
 mod latency;
 mod life;
 mod locks;
-pub mod number;
 mod outcome;
 pub mod parallel;
 mod pmem;

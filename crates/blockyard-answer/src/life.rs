@@ -6,8 +6,8 @@ use blockyard::stats::{Direction, Stage};
 use blockyard::trace::{Action, Hold};
 use serde::{Serialize, Serializer};
 
-use super::number::{approximate, approximate_sum, ratio};
 use blockyard_sim::simulate::Report;
+use blockyard_text::number::{approximate, approximate_sum, ratio};
 
 /// Mean times in nanoseconds. The first and the last are of an I/O, the others of the request that
 /// carries it. Syncs are not counted.

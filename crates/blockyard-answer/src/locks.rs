@@ -6,10 +6,10 @@
 use blockyard::time::Duration;
 use serde::Serialize;
 
-use super::number::{approximate, ratio};
 use blockyard_sim::machine::lock::{LockCounts, LockHolder};
 use blockyard_sim::machine::locks::{LockKind, LockUse};
 use blockyard_sim::simulate::Report;
+use blockyard_text::number::{approximate, ratio};
 
 /// The figures of all locks of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::figures::Figures;
 use super::job_figures::JobFigures;
 use super::latency::Latency;
-use super::number::time;
 use super::verified::Verified;
 use blockyard_devices::stack::FaultCount;
 use blockyard_fio::job::JobFile;
 use blockyard_sim::measure::series::Series;
 use blockyard_sim::replay::Pace;
 use blockyard_sim::simulate::{Conditions, Report, Stopped};
+use blockyard_text::number::time;
 
 /// What one design made of the job.
 #[derive(Clone, Debug, Serialize)]

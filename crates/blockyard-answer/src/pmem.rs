@@ -4,9 +4,9 @@
 
 use serde::Serialize;
 
-use super::number::{approximate, ratio};
 use blockyard_devices::pmem::Part;
 use blockyard_sim::simulate::Report;
+use blockyard_text::number::{approximate, ratio};
 
 /// Means for each I/O on persistent memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]

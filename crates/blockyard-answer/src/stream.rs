@@ -3,8 +3,8 @@
 use super::direction::Direction;
 use super::job_figures::{DirectionFigures, JobFigures};
 use super::latency::Latency;
-use super::number::{approximate, ratio};
 use blockyard_sim::measure::per_second;
+use blockyard_text::number::{approximate, ratio};
 
 /// A job, or a group of jobs that reports as one, in one direction.
 #[derive(Clone, Debug, PartialEq)]

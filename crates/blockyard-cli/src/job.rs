@@ -14,7 +14,7 @@ use blockyard_trace::{Source, Trace};
 
 use crate::cli::{Addresses, Job, JobChoice, Playback, Setting, Variables};
 use crate::message::{Failure, note, warning};
-use blockyard_answer::number::{mebibytes, time};
+use blockyard_text::number::{mebibytes, time};
 
 /// A job or a trace, with its name.
 pub(crate) struct Given {

@@ -17,6 +17,7 @@ mod log;
 mod message;
 mod progress;
 mod render;
+mod run_failure;
 mod terminal;
 mod trace;
 mod verdict;

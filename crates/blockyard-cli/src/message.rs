@@ -3,12 +3,10 @@
 use std::io;
 use std::process::ExitCode;
 
-use blockyard_answer::certainty::NoAnswer;
+use blockyard_devices::pairing::Unsuited;
 use blockyard_devices::profile::ProfileError;
 use blockyard_fio::job::JobError;
 use blockyard_serve::StartError;
-use blockyard_sim::replay::ReplayError;
-use blockyard_sim::simulate::SimulationError;
 use blockyard_trace::TraceError;
 use blockyard_trace::output::OutputError;
 
@@ -87,28 +85,7 @@ macro_rules! input_errors {
     };
 }
 
-input_errors!(JobError, ProfileError, ReplayError, StartError, TraceError);
-
-impl From<NoAnswer<Self>> for Failure {
-    fn from(error: NoAnswer<Self>) -> Self {
-        match error {
-            NoAnswer::Simulation(error) => error.into(),
-            NoAnswer::Goal(text, error) => Self::Input(format!("--goal {text}: {error}")),
-            NoAnswer::Watch(failure) => failure,
-        }
-    }
-}
-
-impl From<SimulationError> for Failure {
-    fn from(error: SimulationError) -> Self {
-        match error {
-            SimulationError::Failed { .. } | SimulationError::Log(_) => {
-                Self::Run(error.to_string())
-            }
-            _ => Self::Input(error.to_string()),
-        }
-    }
-}
+input_errors!(JobError, ProfileError, StartError, TraceError, Unsuited);
 
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {

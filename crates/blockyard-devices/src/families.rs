@@ -93,7 +93,7 @@ macro_rules! families {
             /// # Errors
             ///
             /// [`NoHost`] if an MMC host cannot work by the policy of the design.
-            pub fn build(&self, setup: Setup<'_>) -> Result<Model, NoHost> {
+            pub(crate) fn build(&self, setup: Setup<'_>) -> Result<Model, NoHost> {
                 Ok(match self {
                     $($(#[cfg($cfg)])? Self::$name(of) => Model::$name(FamilyProfile::build(of, setup)?.into()),)+
                 })

@@ -49,34 +49,34 @@ pub struct Queues {
 
 /// The decisions of a machine and of a design about a device that is built.
 #[derive(Clone, Debug)]
-pub struct Setup<'a> {
+pub(crate) struct Setup<'a> {
     /// The limits of a request; the capacity is that of one disk.
-    pub limits: &'a Limits,
+    pub(crate) limits: &'a Limits,
     /// The costs of a volatile cache, if the device's file states them.
-    pub cache: Option<CacheProfile>,
+    pub(crate) cache: Option<CacheProfile>,
     /// Processors of the machine.
-    pub cpus: u16,
+    pub(crate) cpus: u16,
     /// Hardware queues in use.
-    pub hctxs: u16,
+    pub(crate) hctxs: u16,
     /// Of these, the last ones, which processors poll.
-    pub polled: u16,
+    pub(crate) polled: u16,
     /// The policy of an MMC host; `None`: that of its usual driver.
-    pub host: Option<HostPolicy>,
+    pub(crate) host: Option<HostPolicy>,
     /// Whether an MMC host's driver unmaps the memory of each request.
-    pub unmaps: bool,
+    pub(crate) unmaps: bool,
     /// The block translation table over persistent memory.
-    pub btt: Option<&'a BttDesign>,
+    pub(crate) btt: Option<&'a BttDesign>,
     /// The device's random draws.
-    pub draws: Prng,
+    pub(crate) draws: Prng,
 }
 
 /// A host that cannot work by the policy of a design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoHost {
+pub(crate) struct NoHost {
     /// The policy.
-    pub policy: HostPolicy,
+    pub(crate) policy: HostPolicy,
     /// What the host or the card lacks.
-    pub why: Unsupported,
+    pub(crate) why: Unsupported,
 }
 
 /// The figures of a device.

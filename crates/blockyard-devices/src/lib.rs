@@ -5,9 +5,9 @@
 //! ```
 //!
 //! A [`profile`] is the data of a device or of a design, with the origin of each number. A
-//! [`Model`] is what a profile of a device builds. [`terms`] says how a machine drives it,
-//! [`stack`] puts layers over it, [`live`] drives one in real time and without a world, and
-//! [`data`] keeps what was written and checks what is read.
+//! [`Model`] is what a profile of a device builds, and [`pairing`] says which designs suit it.
+//! [`terms`] says how a machine drives it, [`stack`] puts layers over it, [`live`] drives one in
+//! real time and without a world, and [`data`] keeps what was written and checks what is read.
 
 pub mod activity;
 mod btt;
@@ -30,6 +30,7 @@ pub mod medium;
 pub mod mmc;
 mod model;
 pub mod null;
+pub mod pairing;
 pub mod pmem;
 #[cfg(test)]
 mod probe;
@@ -41,7 +42,7 @@ pub mod terms;
 pub(crate) mod volume;
 
 pub use families::Model;
-pub use family::{NoHost, Queues, Setup};
+pub use family::Queues;
 pub use terms::{DeviceEvent, Events};
 
 /// The example of the README.

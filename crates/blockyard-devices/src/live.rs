@@ -13,8 +13,12 @@
 use super::mmc::contexts::{Contexts, Doing, Sleepers, Step, Turn};
 use super::{DeviceEvent, Events, Model};
 use crate::event::EventHeap;
+use crate::families::DeviceModel;
 use crate::machine::MachineProfile;
+use crate::pairing::{self, Unsuited};
+use crate::profile::{Design, Device as Profile};
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
+use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::block::Context;
 use std::collections::VecDeque;
@@ -57,8 +61,24 @@ pub struct Live {
 }
 
 impl Live {
+    /// Returns `device` alone, with one hardware queue and the host of `design`. `seed` determines
+    /// its random draws.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsuited::NotServed`] if the device is persistent memory, whose timing is that of the
+    /// caller's processor; another [`Unsuited`] if the design does not work on the device.
+    pub fn under(device: &Profile, design: &Design, seed: u64) -> Result<Self, Unsuited> {
+        pairing::check(design, device)?;
+        if matches!(device.model, DeviceModel::Pmem(_)) {
+            return Err(Unsuited::NotServed { device: device.name.clone() });
+        }
+        let draws = Prng::new(seed).fork(0);
+        Ok(Self::new(pairing::model(device, design, 1, draws)?, &device.machine))
+    }
+
     /// Returns `model` as a live device. The driver's processors are like those of `machine`.
-    pub const fn new(model: Model, machine: &MachineProfile) -> Self {
+    pub(crate) const fn new(model: Model, machine: &MachineProfile) -> Self {
         Self {
             model,
             contexts: Contexts::new(machine),
@@ -229,7 +249,6 @@ impl Device for Live {
 mod tests {
     use super::*;
     use crate::probe::swallowed;
-    use crate::profile::Device as Profile;
 
     #[test]
     fn a_live_device_swallows_no_call() {

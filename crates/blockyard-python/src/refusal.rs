@@ -7,6 +7,7 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use blockyard_answer::certainty::NoAnswer;
+use blockyard_devices::pairing::Unsuited;
 use blockyard_devices::profile::ProfileError;
 use blockyard_fio::job::{Fault, JobError, Place};
 use blockyard_sim::simulate::SimulationError;
@@ -113,22 +114,31 @@ impl From<SimulationError> for Refusal {
                 Self::new("JobError", words).at(&place)
             }
             SimulationError::NoSuchCpu { .. } => Self::new("JobError", words),
-            SimulationError::TooManyQueues { file, line, .. }
-            | SimulationError::OneQueue { file, line, .. }
-            | SimulationError::Host { file, line, .. } => {
-                Self { file: Some(file), line: Some(line), ..Self::new("ProfileError", words) }
-            }
+            SimulationError::Unsuited(error) => error.into(),
             SimulationError::CardFaults { file, .. } | SimulationError::Faults { file, .. } => {
                 Self { file: Some(file), ..Self::new("ProfileError", words) }
             }
-            SimulationError::NotMmc { .. }
-            | SimulationError::NotPmem { .. }
-            | SimulationError::NotServed { .. }
-            | SimulationError::Queued { .. }
-            | SimulationError::NoInterruptCpu { .. } => Self::new("ProfileError", words),
             SimulationError::Replay(_)
             | SimulationError::Log(_)
             | SimulationError::Failed { .. } => Self::new("SimulationError", words),
+        }
+    }
+}
+
+impl From<Unsuited> for Refusal {
+    fn from(error: Unsuited) -> Self {
+        let refusal = Self::new("ProfileError", &error);
+        match error {
+            Unsuited::TooManyQueues { file, line, .. }
+            | Unsuited::OneQueue { file, line, .. }
+            | Unsuited::Host { file, line, .. } => {
+                Self { file: Some(file), line: Some(line), ..refusal }
+            }
+            Unsuited::NotMmc { .. }
+            | Unsuited::NotPmem { .. }
+            | Unsuited::NotServed { .. }
+            | Unsuited::Queued { .. }
+            | Unsuited::NoInterruptCpu { .. } => refusal,
         }
     }
 }

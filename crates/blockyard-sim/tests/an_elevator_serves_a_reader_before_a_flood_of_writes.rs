@@ -13,8 +13,9 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use blockyard::unit::{CpuId, QueueId};
+use blockyard_devices::live::Live;
+use blockyard_devices::pairing;
 use blockyard_devices::profile::{Design, Device};
-use blockyard_sim::simulate;
 use std::collections::VecDeque;
 
 const WRITES: u64 = 64;
@@ -71,8 +72,8 @@ fn reader_beside_flood(design: &str) -> (u64, u64) {
     let steady = "base = \"sd-hs\"\n[card]\ndeterministic = true";
     let device = Device::parse("steady", steady).unwrap();
     let design = Design::lookup(design).unwrap();
-    let tags = TagSetConfig::single(simulate::depth(&device, &design));
-    let host = Host::new(simulate::live(&device, &design, 1).unwrap(), (), tags);
+    let tags = TagSetConfig::single(pairing::depth(&device, &design));
+    let host = Host::new(Live::under(&device, &design, 1).unwrap(), (), tags);
     let config = QueueConfig::new(1, 1, device.limits.clone(), design.policies);
     let queue = RequestQueue::new(QueueId(0), config, &host);
     let mut lane = Lane { queue, host, waiting: VecDeque::new(), draws: Prng::new(1) };

@@ -14,9 +14,10 @@ use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use blockyard::unit::{CpuId, QueueId};
+use blockyard_devices::live::Live;
+use blockyard_devices::pairing;
 use blockyard_devices::profile::{Design, Device, Override};
 use blockyard_fio::job::{NoSource, parse_args};
-use blockyard_sim::simulate;
 use blockyard_sim::simulate::{Report, Simulation};
 
 /// The built-in disk `base` with other values in `[platters]`.
@@ -138,8 +139,8 @@ fn mq_deadline_bounds_the_wait_of_reads_beside_writes() {
 fn a_served_disk_takes_as_long_as_a_simulated_one() {
     const READS: u64 = 500;
     let (disk, design) = (disk("hdd-7200", ""), Design::lookup("mq-deadline").unwrap());
-    let tags = TagSetConfig::single(simulate::depth(&disk, &design));
-    let mut host = Host::new(simulate::live(&disk, &design, 1).unwrap(), (), tags);
+    let tags = TagSetConfig::single(pairing::depth(&disk, &design));
+    let mut host = Host::new(Live::under(&disk, &design, 1).unwrap(), (), tags);
     let config = QueueConfig::new(1, 1, disk.limits.clone(), design.policies);
     let mut queue = RequestQueue::new(QueueId(0), config, &host);
     let mut now = Instant::ZERO;

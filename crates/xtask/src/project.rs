@@ -1,6 +1,7 @@
 //! The packages, folders and lists of targets that the steps go through.
 
 use crate::console::{Outcome, fail};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -153,6 +154,35 @@ impl Package {
     }
 }
 
+/// The packages of Blockyard that `package` needs, directly or through others, and itself; none if
+/// it is not below `crates/`. Those of its tests do not count.
+///
+/// # Panics
+///
+/// Panics outside the repository.
+#[must_use]
+pub fn needed_by(package: &str) -> BTreeSet<String> {
+    let crates = crate::tidy::tree::root().join("crates");
+    let mut needed = BTreeSet::new();
+    let mut open = vec![package.to_owned()];
+    while let Some(name) = open.pop() {
+        let Ok(manifest) = fs::read_to_string(crates.join(&name).join("Cargo.toml")) else {
+            continue;
+        };
+        let next = dependencies(&manifest).filter(|next| !needed.contains(*next));
+        open.extend(next.map(str::to_owned));
+        needed.insert(name);
+    }
+    needed
+}
+
+/// The keys of a manifest's table `[dependencies]`.
+fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let lines = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    lines.filter_map(|line| line.split(['.', '=', ' ']).next()).filter(|key| !key.is_empty())
+}
+
 /// Checks that each of `targets` has a file in its package's `folder`, and that each file there
 /// whose name matches `pattern` is one of `targets`, so that a forgotten line is an error.
 ///
@@ -212,6 +242,19 @@ mod tests {
         assert_eq!(names("src/li*ib.rs"), [""; 0], "the parts do not overlap");
         assert_eq!(names("src/no-such*"), [""; 0]);
         assert_eq!(names("no-such/lib.rs"), [""; 0]);
+    }
+
+    #[test]
+    fn dependencies_are_the_keys_of_their_table_alone() {
+        let text = "[package]\nname = \"any\"\n[dependencies]\none.workspace = true\ntwo = \"1\"\n\n[dev-dependencies]\nthree = \"1\"\n";
+        assert_eq!(dependencies(text).collect::<Vec<_>>(), ["one", "two"]);
+    }
+
+    #[test]
+    fn the_command_line_needs_the_simulator_by_way_of_answers() {
+        assert!(needed_by("blockyard-answer").contains("blockyard-sim"));
+        assert!(!needed_by("blockyard-devices").contains("blockyard-sim"));
+        assert!(needed_by("no-such-package").is_empty());
     }
 
     #[test]

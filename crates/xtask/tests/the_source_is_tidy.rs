@@ -1,5 +1,6 @@
 //! The rules that every change of the source keeps.
 
+use xtask::project;
 use xtask::tidy::ratchet::Table;
 use xtask::tidy::{count, modules, rules, style, tree};
 
@@ -9,6 +10,22 @@ fn no_module_depends_on_itself_through_others() {
         tree::crates().into_iter().flat_map(|name| modules::circles(&tree::modules(&name)));
     let found: String = circles.map(|circle| circle.to_string()).collect();
     assert!(found.is_empty(), "{found}");
+}
+
+/// `serve`, with `--as` and `--trace`, uses the models of devices without the simulator, although
+/// its package also has the commands that simulate.
+#[test]
+fn serve_names_no_crate_that_needs_the_simulator() {
+    let simulator = "blockyard-sim";
+    let named = modules::crates_named(&tree::modules("blockyard-cli"), "command::serve");
+    for part in ["blockyard_devices", "blockyard_serve", "blockyard_trace"] {
+        assert!(named.contains_key(part), "{part} is not found: {named:?}");
+    }
+    for (name, by) in named {
+        let needed = project::needed_by(&name.replace('_', "-"));
+        let is_free = !needed.contains(simulator);
+        assert!(is_free, "{by} of the command line names {name}, which needs {simulator}");
+    }
 }
 
 #[test]

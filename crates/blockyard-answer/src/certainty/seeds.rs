@@ -3,12 +3,12 @@
 use super::question::{Question, Run};
 use crate as answer;
 use crate::goal::GoalsMet;
-use crate::number::approximate;
 use crate::parallel::each;
 use crate::verdict::ComparedFigure;
 use crate::{Answer, Row};
 use blockyard_sim::measure::Interval;
 use blockyard_sim::simulate::SimulationError;
+use blockyard_text::number::approximate;
 use serde::Serialize;
 
 /// What runs with several seeds say of the designs.

@@ -27,9 +27,9 @@ use crate::drive::DriveFigures;
 use crate::figures::Figures;
 use crate::host::HostFigures;
 use crate::locks::LockFigures;
-use crate::number::{approximate, ratio};
 use blockyard::time::Duration;
 use blockyard_devices::profile::{Device, DeviceModel, DriveProfile, FrontProfile, HbaProfile};
+use blockyard_text::number::{approximate, ratio};
 
 /// The share of the CPU time from which waiting for locks, or polling, is worth naming, in percent.
 const MUCH_SPINNING: f64 = 15.0;

@@ -14,8 +14,8 @@ use blockyard::trace::Hold;
 use super::evidence::Bottleneck;
 use super::run::USED_UP;
 use crate::figures::Figures;
-use crate::number::ratio;
 use blockyard_devices::profile::Device;
+use blockyard_text::number::ratio;
 
 /// The share of the life of requests from which their waits for a slot are worth naming, in
 /// percent.

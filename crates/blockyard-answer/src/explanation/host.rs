@@ -15,7 +15,7 @@
 use super::evidence::{Evidence, IdlePart, IdleTime, Pair, TransferPeriod};
 use super::run::{EQUAL, MUCH_SLOWER, Run};
 use crate::host::HostFigures;
-use crate::number::ratio;
+use blockyard_text::number::ratio;
 
 /// A difference of counts for each transfer from which it is worth naming.
 const VISIBLE_COUNT: f64 = 0.05;

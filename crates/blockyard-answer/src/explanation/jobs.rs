@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::evidence::Pair;
 use crate::direction::Direction;
 use crate::life::{Life, LifeStage};
-use crate::number::{approximate, digits, nanoseconds};
 use crate::outcome::Outcome;
 use crate::verdict::{Cell, Row};
+use blockyard_text::number::{approximate, digits, nanoseconds};
 
 /// The largest number of jobs with a reason.
 const JOBS_MAX: usize = 6;

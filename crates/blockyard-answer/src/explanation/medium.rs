@@ -20,8 +20,8 @@
 use super::evidence::{MediumCause, MediumLimit};
 use super::run::USED_UP;
 use crate::drive::{DriveFigures, PartsFigures, WrittenFigures};
-use crate::number::{digits, percent};
 use blockyard_devices::load::{Parts, Work};
+use blockyard_text::number::{digits, percent};
 
 /// The share of the time for which writes wait that makes a medium used up, and that of commands
 /// for which they wait for dies, in percent ([full-buffer-is-used-up], [commands-queue-for-dies]).

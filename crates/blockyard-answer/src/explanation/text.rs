@@ -14,7 +14,7 @@ use super::medium;
 use super::pmem::WAITING_NS;
 use super::run::USED_UP;
 use crate::life::LifeStage;
-use crate::number::{digits, nanoseconds, percent};
+use blockyard_text::number::{digits, nanoseconds, percent};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

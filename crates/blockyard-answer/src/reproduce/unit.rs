@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::Figures;
-use crate::number::approximate;
+use blockyard_text::number::approximate;
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@
 
 use super::{Cell, Row};
 use crate::equality::{EQUAL_WITHIN, P99_EQUAL_WITHIN};
-use crate::number::approximate;
 use blockyard_sim::measure::{Interval, P99_IOS_MIN};
+use blockyard_text::number::approximate;
 use serde::Serialize;
 
 /// The smallest number of syncs whose median is compared.

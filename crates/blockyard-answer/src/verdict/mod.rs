@@ -15,9 +15,9 @@ use judge::Evidence;
 
 use super::direction::Direction;
 use super::latency::Latency;
-use super::number::approximate;
 use super::outcome::Outcome;
 use super::stream::Stream;
+use blockyard_text::number::approximate;
 
 /// What the designs do to each job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,8 +5,8 @@
 //! end.
 
 use super::{Verdict, listed};
-use crate::number::time;
 use crate::outcome::Stop;
+use blockyard_text::number::time;
 
 impl Verdict {
     /// Returns the verdict without a ranking if one of several `runs` was interrupted. Each is

@@ -5,8 +5,8 @@
 use super::judge::{ComparedFigure, Evidence, Judged};
 use super::{Cell, Row, quotient};
 use crate::equality::EQUAL_WITHIN;
-use crate::number::{approximate, digits, nanoseconds, time};
 use blockyard_sim::measure::P99_IOS_MIN;
+use blockyard_text::number::{approximate, digits, nanoseconds, time};
 
 /// The largest number of jobs that a sentence lists.
 const LISTED_MAX: usize = 6;

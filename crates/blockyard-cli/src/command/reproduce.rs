@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use blockyard_answer::number::digits;
 use blockyard_answer::reproduce;
 use blockyard_answer::reproduce::{
     Against, Basis, Cell, Experiment, Range, Reproduction, Table as Published, Tolerance, Variant,
     Verdict, run, runs,
 };
+use blockyard_text::number::digits;
 use clap::ValueEnum;
 
 use crate::cli::{self, OutputFormat, Reproduce};

@@ -1,13 +1,13 @@
 //! fio's JSON layout.
 
 use blockyard::stats::Histogram;
-use blockyard_answer::number::approximate;
 use blockyard_answer::{DriveFigures, HostFigures, Outcome, PmemFigures, Verified};
 use blockyard_devices::stack::FaultCount;
 use blockyard_fio::job::{ContinueOnError, Job, JobFile};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Classes;
 use blockyard_sim::simulate::Report;
+use blockyard_text::number::approximate;
 use serde::{Serialize, Serializer};
 
 use super::disk::Disk;

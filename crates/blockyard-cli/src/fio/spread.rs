@@ -3,7 +3,7 @@
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 
 use blockyard::stats::Histogram;
-use blockyard_answer::number::approximate;
+use blockyard_text::number::approximate;
 
 use super::{number, per_hundred_thousand};
 

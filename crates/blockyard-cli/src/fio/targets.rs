@@ -2,10 +2,10 @@
 
 #![expect(clippy::float_arithmetic, reason = "for a report: nothing is ordered by it")]
 
-use blockyard_answer::number::approximate;
 use blockyard_fio::job::{Job, Steady};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::steady::{SteadySample, SteadyWatch};
+use blockyard_text::number::approximate;
 use serde::Serialize;
 
 use super::number;

@@ -5,9 +5,9 @@
 #![expect(clippy::float_arithmetic, reason = "for a report: nothing is ordered by it")]
 
 use blockyard::stats::Histogram;
-use blockyard_answer::number::approximate;
 use blockyard_fio::job::{JobFile, Reporting};
 use blockyard_sim::simulate::Report;
+use blockyard_text::number::approximate;
 
 use super::disk::Disk;
 use super::{

@@ -4,11 +4,11 @@
 
 use blockyard::stats::Histogram;
 use blockyard_answer::JobTime;
-use blockyard_answer::number::approximate;
 use blockyard_fio::job::{ContinueOnError, Job, JobFile};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Depths;
 use blockyard_sim::simulate::Report;
+use blockyard_text::number::approximate;
 
 use super::spread::{extremes, percentiles_of};
 use super::{

@@ -1,9 +1,9 @@
 //! The charts of a page.
 
 use blockyard_answer::certainty::EQUAL_WITHIN;
-use blockyard_answer::number::{approximate, count, digits, nanoseconds, percent, time};
 use blockyard_answer::{Buckets, Cell, Latency, Life, Row};
 use blockyard_sim::measure::series::Series;
+use blockyard_text::number::{approximate, count, digits, nanoseconds, percent, time};
 use maud::{Markup, html};
 
 use super::plot::{Area, LETTER, Rows, WIDTH, class, curve, drawing, legend, number};

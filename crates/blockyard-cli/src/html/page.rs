@@ -1,6 +1,6 @@
 //! The sections of a page.
 
-use blockyard_answer::number::{approximate, count, digits, nanoseconds, time};
+use blockyard_text::number::{approximate, count, digits, nanoseconds, time};
 
 use crate::render::verdict::rate;
 use blockyard_answer::{Figures, JobFigures, Latency, Life, Row, Stream, Unsuited, Verdict};

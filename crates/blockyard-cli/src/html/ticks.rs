@@ -78,7 +78,7 @@ fn round_up(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blockyard_answer::number::nanoseconds;
+    use blockyard_text::number::nanoseconds;
 
     fn labels(low: f64, high: f64) -> Vec<String> {
         Axis::new(low, high).ticks().into_iter().map(nanoseconds).collect()

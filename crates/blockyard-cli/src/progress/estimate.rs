@@ -7,7 +7,7 @@
 
 use core::time::Duration;
 
-use blockyard_answer::number::approximate;
+use blockyard_text::number::approximate;
 
 /// Several runs of one job file, so many at a time.
 #[derive(Debug)]

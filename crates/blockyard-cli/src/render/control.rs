@@ -2,9 +2,9 @@
 
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 
-use blockyard_answer::number::{approximate, count, digits, mebibytes};
 use blockyard_serve::control::{Client, Export, Listing};
 use blockyard_serve::counted;
+use blockyard_text::number::{approximate, count, digits, mebibytes};
 
 use super::table::{Align, Table};
 

@@ -1,7 +1,7 @@
 //! The tables of an answer about whole runs: `whatif --details`.
 
-use blockyard_answer::number::{approximate, count, digits, mebibytes, time};
 use blockyard_answer::{Answer, Outcome};
+use blockyard_text::number::{approximate, count, digits, mebibytes, time};
 
 use super::table::{Cell, Table};
 use super::{colour, device, job_time, life, locks};

@@ -1,7 +1,7 @@
 //! Tables of a drive: its front end and its medium.
 
 use blockyard_answer::DriveFigures;
-use blockyard_answer::number::{count, digits, exact_percent, time};
+use blockyard_text::number::{count, digits, exact_percent, time};
 
 use super::table::Table;
 use super::wrap::wrapped;

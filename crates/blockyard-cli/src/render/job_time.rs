@@ -1,7 +1,7 @@
 //! The parts of the time of jobs: a table of `whatif`, a line of `run`.
 
 use blockyard_answer::JobTime;
-use blockyard_answer::number::{approximate, time};
+use blockyard_text::number::{approximate, time};
 
 use super::table::Table;
 use super::time_and_share;

@@ -2,8 +2,8 @@
 //! queues.
 
 use blockyard::trace::Hold;
-use blockyard_answer::number::{digits, nanoseconds, percent};
 use blockyard_answer::{Held, Holds, Life, LifeStage};
+use blockyard_text::number::{digits, nanoseconds, percent};
 
 use super::table::Table;
 use super::time_and_share;

@@ -1,7 +1,7 @@
 //! Locks: a table for each kind, with the designs that use it, and what holds it under each.
 
-use blockyard_answer::number::{digits, exact_percent, nanoseconds, time};
 use blockyard_answer::{HoldFigures, LockFigures, LockKind};
+use blockyard_text::number::{digits, exact_percent, nanoseconds, time};
 
 use super::table::Table;
 

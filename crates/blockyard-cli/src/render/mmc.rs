@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use blockyard_answer::number::{approximate, count, digits, exact_percent, time};
 use blockyard_answer::{HostFigures, Overlapped};
+use blockyard_text::number::{approximate, count, digits, exact_percent, time};
 
 use super::table::Table;
 use super::wrap::wrapped;

@@ -22,7 +22,7 @@ mod wrap;
 
 pub(crate) use wrap::wrapped;
 
-use blockyard_answer::number::{nanoseconds, percent};
+use blockyard_text::number::{nanoseconds, percent};
 use serde::Serialize;
 
 /// Formats `answer` as JSON with a final newline. An array of numbers is one line.

@@ -1,7 +1,7 @@
 //! The parts of the time of an I/O on persistent memory.
 
 use blockyard_answer::PmemFigures;
-use blockyard_answer::number::{digits, exact_percent, nanoseconds};
+use blockyard_text::number::{digits, exact_percent, nanoseconds};
 
 use super::table::Table;
 

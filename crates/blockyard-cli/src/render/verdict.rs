@@ -1,7 +1,7 @@
 //! The table of each job and direction under each design.
 
-use blockyard_answer::number::{approximate, count, digits, mebibytes, time};
 use blockyard_answer::{Cell as Figures, Unsuited, Verdict};
+use blockyard_text::number::{approximate, count, digits, mebibytes, time};
 
 use super::colour;
 use super::table::{Cell, Table};

@@ -139,9 +139,9 @@ pub fn short_name(name: &str) -> Option<&'static str> {
 
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
 /// The key of the hardware queues for reads.
-pub const READ_QUEUES: &str = "read-queues";
+pub(crate) const READ_QUEUES: &str = "read-queues";
 /// The key of the hardware queues that are polled.
-pub const POLL_QUEUES: &str = "poll-queues";
+pub(crate) const POLL_QUEUES: &str = "poll-queues";
 const QUEUE: &[&str] = &[
     "model",
     "hw-queues",

@@ -91,7 +91,7 @@ pub struct Ask {
 }
 
 /// Returns the key of `policy` for which there is no driver, given the reason `why`.
-pub fn asked(policy: &HostPolicy, why: Unsupported) -> Ask {
+pub(crate) fn asked(policy: &HostPolicy, why: Unsupported) -> Ask {
     let (key, remedy) = match why {
         Unsupported::NoEngine => (
             "pipeline",

@@ -56,10 +56,12 @@ pub use crate::reader::spread::Spread;
 pub use crate::scsi::profile::{HbaProfile, Refusal, RefusalMode};
 pub use crate::terms::DISKS_MAX;
 pub use crate::volume::profile::{BucketProfile, VolumeProfile};
-pub use design::{Design, KindQueues, POLL_QUEUES, READ_QUEUES, canonical, short_name};
+pub use design::{Design, KindQueues, canonical, short_name};
+pub(crate) use design::{POLL_QUEUES, READ_QUEUES};
 pub use device::Device;
 pub use fault::{FaultRules, NoCard};
-pub use host::{Ask, HostLines, asked};
+pub(crate) use host::asked;
+pub use host::{Ask, HostLines};
 pub use overrides::Override;
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 

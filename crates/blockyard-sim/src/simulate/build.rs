@@ -9,40 +9,23 @@ use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
 use blockyard::layer::fault::{Action, FaultRule};
-use blockyard::policy::{ElevatorKind, Model as Locking};
+use blockyard::policy::Model as Locking;
 use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::StageStats;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
+use blockyard_devices::Queues;
 use blockyard_devices::data::history::Cache;
 use blockyard_devices::data::medium::Media;
 use blockyard_devices::data::verify::{Verifier, Verify};
-use blockyard_devices::live::Live;
-use blockyard_devices::profile::{
-    Design, Device, DeviceModel, FaultRules, KindQueues, NoCard, POLL_QUEUES, READ_QUEUES, asked,
-};
+use blockyard_devices::pairing;
+use blockyard_devices::profile::{Design, Device, DeviceModel, FaultRules, NoCard};
 use blockyard_devices::stack::{Layering, Stack};
-use blockyard_devices::{Model, NoHost, Queues, Setup};
 use blockyard_fio::job::Job;
 use blockyard_trace::observe::{Observer, Setting};
 use std::borrow::Cow;
-
-/// Returns the hardware queues that serve only one kind of I/O, with their keys.
-fn kinds(design: &Design) -> [(&'static str, KindQueues); 2] {
-    [(READ_QUEUES, design.read_queues), (POLL_QUEUES, design.poll_queues)]
-}
-
-/// Checks that a kind of I/O has at most one hardware queue for each processor.
-pub(super) fn check_queues(design: &Design, cpus: u16) -> Result<(), SimulationError> {
-    let Some((key, KindQueues { count, line })) =
-        kinds(design).into_iter().find(|(_, kind)| kind.count > cpus)
-    else {
-        return Ok(());
-    };
-    Err(SimulationError::TooManyQueues { file: design.name.clone(), line, key, count, cpus })
-}
 
 pub(super) fn build_world<O: Observer>(
     jobs: &[Job],
@@ -64,7 +47,7 @@ pub(super) fn build_world<O: Observer>(
     let polls = design.poll_queues.count;
     let hctxs = default + reads + polls;
     assert!(default > 0, "a disk must have a hardware queue");
-    let mut model = model(device, design, hctxs, draws)?;
+    let mut model = pairing::model(device, design, hctxs, draws)?;
     if conditions.verify.is_some() {
         model.keep_data(all_draws.fork(5));
     }
@@ -72,7 +55,7 @@ pub(super) fn build_world<O: Observer>(
     assert!(instances > 0, "a job file must have a job, or a trace a submitter");
     let tags = TagSetConfig {
         hctxs,
-        depth: depth(device, design),
+        depth: pairing::depth(device, design),
         reserved: 0,
         shared_over_hctxs: shared,
         queues: disks,
@@ -153,103 +136,6 @@ fn first_cpu_of(map: &QueueMap, hctx: HctxId) -> CpuId {
         .find_map(|kind| kind.iter().position(|of_cpu| *of_cpu == hctx))
         .expect("every hardware queue should serve a CPU");
     CpuId(u16::try_from(cpu).expect("a CPU number should fit 16 bits"))
-}
-
-/// Returns the model of `device` with `hctxs` hardware queues. `draws` supplies its random numbers.
-fn model(
-    device: &Device,
-    design: &Design,
-    hctxs: u16,
-    draws: Prng,
-) -> Result<Model, SimulationError> {
-    let setup = Setup {
-        limits: &device.limits,
-        cache: device.cache,
-        cpus: device.machine.cpus,
-        hctxs,
-        polled: design.poll_queues.count.min(hctxs),
-        host: design.host,
-        unmaps: design.unmaps,
-        btt: design.btt.as_ref(),
-        draws,
-    };
-    device.model.build(setup).map_err(|NoHost { policy, why }| {
-        let ask = asked(&policy, why);
-        let (file, line) = (design.name.clone(), design.host_lines.of(ask.key));
-        SimulationError::Host { file, line, ask, device: device.name.clone(), why }
-    })
-}
-
-/// Returns `device` alone, with one hardware queue and the host of `design`. `seed` determines its
-/// random draws.
-///
-/// # Errors
-///
-/// [`SimulationError::Host`], [`SimulationError::NotMmc`] or a similar error if the design does not
-/// work on the device.
-pub fn live(device: &Device, design: &Design, seed: u64) -> Result<Live, SimulationError> {
-    check_host(design, device)?;
-    check_pmem(design, device)?;
-    if matches!(device.model, DeviceModel::Pmem(_)) {
-        return Err(SimulationError::NotServed { device: device.name.clone() });
-    }
-    let draws = Prng::new(seed).fork(0);
-    Ok(Live::new(model(device, design, 1, draws)?, &device.machine))
-}
-
-/// Returns the depth of one hardware queue of `device` under `design`, in requests.
-#[must_use]
-pub fn depth(device: &Device, design: &Design) -> u16 {
-    let depth = device.model.queues(design.host).depth;
-    design.depth.map_or(depth, |asked| asked.min(depth))
-}
-
-/// Checks that the design suits the kind of device, and the device its machine.
-pub(super) fn check_host(design: &Design, device: &Device) -> Result<(), SimulationError> {
-    let cpus = device.machine.cpus;
-    match device.model {
-        DeviceModel::Mmc(mmc) if mmc.host.interrupt_cpu >= cpus => {
-            Err(SimulationError::NoInterruptCpu { device: device.name.clone(), cpus })
-        }
-        // An MMC host finds a request by its tag alone, and raises an interrupt for each.
-        DeviceModel::Mmc(_) => match kinds(design).into_iter().find(|(_, kind)| kind.count > 0) {
-            None => Ok(()),
-            Some((key, KindQueues { line, .. })) => {
-                Err(SimulationError::OneQueue { file: design.name.clone(), line, key })
-            }
-        },
-        _ if design.host.is_some() => Err(SimulationError::NotMmc {
-            design: design.name.clone(),
-            device: device.name.clone(),
-            kind: device.model.kind(),
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// Checks that only persistent memory, which takes bios without queueing them, has a block
-/// translation table.
-pub(super) fn check_pmem(design: &Design, device: &Device) -> Result<(), SimulationError> {
-    if !matches!(device.model, DeviceModel::Pmem(_)) {
-        if design.btt.is_none() {
-            return Ok(());
-        }
-        return Err(SimulationError::NotPmem {
-            design: design.name.clone(),
-            device: device.name.clone(),
-            kind: device.model.kind(),
-        });
-    }
-    let queued = design.policies.elevator != ElevatorKind::None
-        || design.policies.model == Locking::SingleLock
-        || kinds(design).iter().any(|(_, kind)| kind.count > 0);
-    if queued {
-        return Err(SimulationError::Queued {
-            design: design.name.clone(),
-            device: device.name.clone(),
-        });
-    }
-    Ok(())
 }
 
 /// Returns `device` with the faults of its card and host. Checks that the device has the disks and

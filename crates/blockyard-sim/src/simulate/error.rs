@@ -6,9 +6,8 @@ use crate::replay::ReplayError;
 use crate::task::Violation;
 use crate::world::{Failure, POWER_CUTS_MAX};
 use blockyard::time::Instant;
-use blockyard_devices::profile::Ask;
+use blockyard_devices::pairing::Unsuited;
 use blockyard_fio::job::{JobError, Place};
-use blockyard_mmc::block::Unsupported;
 use std::fmt;
 
 /// The reason why a simulation cannot begin or ended early.
@@ -41,79 +40,8 @@ pub enum SimulationError {
         /// The number of processors.
         cpus: u16,
     },
-    /// The design has more hardware queues for a kind of I/O than the machine has processors.
-    TooManyQueues {
-        /// The design's file, or its name.
-        file: String,
-        /// The line.
-        line: usize,
-        /// The key.
-        key: &'static str,
-        /// The number of queues in the design.
-        count: u16,
-        /// The number of processors.
-        cpus: u16,
-    },
-    /// The design has hardware queues for a kind of I/O, but an MMC host has one queue for all
-    /// kinds.
-    OneQueue {
-        /// The design's file, or its name.
-        file: String,
-        /// The line.
-        line: usize,
-        /// The key.
-        key: &'static str,
-    },
-    /// The design requires a feature that the MMC host or its card does not have.
-    Host {
-        /// The design's file, or its name.
-        file: String,
-        /// The line.
-        line: usize,
-        /// The required feature, and the values that would work.
-        ask: Ask,
-        /// The device.
-        device: String,
-        /// The reason.
-        why: Unsupported,
-    },
-    /// The design is for an MMC host, but the device has none.
-    NotMmc {
-        /// The design.
-        design: String,
-        /// The device.
-        device: String,
-        /// The kind of that device, with an article.
-        kind: &'static str,
-    },
-    /// The design has a block translation table, but the device is not persistent memory.
-    NotPmem {
-        /// The design.
-        design: String,
-        /// The device.
-        device: String,
-        /// The kind of that device, with an article.
-        kind: &'static str,
-    },
-    /// The device cannot serve as the model of a served disk.
-    NotServed {
-        /// The device.
-        device: String,
-    },
-    /// The design queues requests, but persistent memory takes bios without queueing them.
-    Queued {
-        /// The design.
-        design: String,
-        /// The device.
-        device: String,
-    },
-    /// The machine does not have the processor that takes the host's interrupts.
-    NoInterruptCpu {
-        /// The device.
-        device: String,
-        /// The number of processors.
-        cpus: u16,
-    },
+    /// The design and the device do not suit each other.
+    Unsuited(Unsuited),
     /// A fault file has faults of a card, but the device has no card.
     CardFaults {
         /// The file.
@@ -152,6 +80,7 @@ impl fmt::Display for SimulationError {
         match self {
             Self::Job(error) => error.fmt(f),
             Self::Log(error) => error.fmt(f),
+            Self::Unsuited(error) => error.fmt(f),
             Self::FilesTooLarge { job, place } => {
                 write!(
                     f,
@@ -167,38 +96,6 @@ impl fmt::Display for SimulationError {
                     cpus - 1
                 )
             }
-            Self::TooManyQueues { file, line, key, count, cpus } => write!(
-                f,
-                "{file}:{line}: `{key}` is `{count}`, out of range (0 to {cpus}): the device's machine has {cpus} CPUs"
-            ),
-            Self::OneQueue { file, line, key } => write!(
-                f,
-                "{file}:{line}: `{key}` does not work on eMMC and SD devices: their host has one hardware queue"
-            ),
-            Self::Host { file, line, ask: Ask { key, value, remedy }, device, why } => write!(
-                f,
-                "{file}:{line}: `{key}` is `{value}`, and on device `{device}` {why}: {remedy}"
-            ),
-            Self::NotMmc { design, device, kind } => {
-                write!(f, "`{design}` only works on eMMC and SD devices; `{device}` is {kind}")
-            }
-            Self::NotPmem { design, device, kind } => {
-                write!(f, "`{design}` only works on persistent memory; `{device}` is {kind}")
-            }
-            Self::NotServed { device } => write!(
-                f,
-                "a disk cannot be served as `{device}`: persistent memory has no timing apart from its CPU's"
-            ),
-            Self::Queued { design, device } => write!(
-                f,
-                "`{design}` does not work on `{device}`: persistent memory has no scheduler, no shared lock and \
-                 no queues; try `pmem-raw` or `btt`"
-            ),
-            Self::NoInterruptCpu { device, cpus } => write!(
-                f,
-                "device `{device}`: `interrupt-cpu` of `[host]` is not among the machine's CPUs, 0 to {}",
-                cpus - 1
-            ),
             Self::CardFaults { file, device, kind } => write!(
                 f,
                 "{file}: `[card]` and `[host]` only work on eMMC and SD devices; `{device}` is {kind}"
@@ -274,23 +171,13 @@ impl SimulationError {
     /// design may run.
     #[must_use]
     pub fn unsuited_design(&self) -> Option<String> {
-        Some(match self {
-            Self::Host { why: Unsupported::NoEngine | Unsupported::NoCardQueue, .. } => {
-                "needs a command queue (CQE)".to_owned()
-            }
-            Self::Host { why, .. } => why.to_string(),
-            Self::NotMmc { .. } => "needs eMMC or SD".to_owned(),
-            Self::NotPmem { .. } => "needs persistent memory".to_owned(),
-            Self::Queued { .. } => "persistent memory has no queue".to_owned(),
-            Self::OneQueue { key, .. } => format!("`{key}`: the host has one hardware queue"),
-            Self::TooManyQueues { key, count, cpus, .. } => {
-                format!("`{key} = {count}` on {cpus} CPUs")
-            }
+        match self {
+            Self::Unsuited(unsuited) => unsuited.unsuited_design(),
             Self::Unfit { unfit: Unfit::NoPolledQueue { .. }, .. } => {
-                "`hipri` needs `poll-queues`".to_owned()
+                Some("`hipri` needs `poll-queues`".to_owned())
             }
-            _ => return None,
-        })
+            _ => None,
+        }
     }
 }
 
@@ -309,5 +196,11 @@ impl From<LogError> for SimulationError {
 impl From<ReplayError> for SimulationError {
     fn from(error: ReplayError) -> Self {
         Self::Replay(error)
+    }
+}
+
+impl From<Unsuited> for SimulationError {
+    fn from(error: Unsuited) -> Self {
+        Self::Unsuited(error)
     }
 }

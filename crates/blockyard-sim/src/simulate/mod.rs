@@ -8,7 +8,6 @@ mod plan;
 mod steady;
 mod stop;
 
-pub use build::{depth, live};
 pub use error::SimulationError;
 pub use stop::Stop;
 
@@ -29,6 +28,7 @@ use blockyard::unit::CpuId;
 use blockyard_devices::data::verify::{Verified, Verify};
 use blockyard_devices::fronts::{Drive, DriveReport};
 use blockyard_devices::mmc::host::HostReport;
+use blockyard_devices::pairing;
 use blockyard_devices::pmem::{Pmem, PmemReport};
 use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_devices::stack::FaultCount;
@@ -37,7 +37,7 @@ use blockyard_trace::observe::{ActorId, Observer, TaskId};
 use serde::{Deserialize, Serialize};
 use steady::Steady;
 
-use build::{begin_verifying, build_world, check_faults, check_host, check_pmem, check_queues};
+use build::{begin_verifying, build_world, check_faults};
 use plan::{Planned, plan, plan_replay};
 
 /// The measurements of one job, or of one instance of it.
@@ -258,9 +258,8 @@ impl<O: Observer> Simulation<O> {
         conditions: Conditions<'_>,
         observer: O,
     ) -> Result<Self, SimulationError> {
-        check_queues(design, device.machine.cpus)?;
-        check_host(design, device)?;
-        check_pmem(design, device)?;
+        pairing::check_queues(design, device.machine.cpus)?;
+        pairing::check(design, device)?;
         let device = &*device.under(design);
         // A fault file may change the card itself.
         let struck = conditions.faults.map(|rules| check_faults(rules, device)).transpose()?;

@@ -45,11 +45,48 @@ struct Scope {
     used: Vec<Names>,
 }
 
+/// The scope of each module, by its path.
+type Scopes<'a> = BTreeMap<&'a [String], Scope>;
+
+fn scopes_of(modules: &[Module]) -> Scopes<'_> {
+    modules.iter().map(|module| (module.path.as_slice(), scope_of(module))).collect()
+}
+
+/// The crates that the module `start` names, directly or through other modules of its crate, each
+/// with a module that names it. A module brings along those below it, because a type may have its
+/// methods there. The path of `start` has `::` between its parts.
+///
+/// # Panics
+///
+/// Panics if there is no module `start`.
+#[must_use]
+pub fn crates_named(modules: &[Module], start: &str) -> BTreeMap<String, String> {
+    let scopes = scopes_of(modules);
+    let start: Names = start.split("::").map(str::to_owned).collect();
+    assert!(scopes.contains_key(start.as_slice()), "there is no module {start:?}");
+    let mut named = BTreeMap::new();
+    let mut seen: BTreeSet<&[String]> = BTreeSet::new();
+    let mut open = vec![start.as_slice()];
+    while let Some(top) = open.pop() {
+        for (path, scope) in scopes.iter().filter(|(path, _)| path.starts_with(top)) {
+            if !seen.insert(path) {
+                continue;
+            }
+            for used in &scope.used {
+                match resolve(&scopes, path, used, 0) {
+                    Some(to) => open.push(to),
+                    None => drop(named.entry(used[0].clone()).or_insert_with(|| path.join("::"))),
+                }
+            }
+        }
+    }
+    named
+}
+
 /// The circles of a crate, level by level.
 #[must_use]
 pub fn circles(modules: &[Module]) -> Vec<Circle> {
-    let scopes: BTreeMap<&[String], Scope> =
-        modules.iter().map(|module| (module.path.as_slice(), scope_of(module))).collect();
+    let scopes = scopes_of(modules);
     // By parent: the siblings that depend on each other, and where.
     let mut levels: BTreeMap<&[String], Arrows> = BTreeMap::new();
     let files: BTreeMap<&[String], String> = modules
@@ -86,7 +123,7 @@ fn circle_of(arrows: &Arrows, members: &BTreeSet<&str>) -> Circle {
 
 /// The file that defines what `path` names as seen in `module`; none if it is of another crate.
 fn resolve<'a>(
-    scopes: &BTreeMap<&'a [String], Scope>,
+    scopes: &Scopes<'a>,
     module: &[String],
     path: &[String],
     depth: u32,
@@ -293,6 +330,22 @@ mod tests {
             ("b", "pub struct B(super::a::A);"),
         ];
         assert_eq!(circles(&crate_of(&files)).len(), 1);
+    }
+
+    /// `a` names the crates `one`, and `two` by way of `b` and of its own child, but not `three`,
+    /// which only a module names that it does not use.
+    #[test]
+    fn a_module_names_the_crates_that_it_reaches() {
+        let files = [
+            ("", "mod a; mod b; mod c; pub use b::B;"),
+            ("a", "mod deep; use one::One; struct A(crate::B);"),
+            ("a::deep", "fn f(_: two::Deep) {}"),
+            ("b", "use two::Two; pub struct B(Two);"),
+            ("c", "use three::Three; impl From<Three> for crate::B {}"),
+        ];
+        let named = crates_named(&crate_of(&files), "a");
+        let named: Vec<_> = named.iter().map(|(name, by)| (name.as_str(), by.as_str())).collect();
+        assert_eq!(named, [("one", "a"), ("two", "a::deep")]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
-//! Disks that behave like a modelled device. This module joins the simulator and the server.
+//! Disks that behave like a modelled device. This module joins models and server.
 
 use std::sync::Arc;
 
 use blockyard::driver;
 use blockyard::limits::Limits;
+use blockyard_devices::live::Live;
+use blockyard_devices::pairing;
 use blockyard_devices::profile::{Design, Device, FaultRules, NoCard};
 use blockyard_serve::Behaviour;
-use blockyard_sim::simulate;
 
 use crate::message::Failure;
 
@@ -31,7 +32,7 @@ impl Modelled {
         if let Some(faults) = faults {
             device = faults.strike(&device).map_err(|NoCard| no_card(faults))?.into_owned();
         }
-        simulate::live(&device, design, seed)?;
+        Live::under(&device, design, seed)?;
         Ok(Arc::new(Self { device, design: design.clone(), seed }))
     }
 }
@@ -48,11 +49,11 @@ impl Behaviour for Modelled {
     }
 
     fn depth(&self) -> u16 {
-        simulate::depth(&self.device, &self.design)
+        pairing::depth(&self.device, &self.design)
     }
 
     fn device(&self) -> Box<dyn driver::Device> {
-        let device = simulate::live(&self.device, &self.design, self.seed);
+        let device = Live::under(&self.device, &self.design, self.seed);
         Box::new(device.expect("a model that was built before should build again"))
     }
 }

@@ -11,7 +11,7 @@ use blockyard_serve::{Gauge, Traffic, counted};
 use std::io::IsTerminal;
 
 use crate::terminal::ProgressLine;
-use blockyard_answer::number::{approximate, count, digits};
+use blockyard_text::number::{approximate, count, digits};
 
 /// The time between two updates.
 const PERIOD: Duration = Duration::from_secs(1);

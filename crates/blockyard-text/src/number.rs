@@ -77,12 +77,13 @@ pub const fn approximate(value: u64) -> f64 {
 /// The nearest double of a sum.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown, a double has fifteen")]
 #[must_use]
-pub(crate) const fn approximate_sum(value: u128) -> f64 {
+pub const fn approximate_sum(value: u128) -> f64 {
     value as f64
 }
 
-/// `part / whole`; 0 if `whole` is 0 or less.
-pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
+/// `part / whole`; 0 if `whole` is 0 or less. `whole` must be a number.
+#[must_use]
+pub fn ratio(part: f64, whole: f64) -> f64 {
     debug_assert!(!whole.is_nan(), "a share of something unknown");
     if whole > 0.0 { part / whole } else { 0.0 }
 }
