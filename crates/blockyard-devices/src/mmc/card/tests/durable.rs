@@ -5,8 +5,6 @@ use crate::mmc::profile::CardTiming;
 use blockyard_mmc::command::BlockCount;
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};
 
-const ONE_MS: Duration = Duration::from_ms(1);
-
 fn before(at: Instant, span: Duration) -> Instant {
     Instant::from_ns(at.as_ns() - span.as_ns())
 }

@@ -2,16 +2,18 @@
 
 mod behaviour;
 mod durable;
+mod failures;
 mod identified;
 mod published;
 mod sequences;
 
 use super::*;
 use crate::mmc::profile::CardTiming;
-use blockyard_mmc::command::{Direction, SwitchAccess};
+use blockyard_mmc::command::{BlockCount, Direction, SwitchAccess};
 use blockyard_mmc::mode::{NRC, Timing, Width};
 
 const RCA: Rca = Rca(1);
+const ONE_MS: Duration = Duration::from_ms(1);
 
 /// An SD card of 1 GiB, addressed in sectors.
 fn sd() -> Registers {
@@ -117,8 +119,37 @@ impl Host {
         self.now.since(begin)
     }
 
+    /// Announces and begins a write of `blocks`. Returns the instant from which data can flow.
+    fn begin_write(&mut self, sector: u32, blocks: u16) -> Instant {
+        let _ = self.send(&count(blocks));
+        self.send(&Command::write_multiple(sector, blocks)).data_from.unwrap()
+    }
+
+    fn ext_csd(&mut self) -> ExtCsd {
+        let _ = self.send(&Command::send_ext_csd());
+        let _ = self.transfer(1);
+        ExtCsd::parse(self.card.register().try_into().unwrap()).unwrap()
+    }
+
     /// Advances the time.
     fn idle(&mut self, span: Duration) {
         self.now = self.now + span + self.card.mode.time(u64::from(NRC));
     }
+}
+
+/// A slow card: pages of 4 KiB take 1 ms each and the buffer holds two. The end of a write takes 50
+/// us, a flush 3 ms, a switch 2 ms, and an interrupt 5 ms to stop the work.
+fn slow() -> CardTiming {
+    let mut timing = CardTiming::instant(8192);
+    timing.write.program = ONE_MS;
+    timing.write.finish = Duration::from_us(50);
+    timing.write.flush = Duration::from_ms(3);
+    timing.control.switch = Duration::from_ms(2);
+    timing.control.interrupt = Duration::from_ms(5);
+    timing
+}
+
+/// Returns the command that announces `blocks`.
+fn count(blocks: u16) -> Command {
+    Command::set_block_count(BlockCount::new(blocks))
 }

@@ -139,8 +139,6 @@ fn everything() -> CardTiming {
     timing
 }
 
-const ONE_MS: Duration = Duration::from_ms(1);
-
 /// Runs `steps`. Returns every reaction and transfer for comparison.
 fn run(timing: CardTiming, steps: &[Step]) -> Result<Vec<String>, TestCaseError> {
     let faulty = timing.faults != CardFaults::default();
