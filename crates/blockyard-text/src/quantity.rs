@@ -2,9 +2,15 @@
 
 use blockyard::time::Duration;
 
-/// The units of times.
-pub const TIME_UNITS: &[(&str, u64)] =
-    &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+/// The units of times, from short to long.
+pub const TIME_UNITS: &[(&str, u64)] = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", HOUR_NS),
+];
 /// An hour, the longest time.
 pub const HOUR_NS: u64 = 3_600_000_000_000;
 
@@ -101,6 +107,18 @@ mod tests {
         assert_eq!(whole_units("0.001us", UNITS), Some(1));
         assert_eq!(whole_units("0.0001us", UNITS), None);
         assert_eq!(whole_units("7ns", UNITS), Some(7));
+    }
+
+    /// Half an hour is 30 * 60 s. The longest time is an hour, in any unit.
+    #[test]
+    fn a_time_may_be_in_minutes_or_hours_up_to_an_hour() {
+        let [hour, half, more] = ["1h", "0.5h", "1.5min"].map(time);
+        assert_eq!(
+            (hour, half),
+            (Some(Duration::from_ms(3_600_000)), Some(Duration::from_ms(1_800_000)))
+        );
+        assert_eq!((more, time("60min")), (Some(Duration::from_ms(90_000)), hour));
+        assert_eq!((time("61min"), time("2h")), (None, None));
     }
 
     #[test]

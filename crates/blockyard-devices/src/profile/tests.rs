@@ -287,7 +287,7 @@ fn a_number_out_of_range_is_reported_with_the_range() {
     );
     assert_eq!(
         over("queue.deadline.read-expire = \"3601s\""),
-        "my.toml:2: `read-expire` is `3601s`, out of range (at most 3600s)"
+        "my.toml:2: `read-expire` is `3601s`, out of range (at most 1h)"
     );
     assert_eq!(
         over("queue.sched-depth = \"device\""),

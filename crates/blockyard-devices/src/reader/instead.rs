@@ -35,12 +35,14 @@ pub(crate) fn time(text: &str) -> Option<String> {
     let (number, unit) = split(text);
     let unit = unit.to_lowercase().replace(['µ', 'μ'], "u");
     match unit.as_str() {
-        "" => with_each(number, TIME_UNITS),
+        // A figure without its unit is more likely 5 s than 5 min: only the units up to a second.
+        "" => with_each(number, &TIME_UNITS[..4]),
         "ns" | "nsec" | "nanoseconds" => quantity(number, "ns", TIME_UNITS),
         "us" | "usec" | "microseconds" => quantity(number, "us", TIME_UNITS),
         "ms" | "msec" | "milliseconds" => quantity(number, "ms", TIME_UNITS),
         "s" | "sec" | "seconds" => quantity(number, "s", TIME_UNITS),
-        "min" | "minutes" => quantity(&scaled_decimal(number, 60)?.to_string(), "s", TIME_UNITS),
+        "m" | "min" | "minutes" => quantity(number, "min", TIME_UNITS),
+        "h" | "hour" | "hours" => quantity(number, "h", TIME_UNITS),
         _ => None,
     }
 }
@@ -189,7 +191,8 @@ mod tests {
             (time("40µs"), Some("\"40us\"")),
             (time("40 us"), Some("\"40us\"")),
             (time("1.5 MS"), Some("\"1.5ms\"")),
-            (time("2min"), Some("\"120s\"")),
+            (time("2 minutes"), Some("\"2min\"")),
+            (time("1hour"), Some("\"1h\"")),
             (time("40"), Some("\"40ns\" or \"40us\" or \"40ms\" or \"40s\"")),
             (time("1.2345us"), None),
             (time("40 hours"), None),

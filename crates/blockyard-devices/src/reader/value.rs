@@ -231,7 +231,7 @@ impl Kind for Time {
             name: "a time with its unit",
             example: "a time with its unit in whole nanoseconds, such as \"1.5us\" or \"500ms\"",
         };
-        let range = (0..=HOUR_NS, "at most 3600s");
+        let range = (0..=HOUR_NS, "at most 1h");
         FORM.scaled(key, value, instead::time, range).map(Duration::from_ns)
     }
 
