@@ -44,7 +44,7 @@ impl Observer for Watch {
     fn work_begins(&mut self, _cpu: CpuId, work: &Work, _now: Instant) {
         match work {
             Work::Complete { .. } | Work::Vector(_) => self.interrupts += 1,
-            Work::Look(_) => self.looks += 1,
+            Work::Poll(_) => self.looks += 1,
             _ => {}
         }
     }

@@ -22,12 +22,12 @@ const KINDS: [&str; 6] = ["job", "completion", "run", "interrupt", "timer", "thr
 
 fn kind(work: &Work) -> usize {
     match work {
-        Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Actor(_) => 0,
+        Work::Step(_) | Work::Copy(_) | Work::Poll(_) | Work::Actor(_) => 0,
         Work::Complete { .. } | Work::Vector(_) => 1,
         Work::Run { .. } => 2,
         Work::Interrupt => 3,
         Work::Timer => 4,
-        Work::Host(_) | Work::Act(..) => 5,
+        Work::MmcDriver(_) | Work::MmcDriverStep(..) => 5,
     }
 }
 

@@ -225,7 +225,7 @@ impl<D: Device> Lane<D> {
         self.shared.counters.begun();
         let place = match asked.op {
             Op::Read | Op::Write => self.place(&asked, offset, len, &loan),
-            _ => Ok(Place::Nowhere),
+            _ => Ok(Place::NoBuffer),
         };
         let Ok(place) = place else {
             self.end_loan(asked.op, offset, len, Status::IoError, &loan);

@@ -64,7 +64,7 @@ pub enum Work {
     Copy(TaskId),
     /// Let a job instance poll its processor's hardware queue, for every instance that waits for
     /// it.
-    Look(TaskId),
+    Poll(TaskId),
     /// Let an actor that was added to the world act.
     Actor(ActorId),
     /// Take an interrupt of an MMC host.
@@ -72,10 +72,10 @@ pub enum Work {
     /// Take the interrupt of the timer that wakes threads of an MMC host.
     Timer,
     /// Run a thread of an MMC host's driver.
-    Host(Context),
-    /// An act of such a driver, for the request in a slot or for none. Only observers receive this
+    MmcDriver(Context),
+    /// A step of such a driver, for the request in a slot or for none. Only observers receive this
     /// kind of work; processors never do.
-    Act(ActKind, Option<SlotId>),
+    MmcDriverStep(ActKind, Option<SlotId>),
 }
 
 /// The description of a world for an observer.

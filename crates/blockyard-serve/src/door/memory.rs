@@ -112,7 +112,7 @@ impl MemoryDoor {
             };
             let place = match needs_memory {
                 true => Place::Guest { memory: Rc::clone(&self.memory.0), start: ask.at },
-                false => Place::Nowhere,
+                false => Place::NoBuffer,
             };
             let transfer = Transfer { place, ..Transfer::new(ask.offset, ask.len) };
             let owner = Owner::Door { door: number, token };
@@ -165,7 +165,7 @@ impl Door for MemoryDoor {
         lane: &mut Services,
     ) {
         let ask = &self.round[token as usize];
-        let is_on_disk = matches!(transfer.place, Place::Nowhere);
+        let is_on_disk = matches!(transfer.place, Place::NoBuffer);
         if ask.op == Op::Read && status == Status::Ok && is_on_disk {
             let (map, range) = lane.disk(self.disk).own_data(ask.offset, ask.len);
             self.memory.0.write_from(ask.at, map, range);

@@ -92,12 +92,12 @@ impl Cpu {
             Work::Run { .. }
             | Work::Step(_)
             | Work::Copy(_)
-            | Work::Look(_)
+            | Work::Poll(_)
             | Work::Actor(_)
-            | Work::Host(_) => {
+            | Work::MmcDriver(_) => {
                 self.ready.push_back(work);
             }
-            Work::Act(..) => unreachable!("{work:?} was given to a processor"),
+            Work::MmcDriverStep(..) => unreachable!("{work:?} was given to a processor"),
         }
     }
 
@@ -105,7 +105,7 @@ impl Cpu {
     /// first.
     pub(crate) fn push_next(&mut self, work: Work) {
         debug_assert!(
-            matches!(work, Work::Step(_) | Work::Copy(_) | Work::Host(_)),
+            matches!(work, Work::Step(_) | Work::Copy(_) | Work::MmcDriver(_)),
             "{work:?} is not the work of a thread"
         );
         self.ready.push_front(work);
@@ -138,7 +138,7 @@ impl Cpu {
         let looks = !self.looked && !self.ready.is_empty();
         if let Some(task) = self.looker().filter(|_| looks) {
             self.looked = true;
-            return Some(Work::Look(task));
+            return Some(Work::Poll(task));
         }
         self.looked = false;
         self.ready.pop_front()
@@ -168,13 +168,13 @@ impl Cpu {
             | Work::Vector(_)
             | Work::Interrupt
             | Work::Timer
-            | Work::Act(..) => {
+            | Work::MmcDriverStep(..) => {
                 return Switch::None;
             }
-            Work::Host(Context::Interrupt) => return Switch::None,
-            Work::Host(Context::Deferred) => Thread::Deferred,
-            Work::Run { .. } | Work::Host(Context::Thread) => Thread::Worker,
-            Work::Step(task) | Work::Copy(task) | Work::Look(task) => Thread::Task(*task),
+            Work::MmcDriver(Context::Interrupt) => return Switch::None,
+            Work::MmcDriver(Context::Deferred) => Thread::Deferred,
+            Work::Run { .. } | Work::MmcDriver(Context::Thread) => Thread::Worker,
+            Work::Step(task) | Work::Copy(task) | Work::Poll(task) => Thread::Task(*task),
             Work::Actor(actor) => Thread::Actor(*actor),
         };
         let has_idled = core::mem::take(&mut self.idled);

@@ -103,7 +103,7 @@ impl DriverContext {
     pub(super) fn of(work: &Work) -> Self {
         match *work {
             Work::Interrupt => Self(Context::Interrupt),
-            Work::Host(context) => Self(context),
+            Work::MmcDriver(context) => Self(context),
             _ => unreachable!("{work:?} is not work of an MMC host's driver"),
         }
     }
@@ -111,7 +111,7 @@ impl DriverContext {
     const fn work(self) -> Work {
         match self.0 {
             Context::Interrupt => Work::Interrupt,
-            thread => Work::Host(thread),
+            thread => Work::MmcDriver(thread),
         }
     }
 }
@@ -348,7 +348,7 @@ impl<O: Observer> World<O> {
             driver.thread_cpus[thread_index(thread)] = cpu;
         }
         let cpu = driver.cpu_of(thread);
-        self.give_work(cpu, Work::Host(thread));
+        self.give_work(cpu, Work::MmcDriver(thread));
     }
 
     /// Leaves a run of a hardware queue to the dispatching thread.
@@ -369,7 +369,7 @@ impl<O: Observer> World<O> {
     /// been paid for, and then looks for the work that the run brought.
     pub(super) fn plan_after_run(&mut self, cpu: CpuId) {
         self.mmc_parts().0.contexts.piece_follows(Context::Thread);
-        self.cpus[cpu.index()].push_next(Work::Host(Context::Thread));
+        self.cpus[cpu.index()].push_next(Work::MmcDriver(Context::Thread));
     }
 
     /// Applies the driver's work that `cpu` has now paid for.
@@ -411,7 +411,7 @@ impl<O: Observer> World<O> {
                 Step::Do(doing, cost) => return self.pay_for(cpu, doing, cost),
                 // The thread continues after the completions, and before other threads.
                 Step::Again => {
-                    self.cpus[cpu.index()].push_next(Work::Host(context));
+                    self.cpus[cpu.index()].push_next(Work::MmcDriver(context));
                     break;
                 }
                 Step::Rest => break,
@@ -428,8 +428,8 @@ impl<O: Observer> World<O> {
         }
         let work = match &doing {
             Doing::Interrupt | Doing::Wake(Context::Interrupt) => Work::Interrupt,
-            Doing::Enter(context) | Doing::Wake(context) => Work::Host(*context),
-            Doing::Act(act, _) => Work::Act(act.kind(), act.slot()),
+            Doing::Enter(context) | Doing::Wake(context) => Work::MmcDriver(*context),
+            Doing::Act(act, _) => Work::MmcDriverStep(act.kind(), act.slot()),
         };
         self.host.sink.1.work_begins(cpu, &work, self.now);
         let end = self.now + cost;

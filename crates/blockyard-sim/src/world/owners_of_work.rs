@@ -29,7 +29,9 @@ impl<O: Observer> Actor<O> for Work {
 
     fn begin_paying(&mut self, world: &mut World<O>, cpu: CpuId) -> bool {
         match *self {
-            Self::Interrupt | Self::Host(_) => DriverContext::of(self).begin_paying(world, cpu),
+            Self::Interrupt | Self::MmcDriver(_) => {
+                DriverContext::of(self).begin_paying(world, cpu)
+            }
             _ => false,
         }
     }
@@ -43,10 +45,10 @@ impl<O: Observer> Actor<O> for Work {
             Self::Run { by, queue, hctx } => Worker { by, queue, hctx }.act(world, cpu),
             Self::Step(task) => Job(task).act(world, cpu),
             Self::Copy(task) => PageCopy(task).act(world, cpu),
-            Self::Look(task) => Poller(task).act(world, cpu),
+            Self::Poll(task) => Poller(task).act(world, cpu),
             Self::Actor(id) => world.let_act(id, cpu),
             Self::Timer => DriverTimer.act(world, cpu),
-            Self::Interrupt | Self::Host(_) | Self::Act(..) => {
+            Self::Interrupt | Self::MmcDriver(_) | Self::MmcDriverStep(..) => {
                 unreachable!("{self:?} changes the world when it has been paid for")
             }
         }
@@ -56,7 +58,7 @@ impl<O: Observer> Actor<O> for Work {
         match *self {
             Self::Step(task) => Job(task).plan_next(world, cpu, cost),
             Self::Copy(task) => PageCopy(task).plan_next(world, cpu, cost),
-            Self::Look(task) => Poller(task).plan_next(world, cpu, cost),
+            Self::Poll(task) => Poller(task).plan_next(world, cpu, cost),
             Self::Run { by, queue, hctx } => Worker { by, queue, hctx }.plan_next(world, cpu, cost),
             Self::Actor(id) => world.let_plan(id, cpu, cost),
             _ => Duration::ZERO,

@@ -30,7 +30,7 @@ impl<O: Observer> World<O> {
         let looker = self.cpus[cpu.index()].looker();
         if let Some(task) = looker.filter(|_| self.polled.has_for(cpu)) {
             // A completion came while the processor worked, so its first poll finds one.
-            return self.perform(cpu, Work::Look(task));
+            return self.perform(cpu, Work::Poll(task));
         }
         let state = &mut self.cpus[cpu.index()];
         state.running = false;

@@ -73,7 +73,10 @@ impl<O: Observer> World<O> {
     pub(super) fn switch(&mut self, cpu: CpuId, work: &Work) -> Duration {
         let submitter = self.mmc.as_ref().and_then(MmcDriver::submitter);
         let work = &match (*work, submitter) {
-            (Work::Host(Context::Thread) | Work::Run { by: Runner::HostThread, .. }, Some(id)) => {
+            (
+                Work::MmcDriver(Context::Thread) | Work::Run { by: Runner::HostThread, .. },
+                Some(id),
+            ) => {
                 Work::Step(id) // the submitter is the dispatching thread
             }
             (work, _) => work,
@@ -83,7 +86,7 @@ impl<O: Observer> World<O> {
             return Duration::ZERO;
         }
         self.totals.context_switches += 1;
-        if let Work::Step(task) | Work::Copy(task) | Work::Look(task) = *work {
+        if let Work::Step(task) | Work::Copy(task) | Work::Poll(task) = *work {
             let now = self.now;
             if let Some(stats) = self.stats_at(task, now) {
                 stats.context_switches += 1;

@@ -21,7 +21,7 @@ pub const SECTOR: u64 = SECTOR_BYTES as u64;
 #[derive(Debug)]
 pub enum Place {
     /// There is no data, or the door copies it from the disk's own memory after the read.
-    Nowhere,
+    NoBuffer,
     /// The data is already in the disk's own memory.
     Disk,
     /// The data is in bytes that the door keeps, from this index on. Only writes use this.
@@ -120,7 +120,7 @@ impl Place {
         match self {
             Self::Buffer { pages, lead } => Some((pages, *lead)),
             Self::Guest { memory, start } => Some((memory, *start)),
-            Self::Nowhere | Self::Disk | Self::Door(..) | Self::Loan(_) | Self::GuestRanges(_) => {
+            Self::NoBuffer | Self::Disk | Self::Door(..) | Self::Loan(_) | Self::GuestRanges(_) => {
                 None
             }
         }
@@ -212,7 +212,7 @@ pub struct Transfer<P = Place> {
 impl Transfer {
     /// Returns a transfer without data.
     pub const fn new(offset: u64, len: u64) -> Self {
-        Self::with(offset, len, Place::Nowhere)
+        Self::with(offset, len, Place::NoBuffer)
     }
 }
 

@@ -29,9 +29,9 @@ impl From<&Work> for Thread {
             | Work::Vector(_)
             | Work::Interrupt
             | Work::Timer
-            | Work::Act(..) => Self::None,
-            Work::Run { .. } | Work::Host(_) | Work::Actor(_) => Self::Worker,
-            Work::Step(task) | Work::Copy(task) | Work::Look(task) => Self::Task(*task),
+            | Work::MmcDriverStep(..) => Self::None,
+            Work::Run { .. } | Work::MmcDriver(_) | Work::Actor(_) => Self::Worker,
+            Work::Step(task) | Work::Copy(task) | Work::Poll(task) => Self::Task(*task),
         }
     }
 }

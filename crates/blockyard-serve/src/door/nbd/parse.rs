@@ -165,7 +165,7 @@ impl Client {
                         lane,
                     )
                 }
-                _ => Parsed::Request(request, Place::Nowhere),
+                _ => Parsed::Request(request, Place::NoBuffer),
             },
             Event::Payload { left } => self.receive_payload(number, left, lane),
             Event::Settled(request, result) => Parsed::Settled(request, result),
@@ -255,7 +255,7 @@ impl Client {
     fn prepare_read(&mut self, number: u32, request: Request, lane: &mut Services) -> Parsed {
         let serving = self.session.serving();
         if !lane.disk(serving.disk).needs_pages() {
-            return Parsed::Request(request, Place::Nowhere);
+            return Parsed::Request(request, Place::NoBuffer);
         }
         let len = bytes(request.len());
         if !lane.take_memory(number, &mut self.account, 0, len) {

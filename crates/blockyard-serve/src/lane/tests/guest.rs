@@ -100,9 +100,9 @@ impl GuestDoor {
             let data = Rc::new(GuestRanges::new(Rc::clone(&self.memory), ranges.into()));
             // A disk that keeps its data in memory answers reads from there.
             let place = match op {
-                Op::Read if !lane.disk(DISK).needs_pages() => Place::Nowhere,
+                Op::Read if !lane.disk(DISK).needs_pages() => Place::NoBuffer,
                 Op::Read | Op::Write => Place::GuestRanges(Rc::clone(&data)),
-                _ => Place::Nowhere,
+                _ => Place::NoBuffer,
             };
             self.waiting.push(Some((op, data)));
             let owner = Owner::Door { door: number, token };
@@ -140,7 +140,7 @@ impl Door for GuestDoor {
         lane: &mut Services,
     ) {
         let (op, data) = self.waiting[token as usize].take().expect("a request that has not ended");
-        if op == Op::Read && matches!(transfer.place, Place::Nowhere) {
+        if op == Op::Read && matches!(transfer.place, Place::NoBuffer) {
             let (map, range) = lane.disk(DISK).own_data(transfer.offset, transfer.len);
             data.fill_from(0, map, range);
         }

@@ -117,7 +117,7 @@ impl Data for Place {
     #[inline]
     fn give(&self, from: usize, map: &Map, range: Range<usize>) {
         match self {
-            Self::Nowhere | Self::Disk => {}
+            Self::NoBuffer | Self::Disk => {}
             Self::Loan(loan) => loan.give(from, map, range),
             Self::Door(bytes, start) => {
                 map.write(range.start, &bytes[start + from..start + from + range.len()]);

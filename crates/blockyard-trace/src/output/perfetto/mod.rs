@@ -143,15 +143,15 @@ impl Perfetto {
             Work::Complete { interrupt: false, .. } => "complete",
             Work::Run { .. } => "run",
             Work::Copy(_) => "copy",
-            Work::Look(_) => "look",
+            Work::Poll(_) => "look",
             Work::Actor(_) => "actor",
             Work::Interrupt => "interrupt",
             Work::Timer => "timer",
-            Work::Host(_) => "switch",
-            Work::Act(kind, _) => act_name(*kind),
+            Work::MmcDriver(_) => "switch",
+            Work::MmcDriverStep(kind, _) => act_name(*kind),
         };
         line.name(name);
-        if let Work::Act(_, Some(slot)) = work {
+        if let Work::MmcDriverStep(_, Some(slot)) = work {
             line.slot(*slot);
         }
         line.text("}");
