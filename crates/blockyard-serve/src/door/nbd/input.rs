@@ -74,9 +74,8 @@ impl Input {
                 }
             }
             _ => {
-                let Some(mut bytes) = reserve::zeroed_buffer(room_bytes) else { return false };
-                let room = Rc::get_mut(&mut bytes).expect("a new buffer has one owner");
-                room[..len].copy_from_slice(&input[self.from..self.to]);
+                let unread = &input[self.from..self.to];
+                let Some(bytes) = reserve::copied_buffer(unread, room_bytes) else { return false };
                 *input = bytes;
             }
         }
@@ -99,9 +98,11 @@ impl Input {
         self.to += len;
     }
 
-    /// Returns an input with `unread` bytes, which arrived in `turn`.
-    pub(super) fn with(unread: &[u8], turn: u64) -> Self {
-        Self { bytes: Some(unread.into()), to: unread.len(), arrived: turn, ..Self::default() }
+    /// Returns an input with `unread` bytes, which arrived in `turn`, or `None` if there is no
+    /// memory ([session-fails-without-memory]).
+    pub(super) fn with(unread: &[u8], turn: u64) -> Option<Self> {
+        let bytes = reserve::copied_buffer(unread, unread.len())?;
+        Some(Self { bytes: Some(bytes), to: unread.len(), arrived: turn, ..Self::default() })
     }
 
     /// Calls `put` to fill the room. Returns the number of bytes that it put there.
@@ -117,5 +118,20 @@ impl Input {
 
     fn bytes(&self) -> &Rc<[u8]> {
         self.bytes.as_ref().expect("input buffer that the kernel returned")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::reserve::tests::without_memory;
+
+    /// [session-fails-without-memory]: 4 KiB would still fit, but only in the reserve of 1 MiB.
+    #[test]
+    fn the_input_of_a_moved_client_does_not_take_the_reserve() {
+        let moved = Input::with(&[7; 4096], 3).expect("there is memory");
+        assert_eq!((moved.unread(), moved.arrived), (&[7; 4096][..], 3));
+        let test = "door::nbd::input::tests::the_input_of_a_moved_client_does_not_take_the_reserve";
+        without_memory(test, || assert!(Input::with(&[7; 4096], 3).is_none()));
     }
 }

@@ -10,7 +10,7 @@ use super::input::Input;
 use super::newcomers::Ticket;
 use super::session::{Choosing, Chosen, Session};
 use super::shared::Shared;
-use super::tls::TlsOnItsWay;
+use super::tls::{TlsOnItsWay, TlsSession};
 use crate::clients::peer::Peer;
 use crate::lane::door::{Arrival, Door};
 use crate::lane::memory::Account;
@@ -88,24 +88,44 @@ impl Arrival for Moved {
 
 impl Moved {
     /// Returns the client in the lane of its disk, or `None` if the disk has been removed
-    /// meanwhile.
+    /// meanwhile or there is no memory ([session-fails-without-memory]).
     fn unpack(self, lane: &Services) -> Option<Client> {
         let Self { peer, shared, id, came_at, chosen, tls, unread, answer } = self;
         let Chosen { agreed, disk, .. } = chosen;
         let number = agreed.export.0;
         let offered = lane.offered.get(&number);
-        if offered.is_none_or(|offered| Arc::as_ptr(&offered.disk) != Weak::as_ptr(&disk)) {
+        let Some(offered) = offered.filter(|it| Arc::as_ptr(&it.disk) == Weak::as_ptr(&disk))
+        else {
             // The gate of that disk counts nobody any more.
             let why = REMOVED.into();
             shared.report(&peer, || Happened::Gone { export: None, requests: 0, why });
             return None;
-        }
+        };
+        let Some((input, tls)) = unpack_buffers(&unread, tls, lane.turn) else {
+            offered.disk.gate.leave();
+            shared.report(&peer, || Happened::NoMemory);
+            return None;
+        };
         let session = Session::serving_under(agreed);
         let mut client = Client::with_session(peer, &shared, id, came_at, session, &answer);
         client.account = Account::new(number);
-        client.tls = tls.map(|tls| Box::new(tls.unpack()));
-        client.input = Input::with(&unread, lane.turn);
+        client.tls = tls;
+        client.input = input;
         client.report_entry(lane);
         Some(client)
     }
+}
+
+/// Returns the input and the TLS of a client in its new lane, or `None` if there is no memory.
+fn unpack_buffers(
+    unread: &[u8],
+    tls: Option<TlsOnItsWay>,
+    turn: u64,
+) -> Option<(Input, Option<Box<TlsSession>>)> {
+    let input = Input::with(unread, turn)?;
+    let tls = match tls {
+        Some(tls) => Some(Box::new(tls.unpack()?)),
+        None => None,
+    };
+    Some((input, tls))
 }

@@ -40,13 +40,15 @@ pub(super) struct TlsOnItsWay {
 }
 
 impl TlsOnItsWay {
-    pub(super) fn unpack(self) -> TlsSession {
+    /// Returns the session in its new lane, or `None` if there is no memory
+    /// ([session-fails-without-memory]).
+    pub(super) fn unpack(self) -> Option<TlsSession> {
         let Self { session, records } = self;
         let to = records.len();
-        let mut received = vec![0; RECEIVED_BYTES];
-        received[..to].copy_from_slice(&records);
+        debug_assert!(to <= RECEIVED_BYTES, "the records were in a buffer of this size");
+        let received = Some(reserve::copied_buffer(&records, RECEIVED_BYTES)?);
         let clear = Vec::with_capacity(RECORD_BYTES);
-        TlsSession { session, received: Some(received.into()), from: 0, to, clear }
+        Some(TlsSession { session, received, from: 0, to, clear })
     }
 }
 
@@ -180,5 +182,41 @@ impl TlsSession {
                 self.session.write_tls(records).expect("write of records to memory");
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::reserve::tests::without_memory;
+    use rustls::crypto::ring::default_provider;
+    use rustls::pki_types::PrivateKeyDer;
+
+    fn config() -> Arc<ServerConfig> {
+        let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(default_provider().into());
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        config.with_single_cert(vec![own.cert.der().clone()], key).unwrap().into()
+    }
+
+    /// TLS of a client that has sent three bytes of a record.
+    fn packed() -> TlsOnItsWay {
+        let mut session = TlsSession::new(config()).expect("there is memory");
+        let mut room = session.room();
+        Rc::get_mut(&mut room).expect("one owner")[..3].copy_from_slice(&[1, 2, 3]);
+        session.received(room, 3);
+        session.pack()
+    }
+
+    /// [session-fails-without-memory]: 128 KiB would still fit, but only in the reserve of 1 MiB.
+    #[test]
+    fn tls_of_a_moved_client_does_not_take_the_reserve() {
+        let session = packed().unpack().expect("there is memory");
+        assert_eq!((session.from, session.to), (0, 3));
+        assert_eq!(session.received.unwrap()[..4], [1, 2, 3, 0]);
+        let packed = packed();
+        let test = "door::nbd::tls::tests::tls_of_a_moved_client_does_not_take_the_reserve";
+        without_memory(test, || assert!(packed.unpack().is_none()));
     }
 }
