@@ -119,10 +119,18 @@ fn rate_and_delay_change_while_clients_are_served() {
     let changed = "export \"\" is changed, for waiting and later requests\n";
     assert_eq!(running.does(&["rate", "", "20iops"]), changed);
     assert!(time_of(21) >= ms(1000));
+    let list = running.does(&["list"]);
+    assert!(list.contains("(default): at most 20 requests/s; no delay\n"), "{list}");
     assert_eq!(running.does(&["rate", "", "unlimited"]), changed);
     assert!(time_of(100) < quick);
     assert_eq!(running.does(&["delay", "", "100ms-110ms"]), changed);
     assert!(time_of(5) >= ms(500));
+    let list = running.list();
+    let delay = json!({ "min_ns": 100_000_000, "max_ns": 110_000_000 });
+    assert_eq!(
+        (&list["exports"][0]["delay"], &list["exports"][0]["faults"]),
+        (&delay, &Value::Null)
+    );
     assert_eq!(running.does(&["delay", "", "0us"]), changed);
     assert!(time_of(50) < quick);
     let words = "blockyard: error: there is no export \"other\"\n";
@@ -161,6 +169,7 @@ fn fault_rules_change_while_clients_are_served() {
         ("full", "op = \"flush\"\nerror = \"no-space\""),
     ]);
     assert_eq!(running.does(&["fault", "", text(&file)]), now("cut, full"));
+    assert!(running.does(&["list"]).contains("(default): fault rules cut, full\n"));
     assert_eq!(client.read(0, 3), [0; 3]);
     assert_eq!(client.call(READ, 0, 512), EIO);
     assert_eq!(client.read(0, 3), [0; 3]);

@@ -2,9 +2,9 @@
 
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 
-use blockyard_serve::control::{Client, Export, Listing};
+use blockyard_serve::control::{Client, Delay, Export, Limits, Listing};
 use blockyard_serve::counted;
-use blockyard_text::number::{approximate, count, digits, mebibytes};
+use blockyard_text::number::{approximate, count, digits, mebibytes, time};
 
 use super::table::{Align, Table};
 
@@ -26,7 +26,8 @@ pub(crate) fn listing(listing: &Listing) -> String {
     ]);
     listing.exports.iter().for_each(|export| exports.row(export_row(export)));
     let health: String = listing.exports.iter().filter_map(health).collect();
-    let exports = format!("{exports}{health}");
+    let layers: String = listing.exports.iter().filter_map(layers).collect();
+    let exports = format!("{exports}{health}{layers}");
     if listing.clients.is_empty() {
         return format!("{exports}\nno clients\n");
     }
@@ -83,6 +84,37 @@ fn health(export: &Export) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}: {}\n", name(&export.name), parts.join("; ")))
 }
 
+/// The rates, delay and fault rules that an operator may change on an export, in a line.
+fn layers(export: &Export) -> Option<String> {
+    let mut parts = Vec::new();
+    parts.extend(export.limits.as_ref().map(limits));
+    parts.extend(export.delay.as_ref().map(delay));
+    parts.extend(export.faults.as_deref().map(|rules| match rules {
+        [] => "no fault rules".to_owned(),
+        rules => format!("fault rules {}", rules.join(", ")),
+    }));
+    (!parts.is_empty()).then(|| format!("{}: {}\n", name(&export.name), parts.join("; ")))
+}
+
+fn limits(limits: &Limits) -> String {
+    let bytes = limits.bytes_per_s.map(|bytes| format!("{}/s", size(bytes)));
+    let requests = limits.requests_per_s.map(|requests| format!("{} requests/s", rate(requests)));
+    let both: Vec<_> = bytes.into_iter().chain(requests).collect();
+    match limits.burst_ns {
+        _ if both.is_empty() => "unlimited".to_owned(),
+        0 => format!("at most {}", both.join(", ")),
+        burst_ns => format!("at most {}, bursts of {}", both.join(", "), time(burst_ns)),
+    }
+}
+
+fn delay(delay: &Delay) -> String {
+    match (delay.min_ns, delay.max_ns) {
+        (_, 0) => "no delay".to_owned(),
+        (min_ns, max_ns) if min_ns == max_ns => format!("delayed by {}", time(min_ns)),
+        (min_ns, max_ns) => format!("delayed by {} to {}", time(min_ns), time(max_ns)),
+    }
+}
+
 fn client_row(client: &Client) -> [String; 7] {
     [
         client.id.to_string(),
@@ -123,6 +155,36 @@ fn age(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
+
+    /// The line about an export with these keys.
+    fn line(keys: &Value) -> Option<String> {
+        let mut export = serde_json::to_value(Export::default()).unwrap();
+        export.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        layers(&serde_json::from_value(export).unwrap())
+    }
+
+    /// An export without layers has no line. 20 MiB/s are 20,971,520 B/s.
+    #[test]
+    fn the_layers_of_an_export_are_a_line_below_the_table() {
+        assert_eq!(line(&json!({})), None);
+        let both =
+            json!({ "bytes_per_s": 20_971_520, "requests_per_s": 500, "burst_ns": 1_000_000_000 });
+        let words = "(default): at most 20 MiB/s, 500 requests/s, bursts of 1.00 s\n";
+        assert_eq!(line(&json!({ "limits": both })).unwrap(), words);
+        let one = json!({ "bytes_per_s": null, "requests_per_s": 20, "burst_ns": 0 });
+        assert_eq!(line(&json!({ "limits": one })).unwrap(), "(default): at most 20 requests/s\n");
+        let all = json!({
+            "name": "disk",
+            "limits": { "bytes_per_s": null, "requests_per_s": null, "burst_ns": 0 },
+            "delay": { "min_ns": 1_000_000, "max_ns": 3_000_000 },
+            "faults": ["cut", "full"],
+        });
+        let words = "disk: unlimited; delayed by 1.00 ms to 3.00 ms; fault rules cut, full\n";
+        assert_eq!(line(&all).unwrap(), words);
+        let none = json!({ "delay": { "min_ns": 0, "max_ns": 0 }, "faults": [] });
+        assert_eq!(line(&none).unwrap(), "(default): no delay; no fault rules\n");
+    }
 
     #[test]
     fn sizes_and_ages_are_short() {

@@ -1,9 +1,12 @@
 //! The answers to an operator, one in each line.
 
-use crate::disk::Disk;
 use crate::disk::roster::Listed;
+use crate::disk::{Disk, Layers};
 use crate::observation::overview::{ClientView, Overview};
 use crate::observation::traffic::Traffic;
+use blockyard::layer::delay::Extra;
+use blockyard::layer::fault::FaultRule;
+use blockyard::layer::rate as layer;
 use blockyard_btt::Health;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,6 +63,50 @@ pub struct Export {
     pub flush_failed: bool,
     /// The health of a block translation table.
     pub btt: Option<BttHealth>,
+    /// The limits on its bytes and requests; `None` if it was started without a rate.
+    #[serde(default)]
+    pub limits: Option<Limits>,
+    /// The delay of its requests; `None` if it was started without a delay.
+    #[serde(default)]
+    pub delay: Option<Delay>,
+    /// The names of its fault rules, in order; `None` if it was started without faults.
+    #[serde(default)]
+    pub faults: Option<Vec<String>>,
+}
+
+/// The limits on an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes read and written per second; `None`: no limit.
+    pub bytes_per_s: Option<u64>,
+    /// Requests per second; `None`: no limit.
+    pub requests_per_s: Option<u64>,
+    /// The time in nanoseconds for which unused capacity is kept.
+    pub burst_ns: u64,
+}
+
+impl From<layer::Rates> for Limits {
+    fn from(rates: layer::Rates) -> Self {
+        let layer::Rates { bytes_per_s, requests_per_s, burst } = rates;
+        Self { bytes_per_s, requests_per_s, burst_ns: burst.as_ns() }
+    }
+}
+
+/// The delay of each request of an export, drawn evenly from a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Delay {
+    /// The shortest delay in nanoseconds.
+    pub min_ns: u64,
+    /// The longest delay in nanoseconds.
+    pub max_ns: u64,
+}
+
+impl From<Extra> for Delay {
+    fn from(extra: Extra) -> Self {
+        Self { min_ns: extra.min.as_ns(), max_ns: extra.max.as_ns() }
+    }
 }
 
 /// The health of a served block translation table.
@@ -187,9 +234,12 @@ impl Listing {
     ) -> Self {
         let old = traffic_of(before);
         let new = traffic_of(now);
-        let exports = listed.iter().map(|Listed { number, disk, .. }| {
+        let exports = listed.iter().map(|Listed { number, disk, config }| {
             let [old, new] = [&old, &new].map(|all| all.get(number).copied().unwrap_or_default());
-            describe_export(disk, &old, &new, passed)
+            Export {
+                rates: rates(&old, &new, passed),
+                ..describe_export(disk, &config.layers, &new)
+            }
         });
         let known = clients_of(before);
         let clients = clients_of(now).into_values().map(|view| {
@@ -232,26 +282,39 @@ fn describe_client(
     }
 }
 
-/// Returns what an operator learns of `disk`, whose traffic was `old` some time before.
-fn describe_export(disk: &Disk, old: &Traffic, new: &Traffic, passed: Duration) -> Export {
+/// Returns the rates of a disk whose traffic was `old` some time before.
+fn rates(old: &Traffic, new: &Traffic, passed: Duration) -> Rates {
+    Rates {
+        reads_per_s: per_second(old.reads, new.reads, passed),
+        read_bytes_per_s: per_second(old.read_bytes, new.read_bytes, passed),
+        writes_per_s: per_second(old.writes, new.writes, passed),
+        written_bytes_per_s: per_second(old.written_bytes, new.written_bytes, passed),
+    }
+}
+
+/// Returns what an operator learns of `disk`, apart from its rates. `layers` are those of its
+/// configuration, which has the last change of an operator.
+fn describe_export(disk: &Disk, layers: &Layers, traffic: &Traffic) -> Export {
     Export {
         name: disk.name.clone(),
         kind: disk.kind().to_owned(),
         size_bytes: disk.size_bytes,
         read_only: disk.read_only,
-        clients: new.clients,
-        in_flight: new.in_flight,
-        rates: Rates {
-            reads_per_s: per_second(old.reads, new.reads, passed),
-            read_bytes_per_s: per_second(old.read_bytes, new.read_bytes, passed),
-            writes_per_s: per_second(old.writes, new.writes, passed),
-            written_bytes_per_s: per_second(old.written_bytes, new.written_bytes, passed),
-        },
+        clients: traffic.clients,
+        in_flight: traffic.in_flight,
+        rates: Rates::default(),
         failed_requests: disk.damage.failed_requests(),
         damage: disk.damage.harm().map(|harm| harm.to_string()),
         flush_failed: disk.damage.has_failed_flush(),
         btt: disk.btt_health().map(BttHealth::from),
+        limits: layers.rates.map(Limits::from),
+        delay: layers.delay.map(Delay::from),
+        faults: layers.faults.as_deref().map(names_of),
     }
+}
+
+fn names_of(rules: &[FaultRule]) -> Vec<String> {
+    rules.iter().map(|rule| rule.name.clone()).collect()
 }
 
 /// Returns the traffic of each disk over all lanes, by its number.

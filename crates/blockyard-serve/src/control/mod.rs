@@ -12,7 +12,8 @@ mod disks;
 mod request;
 
 pub use answer::{
-    Answer, BttHealth, Changed, Client, Disconnected, Draining, Export, Listing, Rates, Struck,
+    Answer, BttHealth, Changed, Client, Delay, Disconnected, Draining, Export, Limits, Listing,
+    Rates, Struck,
 };
 pub use disks::DiskReader;
 pub use request::{LINE_BYTES_MAX, Refusal, Request};
