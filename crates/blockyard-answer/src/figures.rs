@@ -15,8 +15,8 @@ use super::life::{Holds, Life};
 use super::locks::LockFigures;
 use super::pmem::PmemFigures;
 use blockyard_fio::job::Op;
-use blockyard_sim::measure::spent::Spent;
-use blockyard_sim::measure::{JobStats, per_second};
+use blockyard_fio::measure::spent::Spent;
+use blockyard_fio::measure::{JobStats, per_second};
 use blockyard_sim::simulate::Report;
 use blockyard_text::number::{approximate, approximate_sum, ratio};
 

@@ -9,7 +9,7 @@ use blockyard_mmc::command::Opcode;
 use serde::{Serialize, Serializer};
 
 use blockyard_devices::mmc::host::Overlap;
-use blockyard_sim::measure::Measured;
+use blockyard_fio::measure::Measured;
 use blockyard_sim::simulate::Report;
 use blockyard_text::number::{approximate, ratio};
 

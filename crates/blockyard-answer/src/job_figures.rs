@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::direction::Direction;
 use super::latency::Latency;
 use blockyard_fio::job::Op;
-use blockyard_sim::measure::{JobStats, Measured, per_second};
-use blockyard_sim::simulate::{JobReport, Syncing};
+use blockyard_fio::measure::{JobReport, JobStats, Measured, Syncing, per_second};
 use blockyard_text::number::{approximate, ratio};
 
 /// The figures of a job's instance, or of a group that reports as one.

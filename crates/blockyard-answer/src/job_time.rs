@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use blockyard_sim::measure::spent::Spent;
+use blockyard_fio::measure::spent::Spent;
 use blockyard_text::number::{approximate, ratio};
 
 /// Times of all instances of all jobs, added up, in nanoseconds. The parts add up to `alive`.

@@ -3,7 +3,7 @@
 use super::direction::Direction;
 use super::job_figures::{DirectionFigures, JobFigures};
 use super::latency::Latency;
-use blockyard_sim::measure::per_second;
+use blockyard_fio::measure::per_second;
 use blockyard_text::number::{approximate, ratio};
 
 /// A job, or a group of jobs that reports as one, in one direction.

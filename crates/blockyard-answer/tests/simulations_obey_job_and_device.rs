@@ -6,10 +6,8 @@ use blockyard_answer::whatif;
 use blockyard_devices::profile::{Design, Device, DeviceModel, FaultRules};
 use blockyard_devices::stack::Stack;
 use blockyard_fio::job::{JobFile, NoSource, parse_args, parse_bytes};
-use blockyard_sim::measure::per_second;
-use blockyard_sim::simulate::{
-    Conditions, JobReport, Report, Simulation, SimulationError, Stop, Stopped,
-};
+use blockyard_fio::measure::{JobReport, per_second};
+use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError, Stop, Stopped};
 
 const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
                      submit-queues = 1\ndepth = 64\n";

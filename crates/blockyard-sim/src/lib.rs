@@ -14,7 +14,6 @@
 //! report to the last bit.
 
 pub mod fit;
-pub mod log;
 pub mod machine;
 pub mod measure;
 pub mod page_cache;

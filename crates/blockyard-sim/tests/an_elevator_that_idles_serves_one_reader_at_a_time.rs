@@ -13,7 +13,7 @@ use blockyard::elevator::checked::Checked;
 use blockyard::policy::ElevatorKind;
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};
-use blockyard_sim::measure::JobStats;
+use blockyard_fio::measure::JobStats;
 use blockyard_sim::simulate::{Conditions, MakeElevator, Simulation};
 use reads_first::ReadsFirst;
 

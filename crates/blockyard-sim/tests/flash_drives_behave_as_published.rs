@@ -8,7 +8,7 @@
 
 use blockyard_devices::profile::{Design, Device, Override};
 use blockyard_fio::job::{NoSource, parse_args};
-use blockyard_sim::measure::Measured;
+use blockyard_fio::measure::Measured;
 use blockyard_sim::simulate::{Report, Simulation};
 
 /// The built-in drive `base` with other figures of its flash.

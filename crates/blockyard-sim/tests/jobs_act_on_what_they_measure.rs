@@ -5,7 +5,7 @@
 use blockyard::stats::Histogram;
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{JobFile, NoSource, Op, parse_args, parse_bytes};
-use blockyard_sim::measure::JobStats;
+use blockyard_fio::measure::JobStats;
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 
 const MS: u64 = 1_000_000;

@@ -8,7 +8,7 @@ use blockyard::trace::{Action, Event, Sink};
 use blockyard::unit::{CpuId, HctxId};
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{JobFile, NoSource, parse_bytes};
-use blockyard_sim::measure::Measured;
+use blockyard_fio::measure::Measured;
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 use blockyard_trace::observe::{Observer, Work};
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use blockyard_devices::data::verify::Verify;
 use blockyard_devices::pmem::{Part, PmemReport};
 use blockyard_devices::profile::{Design, Device, builtin_designs};
 use blockyard_fio::job::{NoSource, parse_args};
-use blockyard_sim::measure::JobStats;
+use blockyard_fio::measure::JobStats;
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 /// All designs for persistent memory.

@@ -6,8 +6,8 @@
 use blockyard::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
-use super::{JobStats, per_second};
 use blockyard_fio::job::Op;
+use blockyard_fio::measure::{JobStats, per_second};
 
 /// The largest number of samples in a series.
 pub const SAMPLES_MAX: usize = 128;

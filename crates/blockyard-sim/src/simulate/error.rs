@@ -1,13 +1,13 @@
 //! Errors that prevent a simulation or end it early.
 
 use crate::fit::Unfit;
-use crate::log::LogError;
 use crate::replay::ReplayError;
 use crate::task::Violation;
 use crate::world::{Failure, POWER_CUTS_MAX};
 use blockyard::time::Instant;
 use blockyard_devices::pairing::Unsuited;
 use blockyard_fio::job::{JobError, Place};
+use blockyard_fio::output::log::LogError;
 use std::fmt;
 
 /// The reason why a simulation cannot begin or ended early.

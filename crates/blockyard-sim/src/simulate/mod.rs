@@ -11,9 +11,7 @@ mod stop;
 pub use error::SimulationError;
 pub use stop::Stop;
 
-use crate::log::Logs;
 use crate::machine::locks::LockUse;
-use crate::measure::JobStats;
 use crate::measure::series::{Series, SeriesSampler};
 use crate::replay::{Replay, ReplayError};
 use crate::task::Task;
@@ -32,49 +30,15 @@ use blockyard_devices::pairing;
 use blockyard_devices::pmem::{Pmem, PmemReport};
 use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_devices::stack::FaultCount;
-use blockyard_fio::job::{Job, JobFile, SyncMode};
+use blockyard_fio::job::{Job, JobFile};
+use blockyard_fio::measure::{JobReport, Syncing};
+use blockyard_fio::output::log::Logs;
 use blockyard_trace::observe::{ActorId, Observer, TaskId};
 use serde::{Deserialize, Serialize};
 use steady::Steady;
 
 use build::{begin_verifying, build_world, check_faults};
 use plan::{Planned, plan, plan_replay};
-
-/// The measurements of one job, or of one instance of it.
-#[derive(Clone, Debug)]
-pub struct JobReport {
-    /// The name of the job.
-    pub name: String,
-    /// The reporting group of the job, from 0.
-    pub group: u32,
-    /// The index of the job in the file.
-    pub job: usize,
-    /// How it makes its writes durable.
-    pub syncing: Syncing,
-    /// The measurements.
-    pub stats: JobStats,
-}
-
-/// How a job makes its writes durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syncing {
-    /// Not at all.
-    Never,
-    /// By calls of their own: `fsync`, `fdatasync`, `end_fsync`.
-    Calls,
-    /// Each write is durable before it completes: `sync=`.
-    EveryWrite,
-}
-
-impl Syncing {
-    fn of(job: &Job) -> Self {
-        match job.sync {
-            SyncMode::Sync | SyncMode::Dsync => Self::EveryWrite,
-            SyncMode::None if job.fsync > 0 || job.fdatasync > 0 || job.end_fsync => Self::Calls,
-            SyncMode::None => Self::Never,
-        }
-    }
-}
 
 /// The result of a run.
 #[derive(Clone, Debug)]

@@ -3,12 +3,12 @@
 use super::SimulationError;
 use crate::fit;
 use crate::fit::{IN_FLIGHT_MAX, PLANNED_IOS_MAX, Unfit};
-use crate::measure::JobStats;
 use crate::placement::Placement;
 use crate::replay::Replay;
 use crate::task::{Instance, Origin};
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{CpuPolicy, Job, Resolved};
+use blockyard_fio::measure::JobStats;
 use std::collections::BTreeMap;
 
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};

@@ -1,8 +1,9 @@
 //! Decides when the rates and the 99th percentiles of all jobs are known well enough.
 
-use crate::measure::{Interval, JobStats, P99_IOS_MIN, p99_ranks};
+use crate::measure::{Interval, P99_IOS_MIN, p99_ranks};
 use blockyard::stats::Histogram;
 use blockyard::time::{Duration, Instant};
+use blockyard_fio::measure::JobStats;
 
 /// A rate is known well enough if its interval of 95 % reaches this share of the mean to both
 /// sides.

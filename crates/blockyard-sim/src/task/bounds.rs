@@ -1,8 +1,8 @@
 //! The bounds of a job whose violation ends the run: `rate_min`, `rate_iops_min`, `max_latency`.
 
-use super::Taken;
 use blockyard::time::{Duration, Instant};
 use blockyard_fio::job::{Bounds, Job, Op};
+use blockyard_fio::measure::Taken;
 
 /// The time at the start of a job in which its rates are not judged, as in fio.
 const SETTLING: Duration = Duration::from_secs(2);

@@ -1,12 +1,13 @@
 //! The calls of a task: how many I/Os each one submits and reaps.
 
 use super::source::Source;
-use super::{Slot, Taken, Task};
+use super::{Slot, Task};
 use blockyard::bio::{self, Bio, Flags};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
 use blockyard_fio::job::{ContinueOnError, Engine, Job, ThinktimeBlocks, encoded};
+use blockyard_fio::measure::Taken;
 
 use super::state::State;
 

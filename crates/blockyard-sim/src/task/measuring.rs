@@ -1,12 +1,12 @@
 //! The measurements of a task, and the instant at which they begin.
 
 use super::Task;
-use crate::measure::JobStats;
-use crate::measure::meter::Meter;
-use crate::measure::spent::Rest;
-use crate::measure::steady::SteadyWatch;
 use blockyard::time::{Duration, Instant};
 use blockyard_fio::job::Job;
+use blockyard_fio::measure::JobStats;
+use blockyard_fio::measure::meter::Meter;
+use blockyard_fio::measure::spent::Rest;
+use blockyard_fio::measure::steady::SteadyWatch;
 
 /// The measurement of a task.
 #[derive(Debug)]

@@ -31,7 +31,6 @@ pub use measuring::Measuring;
 pub use plan::Plan;
 pub use reader::{READER_BIOS_MAX, ReadStep, Reader};
 pub use share::Share;
-pub use slots::Taken;
 
 use crate::placement::Placement;
 use blockyard::time::{Duration, Instant};

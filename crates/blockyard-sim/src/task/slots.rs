@@ -1,8 +1,9 @@
 //! The I/Os of a task that were submitted and not reaped, one in each slot.
 
 use blockyard::status::Status;
-use blockyard::time::{Duration, Instant};
+use blockyard::time::Instant;
 use blockyard_fio::job::{Op, Priority};
+use blockyard_fio::measure::Taken;
 use std::collections::VecDeque;
 
 /// An I/O that was submitted and not reaped.
@@ -40,38 +41,6 @@ impl Slot {
         polled: false,
         recorded_end: None,
     };
-}
-
-/// An I/O that was completed and reaped.
-#[derive(Clone, Copy, Debug)]
-pub struct Taken {
-    /// The kind of I/O; `None` for a sync.
-    pub op: Option<Op>,
-    /// Length, bytes.
-    pub len_bytes: u32,
-    /// Offset in its file, bytes.
-    pub offset_bytes: u64,
-    /// How much later than due an I/O of a trace was issued.
-    pub late: Duration,
-    /// Submission latency.
-    pub slat: Duration,
-    /// Completion latency.
-    pub clat: Duration,
-    /// The instant at which the device completed the I/O.
-    pub completed: Instant,
-    /// The result.
-    pub status: Status,
-    /// The priority of the I/O, if it is not that of its job.
-    pub priority: Option<Priority>,
-}
-
-impl Taken {
-    /// Returns the total latency. It counts from the instant at which the I/O was due: an I/O of a
-    /// trace that could not be issued then has waited, too.
-    #[must_use]
-    pub fn lat(&self) -> Duration {
-        self.late + self.slat + self.clat
-    }
 }
 
 /// The slots of a task, as many as its depth. A slot is free, in flight, or completed and not

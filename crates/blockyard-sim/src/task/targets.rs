@@ -2,9 +2,10 @@
 
 use super::bounds::Watch;
 use super::search::Search;
-use super::{Taken, Task, Violation};
+use super::{Task, Violation};
 use blockyard::time::Instant;
 use blockyard_fio::job::{Job, Op};
+use blockyard_fio::measure::Taken;
 
 /// The bounds and targets of a task.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Jobs that end for a reason other than their own I/Os and time, or search for a depth.
 
 use super::{Event, World};
-use crate::measure::steady::SteadyWatch;
 use blockyard::time::{Duration, Instant};
 use blockyard_fio::job::ExitWhat;
+use blockyard_fio::measure::steady::SteadyWatch;
 use blockyard_trace::observe::{Observer, TaskId};
 
 impl<O: Observer> World<O> {

@@ -2,11 +2,11 @@
 
 use super::{Event, FailedIo, Failure, Totals, World};
 use crate::machine::lock::Contended;
-use crate::measure::JobStats;
-use crate::task::{Taken, Task};
+use crate::task::Task;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard_fio::job::encoded;
+use blockyard_fio::measure::{JobStats, Taken};
 use blockyard_trace::observe::{Observer, TaskId};
 
 impl<O: Observer> World<O> {
@@ -153,13 +153,13 @@ impl<O: Observer> World<O> {
         let from_begin = now.since(from);
         self.take_samples(id, self.now);
         self.tasks[id.0 as usize].measuring.meter.add(op, taken.len_bytes);
-        self.logs.io(id, op, taken, from_begin);
+        self.logs.io(id.0, op, taken, from_begin);
     }
 
     /// Takes the samples of a task that are due now.
     fn take_samples(&mut self, id: TaskId, now: Instant) {
         while let Some(rate) = self.tasks[id.0 as usize].measuring.meter.next(now) {
-            self.logs.rate(id, rate);
+            self.logs.rate(id.0, rate);
         }
     }
 
@@ -200,7 +200,7 @@ impl<O: Observer> World<O> {
         let from = task.measured_from();
         if end >= from {
             self.take_samples(id, end);
-            self.logs.end(id, end.since(from));
+            self.logs.end(id.0, end.since(from));
         }
         self.tasks[id.0 as usize].measuring.meter.end(&mut self.stats[stats]);
     }

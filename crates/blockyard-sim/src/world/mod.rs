@@ -85,13 +85,11 @@ use replaying::Replaying;
 pub use standstill::{HostStandstill, Standstill};
 use turns::Flows;
 
-use crate::log::Logs;
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::Cpu;
 use crate::machine::lock::Contended;
 use crate::machine::locks::LockUse;
 use crate::machine::poll::PolledQueues;
-use crate::measure::JobStats;
 use crate::page_cache::PageCache;
 use crate::task::Task;
 use blockyard::driver::Finished;
@@ -107,6 +105,8 @@ use blockyard_devices::profile::{MachineProfile, Reach};
 use blockyard_devices::stack::Stack;
 use blockyard_devices::terms::{Completion, Dispatch};
 use blockyard_devices::{DeviceEvent, Events};
+use blockyard_fio::measure::JobStats;
+use blockyard_fio::output::log::Logs;
 use blockyard_trace::observe::{ActorId, Observer, Runner, TaskId, Work};
 use std::collections::VecDeque;
 

@@ -3,13 +3,13 @@
 use super::actor::Actor;
 use super::owner::Owner;
 use super::{Event, Failure, World};
-use crate::measure::spent::Rest;
 use crate::task::Plan;
 use blockyard::bio::{self, Bio};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
 use blockyard_devices::terms::Completion;
+use blockyard_fio::measure::spent::Rest;
 use blockyard_trace::observe::{Observer, TaskId, Work};
 
 /// A job instance, as an actor.

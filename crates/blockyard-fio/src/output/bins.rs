@@ -1,8 +1,8 @@
 //! The bins in which fio reports a latency distribution.
 //!
-//! Below 128 ns each value has its own bin. Above, each power of two is divided into 64 bins of equal width,
-//! each named by its middle value. The last bin, at 17 s, also holds all longer latencies. A bucket of our
-//! [`Histogram`] is half as wide and lies within one bin.
+//! Below 128 ns each value has its own bin. Above, each power of two is divided into 64 bins of
+//! equal width, each named by its middle value. The last bin, at 17 s, also holds all longer
+//! latencies. A bucket of our [`Histogram`] is half as wide and lies within one bin.
 
 use blockyard::stats::Histogram;
 
@@ -11,7 +11,8 @@ const BITS: u32 = 6;
 /// The last power of two with its own bins.
 const LAST_POWER: u32 = 33;
 
-/// Returns the bins that are not empty, in ascending order: the value that names each bin, and its count.
+/// Returns the bins that are not empty, in ascending order: the value that names each bin, and its
+/// count.
 pub(super) fn bins(values: &Histogram) -> Vec<(u64, u64)> {
     let mut bins: Vec<(u64, u64)> = Vec::new();
     for (bucket, count) in values.buckets() {

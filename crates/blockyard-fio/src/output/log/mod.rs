@@ -30,11 +30,10 @@ mod window;
 
 pub use error::LogError;
 
+use crate::job::{Job, LogPrefix, Op, PriorityClass, encoded};
+use crate::measure::Taken;
 use crate::measure::meter::Rate;
-use crate::task::Taken;
 use blockyard::time::Duration;
-use blockyard_fio::job::{Job, LogPrefix, Op, PriorityClass, encoded};
-use blockyard_trace::observe::TaskId;
 use file::{Line, LogFile, Priority};
 use window::Windows;
 
@@ -42,7 +41,7 @@ use window::Windows;
 #[derive(Debug, Default)]
 pub struct Logs {
     files: Vec<LogFile>,
-    /// The logs of each task.
+    /// The logs of each instance.
     instances: Vec<InstanceLogs>,
     failed: Option<LogError>,
 }
@@ -195,9 +194,10 @@ impl Logs {
         Ok(self.files.len() - 1)
     }
 
-    /// Logs that a task reaped an I/O of kind `op`, `at` after the start of measuring.
-    pub fn io(&mut self, task: TaskId, op: Op, taken: &Taken, at: Duration) {
-        let Some(logs) = self.instances.get_mut(task.0 as usize) else { return };
+    /// Logs that an instance, counted from 0, reaped an I/O of kind `op`, `at` after the start of
+    /// measuring.
+    pub fn io(&mut self, instance: u32, op: Op, taken: &Taken, at: Duration) {
+        let Some(logs) = self.instances.get_mut(instance as usize) else { return };
         let shape = logs.shape;
         let (slat, lat) = (taken.slat.as_ns(), taken.lat().as_ns());
         let clat = if shape.is_async { taken.clat.as_ns() } else { lat };
@@ -227,9 +227,9 @@ impl Logs {
         }
     }
 
-    /// Logs a sampled rate of a task.
-    pub fn rate(&mut self, task: TaskId, rate: Rate) {
-        let Some(logs) = self.instances.get(task.0 as usize).filter(|logs| logs.shape.windowed)
+    /// Logs a sampled rate of an instance.
+    pub fn rate(&mut self, instance: u32, rate: Rate) {
+        let Some(logs) = self.instances.get(instance as usize).filter(|logs| logs.shape.windowed)
         else {
             return;
         };
@@ -244,9 +244,9 @@ impl Logs {
         }
     }
 
-    /// Logs the open windows of a task that has ended, `at` after the start of measuring.
-    pub fn end(&mut self, task: TaskId, at: Duration) {
-        let Some(logs) = self.instances.get_mut(task.0 as usize) else { return };
+    /// Logs the open windows of an instance that has ended, `at` after the start of measuring.
+    pub fn end(&mut self, instance: u32, at: Duration) {
+        let Some(logs) = self.instances.get_mut(instance as usize) else { return };
         for log in [&mut logs.slat, &mut logs.clat, &mut logs.lat].into_iter().flatten() {
             for (op, value) in log.windows.iter_mut().flat_map(Windows::rest) {
                 self.files[log.file].put(logs.shape.of_window(op, value, at));
@@ -259,7 +259,7 @@ impl Logs {
     /// # Errors
     ///
     /// The first [`LogError`], on every call after it.
-    pub(crate) fn write_due(&mut self) -> Result<(), LogError> {
+    pub fn write_due(&mut self) -> Result<(), LogError> {
         self.write(LogFile::is_due)
     }
 

@@ -4,24 +4,24 @@
 
 #![expect(clippy::float_arithmetic, reason = "for a report: nothing is ordered by it")]
 
+use crate::job::Reporting;
 use blockyard::stats::Histogram;
-use blockyard_fio::job::{JobFile, Reporting};
-use blockyard_sim::simulate::Report;
 use blockyard_text::number::approximate;
 
 use super::disk::Disk;
 use super::{
-    Entry, Kind, VERSION, entries, latency_shares, ms, number, per_hundred_thousand, shown_shares,
+    Entry, Kind, Run, VERSION, entries, latency_shares, ms, number, per_hundred_thousand,
+    shown_shares,
 };
 
 /// The number of percentiles, which fio fills up with zeroes.
 const PERCENTILES: usize = 20;
 
-/// Formats `report`, the report of a run of `jobs` on the device `device`.
-pub(crate) fn terse(jobs: &JobFile, device: &str, report: &Report) -> String {
-    let disk = disk(&Disk::of(device, report));
-    let line = |entry: &Entry<'_>| of_entry(entry, &disk).join(";") + "\n";
-    entries(jobs, report).iter().map(line).collect()
+/// Formats the figures of `run` on `disk`.
+#[must_use]
+pub fn terse(run: Run<'_>, disk: &Disk) -> String {
+    let disk = of_disk(disk);
+    entries(run).iter().map(|entry| of_entry(entry, &disk).join(";") + "\n").collect()
 }
 
 fn of_entry(entry: &Entry<'_>, disk: &[String]) -> Vec<String> {
@@ -96,7 +96,7 @@ fn percentiles(ns: Option<&Histogram>, wanted: &[f64]) -> [String; PERCENTILES] 
     })
 }
 
-fn disk(disk: &Disk) -> Vec<String> {
+fn of_disk(disk: &Disk) -> Vec<String> {
     let Disk { name, read_ios, write_ios, read_merges, write_merges, .. } = disk;
     let counts = [
         read_ios,

@@ -5,7 +5,7 @@
 //! instant.
 
 use super::JobStats;
-use blockyard_fio::job::{Steady, SteadyCriterion, SteadyState};
+use crate::job::{Steady, SteadyCriterion, SteadyState};
 use std::collections::VecDeque;
 
 /// The default of fio: IOPS that do not differ at all, which is never reached.
@@ -167,7 +167,7 @@ impl SteadyWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blockyard_fio::job::Op;
+    use crate::job::Op;
 
     fn watch(slope: bool, limit_millionths: u64, percent: bool, window_s: u64) -> SteadyWatch {
         let criterion = SteadyCriterion { of: Steady::Iops, slope, limit_millionths, percent };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_fio::job::{BlockSizes, Job, JobFile, Mix};
+use crate::job::{BlockSizes, Job, JobFile, Mix};
 
 /// Options and their values, by name.
 pub(super) type Options = BTreeMap<String, String>;

@@ -2,25 +2,24 @@
 
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 
+use crate::job::{ContinueOnError, Job};
+use crate::measure::JobStats;
+use crate::measure::depth::Depths;
 use blockyard::stats::Histogram;
-use blockyard_answer::JobTime;
-use blockyard_fio::job::{ContinueOnError, Job, JobFile};
-use blockyard_sim::measure::JobStats;
-use blockyard_sim::measure::depth::Depths;
-use blockyard_sim::simulate::Report;
 use blockyard_text::number::approximate;
 
 use super::spread::{extremes, percentiles_of};
 use super::{
-    BATCHES, Entry, Kind, LEVELS, entries, latency_shares, ms, number, priority, shown_shares,
+    BATCHES, Entry, Kind, LEVELS, Run, entries, latency_shares, ms, number, priority, shown_shares,
     targets, tells_sync_percentiles,
 };
-use crate::render::job_time;
 
-/// Formats `report`, the report of a run of `jobs`.
-pub(crate) fn text(jobs: &JobFile, report: &Report) -> String {
-    let entries = entries(jobs, report);
-    let mut text: String = entries.iter().map(of_entry).collect();
+/// Formats the figures of `run`. After fio's line about the processor comes what `own` returns for
+/// an entry: nothing, or lines that fio lacks.
+#[must_use]
+pub fn text(run: Run<'_>, own: impl Fn(&JobStats) -> String) -> String {
+    let entries = entries(run);
+    let mut text: String = entries.iter().map(|entry| of_entry(entry, &own)).collect();
     let groups = entries.last().map_or(0, |last| last.report.group + 1);
     for group in 0..groups {
         let of_group: Vec<_> = entries.iter().filter(|e| e.report.group == group).collect();
@@ -29,7 +28,7 @@ pub(crate) fn text(jobs: &JobFile, report: &Report) -> String {
     text
 }
 
-fn of_entry(entry: &Entry<'_>) -> String {
+fn of_entry(entry: &Entry<'_>, own: impl Fn(&JobStats) -> String) -> String {
     let Entry { job, report, instances, .. } = entry;
     let mut text = format!("{}: (groupid={}, jobs={instances})\n", report.name, report.group);
     for (name, kind) in entry.kinds.iter().filter(|(_, kind)| kind.measured.ios > 0) {
@@ -41,11 +40,7 @@ fn of_entry(entry: &Entry<'_>) -> String {
     text += &format!(
         "  cpu          : usr={user:.2}%, sys={system:.2}%, ctx={switches}, majf=0, minf=0\n"
     );
-    let stats = &report.stats;
-    let times = JobTime::from(&stats.spent);
-    if job_time::is_shown(&times, stats.depths.one_at_a_time()) {
-        text += &job_time::line(&times);
-    }
+    text += &own(&report.stats);
     text += &depths(&report.stats.depths);
     let total = |name| {
         let kind = entry.kinds.iter().find(|(known, _)| *known == name);

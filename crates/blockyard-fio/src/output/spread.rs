@@ -7,7 +7,8 @@ use blockyard_text::number::approximate;
 
 use super::{number, per_hundred_thousand};
 
-/// Returns the largest unit in which neither the smallest nor the largest of some times is too small.
+/// Returns the largest unit in which neither the smallest nor the largest of some times is too
+/// small.
 fn unit_of(min: u64, max: u64) -> (u64, &'static str) {
     match (min, max) {
         (2_000_001.., 100_000_000..) => (1_000_000, "msec"),

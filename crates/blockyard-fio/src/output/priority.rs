@@ -1,8 +1,9 @@
-//! The latencies of I/Os by their priority, as fio prints them for jobs with I/Os of several priorities.
+//! The latencies of I/Os by their priority, as fio prints them for jobs with I/Os of several
+//! priorities.
 
+use crate::job::Reporting;
+use crate::measure::Measured;
 use blockyard::stats::Histogram;
-use blockyard_fio::job::Reporting;
-use blockyard_sim::measure::Measured;
 
 use super::number;
 use super::spread::{extremes as extremes_of, percentiles_of};
@@ -14,7 +15,8 @@ pub(super) struct OfPriority<'a> {
     pub(super) values: &'a Histogram,
 }
 
-/// Returns the name of the latency that is reported by priority, and its values; none unless there are several priorities.
+/// Returns the name of the latency that is reported by priority, and its values; none unless there
+/// are several priorities.
 pub(super) fn all<'a>(
     show: &Reporting,
     measured: &'a Measured,

@@ -4,7 +4,7 @@
 //! still belongs to the window and closes it. The window is logged with the time of that I/O, and
 //! the next one begins at the last multiple of the length. A window without I/Os is not logged.
 
-use blockyard_fio::job::Op;
+use crate::job::Op;
 
 /// The windows of one log.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use super::JobStats;
 use super::sampler::{Sample, Sampler, Unit};
+use crate::job::{Logging, Op, Reporting};
 use blockyard::time::Instant;
-use blockyard_fio::job::{Logging, Op, Reporting};
 
 /// A sample, by its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,9 @@
 //! fio's JSON layout.
 
+use crate::job::{ContinueOnError, Job};
+use crate::measure::JobStats;
+use crate::measure::depth::Classes;
 use blockyard::stats::Histogram;
-use blockyard_answer::{DriveFigures, HostFigures, Outcome, PmemFigures, Verified};
-use blockyard_devices::stack::FaultCount;
-use blockyard_fio::job::{ContinueOnError, Job, JobFile};
-use blockyard_sim::measure::JobStats;
-use blockyard_sim::measure::depth::Classes;
-use blockyard_sim::simulate::Report;
 use blockyard_text::number::approximate;
 use serde::{Serialize, Serializer};
 
@@ -15,10 +12,9 @@ use super::options::{self, Options};
 use super::priority::{self, OfPriority};
 use super::targets::{self, SteadyJson};
 use super::{
-    BATCHES, Entry, Kind, LEVELS, VERSION, bins, entries, latency_shares, ms, number,
+    BATCHES, Entry, Kind, LEVELS, Run, VERSION, bins, entries, latency_shares, ms, number,
     per_hundred_thousand, shares, tells_sync_percentiles,
 };
-use crate::render;
 
 /// An object whose keys keep their order.
 struct Object<T>(Vec<(String, T)>);
@@ -35,8 +31,9 @@ impl<T> FromIterator<(String, T)> for Object<T> {
     }
 }
 
+/// fio's JSON of a run, followed by keys of `E`.
 #[derive(Serialize)]
-struct Whole<'a> {
+pub struct Json<E> {
     #[serde(rename = "fio version")]
     version: &'static str,
     timestamp: u64,
@@ -46,16 +43,8 @@ struct Whole<'a> {
     global: Options,
     jobs: Vec<OfJob>,
     disk_util: [Disk; 1],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mmc: Option<&'a HostFigures>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pmem: Option<&'a PmemFigures>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    drive: Option<&'a DriveFigures>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    faults: Option<&'a [FaultCount]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    verified: Option<&'a Verified>,
+    #[serde(flatten)]
+    own: E,
 }
 
 #[derive(Serialize)]
@@ -163,30 +152,21 @@ struct Sync {
     lat_ns: Times,
 }
 
-/// Formats `report`, the report of a run of `jobs` on the device `device`, with a final newline. With `bins` the
-/// format is fio's `json+`, which has complete latency distributions. Keys that fio lacks come last, from `outcome`.
-pub(crate) fn json(
-    jobs: &JobFile,
-    device: &str,
-    report: &Report,
-    outcome: &Outcome,
-    bins: bool,
-) -> String {
-    let whole = Whole {
+/// Returns the figures of `run` on `disk` in fio's JSON layout. With `bins` the format is fio's
+/// `json+`, which has complete latency distributions. The keys of `own`, which fio lacks, come
+/// last.
+#[must_use]
+pub fn json<E>(run: Run<'_>, disk: Disk, own: E, bins: bool) -> Json<E> {
+    Json {
         version: VERSION,
         timestamp: 0,
         timestamp_ms: 0,
         time: "Thu Jan  1 00:00:00 1970",
-        global: options::global(jobs),
-        jobs: entries(jobs, report).iter().map(|entry| of_job(entry, bins)).collect(),
-        disk_util: [Disk::of(device, report)],
-        mmc: outcome.figures.mmc.as_ref(),
-        pmem: outcome.figures.pmem.as_ref(),
-        drive: outcome.figures.drive.as_ref(),
-        faults: outcome.faults.as_deref(),
-        verified: outcome.verified.as_ref(),
-    };
-    render::json(&whole)
+        global: options::global(run.jobs),
+        jobs: entries(run).iter().map(|entry| of_job(entry, bins)).collect(),
+        disk_util: [disk],
+        own,
+    }
 }
 
 fn of_job(entry: &Entry<'_>, bins: bool) -> OfJob {
@@ -292,8 +272,8 @@ fn of_kind(job: &Job, kind: &Kind, bins: bool) -> OfKind {
     }
 }
 
-/// Returns the summary of `values`, with `percentiles` if requested and there are values, and then with bins if
-/// requested.
+/// Returns the summary of `values`, with `percentiles` if requested and there are values, and then
+/// with bins if requested.
 fn times_of(values: &Histogram, percentiles: Option<&Vec<f64>>, bins: bool) -> Times {
     let percentiles = percentiles.filter(|_| values.count() > 0);
     let bin = |(value, count): (u64, u64)| (value.to_string(), count);

@@ -2,14 +2,14 @@
 
 #![expect(clippy::float_arithmetic, reason = "for reports: nothing is ordered by it")]
 
-use blockyard_sim::measure::sampler::Samples;
+use crate::measure::sampler::Samples;
 
 use super::number;
 
 /// The samples of one rate, of all instances of an entry.
 ///
-/// Instances run in parallel, so their smallest, largest and mean values are added up, as are their squared
-/// deviations and numbers of samples.
+/// Instances run in parallel, so their smallest, largest and mean values are added up, as are their
+/// squared deviations and numbers of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rates {
     pub(super) count: u64,

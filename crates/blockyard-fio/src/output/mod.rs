@@ -1,6 +1,8 @@
-//! fio's reports of a run: [`json()`] in fio's JSON layout, [`terse()`] as lines of fields, and [`text()`] for people.
+//! fio's layouts of a run's figures: [`json()`] in fio's JSON layout, [`terse()`] as lines of
+//! fields, and [`text()`] for people; [`log`] writes files over time.
 //!
-//! Keys without a counterpart in the simulator are still present for programs that read fio's output:
+//! Keys without a counterpart in a simulation are still present for programs that read fio's
+//! output:
 //!
 //! - always zero: page faults, short and dropped I/Os, and the clock (`timestamp`, `time`);
 //! - CPU time of a job counts as system time, except for `thinktime_spin`;
@@ -11,6 +13,7 @@
 mod bins;
 mod disk;
 mod json;
+pub mod log;
 mod number;
 mod options;
 mod priority;
@@ -20,19 +23,29 @@ mod targets;
 mod terse;
 mod text;
 
-pub(crate) use json::json;
-pub(crate) use terse::terse;
-pub(crate) use text::text;
+pub use disk::{Disk, Side};
+pub use json::{Json, json};
+pub use terse::terse;
+pub use text::text;
 
 use std::collections::BTreeMap;
 
+use crate::job::{Job, JobFile, Op, Reporting, UnifiedReporting};
+use crate::measure::depth::Classes;
+use crate::measure::{JobReport, Measured, per_second};
 use blockyard::stats::Histogram;
-use blockyard_fio::job::{Job, JobFile, Op, Reporting, UnifiedReporting};
-use blockyard_sim::measure::depth::Classes;
-use blockyard_sim::measure::{Measured, per_second};
-use blockyard_sim::simulate::{JobReport, Report};
 
 use rates::Rates;
+
+/// The figures of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The jobs.
+    pub jobs: &'a JobFile,
+    /// An entry for each instance, or for each job that reports as a group, in the order of the
+    /// file.
+    pub entries: &'a [JobReport],
+}
 
 /// An entry of a report: an instance, or a group of them.
 struct Entry<'a> {
@@ -58,16 +71,17 @@ struct Kind {
 
 const OPS: [(&str, Op); 3] = [("read", Op::Read), ("write", Op::Write), ("trim", Op::Trim)];
 
-/// Returns the entries of `report`, the report of a run of `jobs`.
-fn entries<'a>(jobs: &'a JobFile, report: &'a Report) -> Vec<Entry<'a>> {
-    let entry = |(at, of): (usize, &'a JobReport)| {
-        let job = &jobs.jobs[of.job];
-        let next = report.jobs.get(at + 1).map_or(jobs.jobs.len(), |next| next.job);
-        let together = if job.group_reporting { &jobs.jobs[of.job..next] } else { &[] };
+/// Returns the entries of `run`.
+fn entries(run: Run<'_>) -> Vec<Entry<'_>> {
+    let jobs = &run.jobs.jobs;
+    let mut entries = Vec::with_capacity(run.entries.len());
+    for (at, report) in run.entries.iter().enumerate() {
+        let job = &jobs[report.job];
+        let next = run.entries.get(at + 1).map_or(jobs.len(), |next| next.job);
+        let together = if job.group_reporting { &jobs[report.job..next] } else { &[] };
         let instances = together.iter().map(|job| job.numjobs).sum::<u32>().max(1);
-        Entry { job, report: of, instances, kinds: kinds(job, of) }
-    };
-    let mut entries: Vec<_> = report.jobs.iter().enumerate().map(entry).collect();
+        entries.push(Entry { job, report, instances, kinds: kinds(job, report) });
+    }
     share_groups(&mut entries);
     entries
 }
@@ -196,7 +210,8 @@ fn shares(classes: &Classes) -> [f64; 7] {
     classes.map(|count| number::percent(count.into(), all))
 }
 
-/// Returns the percentages for display with one decimal. A class that is not empty never shows as 0.
+/// Returns the percentages for display with one decimal. A class that is not empty never shows as
+/// 0.
 fn shown_shares(classes: &Classes) -> [f64; 7] {
     shares(classes).map(|share| if share > 0.0 { share.max(0.1) } else { share })
 }
@@ -206,8 +221,8 @@ const fn tells_sync_percentiles(show: &Reporting) -> bool {
     (show.clat_percentiles && !show.disable_clat) || (show.lat_percentiles && !show.disable_lat)
 }
 
-/// Returns the share of `values` in each of fio's latency ranges, by unit: the range's name and its percentage,
-/// to the thousandth.
+/// Returns the share of `values` in each of fio's latency ranges, by unit: the range's name and its
+/// percentage, to the thousandth.
 fn latency_shares(values: &Histogram) -> [(&'static str, Vec<(String, f64)>); 3] {
     let mut below = 0;
     latency_ranges().map(|(unit, ranges)| {
@@ -239,7 +254,8 @@ fn latency_ranges() -> [(&'static str, Vec<(String, u64)>); 3] {
     const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     let unit = |ns: u64| -> Vec<_> {
         let bound = |step: &u64| {
-            // A range's name is its end, except for the first range, which is below 2, and the last.
+            // A range's name is its end, except for the first range, which is below 2, and the
+            // last.
             let end = if matches!(step, 2 | 1000) { step * ns } else { (step + 1) * ns };
             (step.to_string(), end - 1)
         };

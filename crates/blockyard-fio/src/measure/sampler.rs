@@ -3,8 +3,8 @@
 //! Periods follow each other from the start of measurement; each lasts up to the instant before the
 //! next one. A period without work gives no sample; neither does the period in which the run ends.
 
+use crate::job::Op;
 use blockyard::time::{Duration, Instant};
-use blockyard_fio::job::Op;
 
 /// The unit of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

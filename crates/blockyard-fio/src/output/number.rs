@@ -25,12 +25,14 @@ pub(super) fn mean(sum: u128, count: u64) -> f64 {
     if count == 0 { 0.0 } else { float(sum) / float(count.into()) }
 }
 
-/// Formats a number as at most four characters of digits and a unit of 1024, such as `2290Mi` or `39.1Mi`.
+/// Formats a number as at most four characters of digits and a unit of 1024, such as `2290Mi` or
+/// `39.1Mi`.
 pub(super) fn binary(value: f64) -> String {
     short(value, BINARY)
 }
 
-/// Formats a number as at most four characters of digits and a unit of 1000, such as `586k` or `23.4M`.
+/// Formats a number as at most four characters of digits and a unit of 1000, such as `586k` or
+/// `23.4M`.
 pub(super) fn decimal(value: f64) -> String {
     short(value, DECIMAL)
 }

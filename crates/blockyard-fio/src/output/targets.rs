@@ -2,9 +2,9 @@
 
 #![expect(clippy::float_arithmetic, reason = "for a report: nothing is ordered by it")]
 
-use blockyard_fio::job::{Job, Steady};
-use blockyard_sim::measure::JobStats;
-use blockyard_sim::measure::steady::{SteadySample, SteadyWatch};
+use crate::job::{Job, Steady};
+use crate::measure::JobStats;
+use crate::measure::steady::{SteadySample, SteadyWatch};
 use blockyard_text::number::approximate;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! Log files and their lines.
 
 use super::error::LogError;
-use blockyard_fio::job::Op;
+use crate::job::Op;
 use core::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::Write;

@@ -41,7 +41,7 @@ impl Spent {
     }
 
     /// Counts that an instance, measured from `measured_from` on, slept for `rest` until `now`.
-    pub(crate) fn rested(&mut self, rest: Rest, measured_from: Instant, now: Instant) {
+    pub fn rested(&mut self, rest: Rest, measured_from: Instant, now: Instant) {
         let from = rest.since.max(measured_from);
         match rest.until {
             Some(due) => {
