@@ -3,7 +3,8 @@
 //! An answer holds the figures of each run as a whole and of each job in each direction,
 //! histograms, series over time, and an [`Explanation`] of the difference between the designs.
 //! Everything is [`Serialize`], and with the feature `schema` has a JSON schema. Tables and
-//! sentences are renderings of these values; [`number`] formats the numbers in both.
+//! sentences are renderings of these values; [`blockyard_text::number`] formats the numbers in
+//! both.
 
 pub mod certainty;
 mod direction;
