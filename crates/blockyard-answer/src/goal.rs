@@ -146,7 +146,8 @@ impl Goal {
             .into_iter()
             .find(|(token, _)| text[at..].starts_with(token))
             .ok_or(GoalError::Form(FORM))?;
-        let (place, value) = (text[..at].trim(), text[at + token.len()..].trim());
+        let place = text[..at].trim();
+        let value = text[at + token.len()..].trim();
         let (rest, figure) = figure(place).ok_or(GoalError::Form(FORM))?;
         let mut named = Direction::ALL.into_iter().filter_map(|direction| {
             let rest = rest?.strip_suffix(direction.name())?;

@@ -175,9 +175,11 @@ impl HostFigures {
         let ios = approximate(measured.map(|measured: &Measured| measured.ios).sum());
         let sent = |opcode: Opcode| host.commands[usize::from(opcode.index())];
         let sum = |opcodes: [Opcode; 3]| approximate(opcodes.into_iter().map(sent).sum());
-        let (status, writes) = (approximate(sent(Opcode::SendStatus)), sum(WRITES));
+        let status = approximate(sent(Opcode::SendStatus));
+        let writes = sum(WRITES);
         let transfers = sum(READS) + writes;
-        let (work, absent) = (ns(report.device_busy), ns(host.absent));
+        let work = ns(report.device_busy);
+        let absent = ns(host.absent);
         let awaited_wakeups = approximate(host.awaited_wakeups);
         let each = |amount| ratio(amount, transfers);
         let of_host = host.thread_wakeups + host.deferred_wakeups;

@@ -213,7 +213,8 @@ fn answer(
 ) -> Result<Answer, SimulationError> {
     assert!(!designs.is_empty(), "an answer needs a design");
     let mut outcomes: Vec<Outcome> = Vec::new();
-    let (mut unsuited, mut first_error) = (Vec::new(), None);
+    let mut unsuited = Vec::new();
+    let mut first_error = None;
     for (design, report) in designs.iter().zip(reports) {
         match report {
             Ok(report) => {

@@ -56,7 +56,8 @@ fn together(parts: &[&DirectionFigures], runtime_ns: u64) -> DirectionFigures {
     let sum = |of: fn(&DirectionFigures) -> u64| {
         parts.iter().fold(0_u64, |sum, part| sum.saturating_add(of(part)))
     };
-    let (ios, bytes) = (sum(|part| part.ios), sum(|part| part.bytes));
+    let ios = sum(|part| part.ios);
+    let bytes = sum(|part| part.bytes);
     let latency = |of: fn(&DirectionFigures) -> &Latency| {
         Latency::together(&parts.iter().map(|part| of(part)).collect::<Vec<_>>())
     };
@@ -82,7 +83,8 @@ mod tests {
         let lat_ns = Latency::from(&values);
         let ios = lat_ns.count;
         let iops = approximate(per_second(ios, runtime_ns));
-        let (slat_ns, clat_ns) = (lat_ns.clone(), lat_ns.clone());
+        let slat_ns = lat_ns.clone();
+        let clat_ns = lat_ns.clone();
         DirectionFigures {
             ios,
             bytes: 4096 * ios,

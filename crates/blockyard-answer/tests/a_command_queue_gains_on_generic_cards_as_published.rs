@@ -51,7 +51,8 @@ fn a_command_queue_gains_on_generic_cards_as_published() {
 fn seeds_differ_by_chance() {
     let design = Design::lookup("mmc-blkmq").unwrap();
     let of = |seed| iops("emmc-hs400", &design, "randread", seed);
-    let (first, second) = (of(1), of(2));
+    let first = of(1);
+    let second = of(2);
     assert_ne!(first, second);
     assert!(first.abs_diff(second) * 50 < first, "{first} and {second} IOPS");
     assert_eq!(first, of(1));

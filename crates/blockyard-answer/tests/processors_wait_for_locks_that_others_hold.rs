@@ -98,7 +98,8 @@ fn processors_gain_until_the_lock_is_always_held_and_no_more() {
     for cpus in [1, 2, 4, 8, 16, 32] {
         let disk = disk(cpus, RYZEN_NS, "submit-queues = 32");
         let of = |design| Figures::of(&run(&disk, design, &scaletest(cpus)), cpus.into());
-        let (none, deadline) = (of("mq-none"), of("mq-deadline"));
+        let none = of("mq-none");
+        let deadline = of("mq-deadline");
         let first = first.get_or_insert(none.iops);
         let share = none.iops / (*first * f64::from(cpus));
         assert!((0.98..1.02).contains(&share), "none does not scale to {cpus}: {share}");
@@ -113,13 +114,15 @@ fn processors_gain_until_the_lock_is_always_held_and_no_more() {
 
 #[test]
 fn tag_words_that_processors_share_cost_less_than_an_elevators_lock() {
-    let (own, shared) = ("submit-queues = 32", "submit-queues = 1");
+    let own = "submit-queues = 32";
+    let shared = "submit-queues = 1";
     let of = |queues| Figures::of(&run(&disk(32, RYZEN_NS, queues), "mq-none", &scaletest(32)), 32);
     let moved = |figures: &Figures| {
         let words = figures.locks.iter().find(|of| of.kind == LockKind::TagWords);
         words.expect("words of tags").all.moved_percent
     };
-    let (own, shared) = (of(own), of(shared));
+    let own = of(own);
+    let shared = of(shared);
     assert_eq!(moved(&own), 0.0, "each processor has a map of its own");
     assert!(moved(&shared) > 50.0 && shared.iops < own.iops, "{:?}", shared.locks);
     let elevator = run(&disk(32, RYZEN_NS, "submit-queues = 1"), "mq-deadline", &scaletest(32));
@@ -257,7 +260,8 @@ fn the_figures_of_holders_add_up_to_those_of_the_lock() {
                 |of| of.per_io * of.mean_wait_ns,
             ];
             for (number, part) in sums.into_iter().enumerate() {
-                let (sum, whole) = (holders.iter().map(|of| part(&of.of)).sum::<f64>(), part(&all));
+                let sum = holders.iter().map(|of| part(&of.of)).sum::<f64>();
+                let whole = part(&all);
                 let differs = (sum - whole).abs() > whole * 1e-9;
                 assert!(!differs, "{design}, {kind:?}, sum {number}: {sum} of {whole}");
             }

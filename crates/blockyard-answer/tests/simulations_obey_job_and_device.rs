@@ -298,7 +298,8 @@ fn a_soft_interrupt_ends_a_request_of_the_single_queue() {
         let device = device(&format!("{PORT}[cpu]\nsoftirq-delay = \"{delay}\"\n"));
         latency_us(&try_run(&args("--rw=randread --bs=4k --size=4m"), &device, design).unwrap())
     };
-    let (soon, late) = (mean_us("legacy-deadline", "0us"), mean_us("legacy-deadline", "100us"));
+    let soon = mean_us("legacy-deadline", "0us");
+    let late = mean_us("legacy-deadline", "100us");
     assert_eq!(late, soon + 100);
     assert_eq!(mean_us("mq-deadline", "0us"), mean_us("mq-deadline", "100us"));
 }
@@ -443,7 +444,8 @@ fn a_low_mark_lets_the_depth_fall_and_then_fills_it_up_again() {
         let report = run(&load, TIMER);
         report.commands_held_ns / u128::from(report.span.as_ns())
     };
-    let (full, swings) = (depth(""), depth("--iodepth_low=4"));
+    let full = depth("");
+    let swings = depth("--iodepth_low=4");
     assert!(full >= 28, "about 32 all the time: {full}");
     assert!((10..=24).contains(&swings), "between 4 and 32, so about the middle: {swings}");
 }
@@ -526,8 +528,10 @@ fn a_run_can_be_stopped() {
 #[test]
 fn a_job_that_ends_before_its_ramp_time_is_reported_as_a_whole() {
     let options = "--rw=randread --bs=4k --size=4m --ramp_time=10";
-    let (report, plain) = (run(options, TIMER), run(&options.replace("10", "0"), TIMER));
-    let (stats, expected) = (&report.jobs[0].stats, &plain.jobs[0].stats);
+    let report = run(options, TIMER);
+    let plain = run(&options.replace("10", "0"), TIMER);
+    let stats = &report.jobs[0].stats;
+    let expected = &plain.jobs[0].stats;
     assert_eq!(stats.measured().map(|measured| measured.ios).sum::<u64>(), 1024);
     assert_eq!(report.span, plain.span);
     assert_eq!(stats.runtime_ns(), expected.runtime_ns());

@@ -19,7 +19,8 @@ fn run(design: &str, jobs: u32) -> Report {
     let args = ["--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio"];
     let more = ["--iodepth=64", "--filename=sda", "--io_size=16m", &numjobs];
     let jobs = parse_args(args.into_iter().chain(more), &NoSource).unwrap();
-    let (device, design) = (Device::lookup("lpfc").unwrap(), Design::lookup(design).unwrap());
+    let device = Device::lookup("lpfc").unwrap();
+    let design = Design::lookup(design).unwrap();
     Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap()
 }
 

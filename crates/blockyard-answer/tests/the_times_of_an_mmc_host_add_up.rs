@@ -204,7 +204,8 @@ fn a_processor_that_copies_may_stall_for_longer_than_the_bus() {
         let busy = blockyard_answer::Figures::of(&report, 1).cpu_percent;
         (report.span.as_ns(), busy)
     };
-    let (with, without) = (took("pio-stall-per-kib = \"20us\"\n"), took(""));
+    let with = took("pio-stall-per-kib = \"20us\"\n");
+    let without = took("");
     assert!(with.0 < without.0 + without.0 / 200, "the bus waits as long: {with:?} {without:?}");
     // Of 2 MiB, 1668 KiB miss a cache of 380: 11.6 us more for each, on one of two processors, of
     // 51 us for a KiB.
@@ -216,7 +217,8 @@ fn mapping_for_a_write_may_cost_less() {
     let clean = device("[host.write]\nmap = \"3us\"\nmap-per-kib = \"0us\"\n");
     for (job, price_ns) in [(WRITES, 3000), (RANDOM_READS, 2000)] {
         let (report, _) = run_on(&clean, job, "mmc-serial");
-        let (mapped, issued) = (report.mmc.unwrap().map, report.stages.count(Action::Issue));
+        let mapped = report.mmc.unwrap().map;
+        let issued = report.stages.count(Action::Issue);
         let near = Duration::from_ns((issued - 20) * price_ns)
             ..Duration::from_ns((issued + 20) * price_ns);
         assert!(issued > 500 && near.contains(&mapped.outside), "{job}: {mapped:?} of {issued}");
@@ -317,7 +319,8 @@ fn a_bus_that_waits_for_a_copy_is_not_busy() {
         let host = report.mmc.unwrap();
         (host.bus_busy, host.bus_gap, report.span)
     };
-    let (fast, slow) = (copying("1us"), copying("50us"));
+    let fast = copying("1us");
+    let slow = copying("50us");
     assert_eq!(fast.0, slow.0, "the same data at the same rate");
     assert!(slow.2 - fast.2 > Duration::from_us(100 * 64 * 45), "{slow:?}");
     // This is the gap from one read to the next; waits for copies are within a read.
@@ -331,7 +334,8 @@ fn a_lost_interrupt_is_counted_apart_from_idle_time_of_the_design() {
     let lossy = FaultRules::parse("faults.toml", "[host]\ninterrupt-lost-one-in = 200\n").unwrap();
     let lossy = lossy.strike(&device("")).unwrap().into_owned();
     let (report, _) = run_on(&lossy, "--rw=randread --bs=4k --runtime=100s", "mmc-serial");
-    let (good, host) = (good.mmc.unwrap(), report.mmc.unwrap());
+    let good = good.mmc.unwrap();
+    let host = report.mmc.unwrap();
     assert_eq!(good.unnoticed, Duration::ZERO);
     // The time limit is 10 s.
     assert!(host.unnoticed > Duration::from_secs(60), "{host:?}");

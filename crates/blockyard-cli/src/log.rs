@@ -73,7 +73,8 @@ impl Level {
 
 impl Choice {
     fn line(self, level: Level, words: &str, about: About<'_>) -> String {
-        let (name, style) = (level.name(), level.style());
+        let name = level.name();
+        let style = level.style();
         match self.format {
             Format::Text => format!("blockyard: {style}{name}{style:#}: {words}\n"),
             Format::Json => {

@@ -37,7 +37,8 @@ fn drawings(page: &str) -> Vec<&str> {
 #[test]
 fn a_large_answer_is_a_small_page() {
     let folder = Folder::new("large-page");
-    let (job, file) = (folder.path("many.fio"), folder.path("page.html"));
+    let job = folder.path("many.fio");
+    let file = folder.path("page.html");
     fs::write(&job, many_jobs()).unwrap();
     let designs = "none,mq-deadline,kyber,legacy-deadline,mq-none-2017,mq-deadline-2017,mq-kyber-2017,mq-none-2017-patched,cqe";
     let args =
@@ -61,7 +62,8 @@ fn a_large_answer_is_a_small_page() {
 #[test]
 fn a_page_says_how_it_was_made_and_how_far_to_trust_it() {
     let folder = Folder::new("page");
-    let (job, file) = (folder.path("a job.fio"), folder.path("page.html"));
+    let job = folder.path("a job.fio");
+    let file = folder.path("page.html");
     fs::write(&job, "; a comment of the job\n[x]\nrw=randread\nsize=1m\ndirect=1\n").unwrap();
     let args = [
         "whatif",
@@ -97,7 +99,9 @@ fn runs_replays_and_comparisons_have_pages_too() {
     let folder = Folder::new("pages");
     let path = |name: &str| folder.path(name);
     let job = ["--name=x", "--rw=read", "--size=1m", "--direct=1"];
-    let (html, answer, trace) = (path("x.html"), path("x.json"), path("x.iolog"));
+    let html = path("x.html");
+    let answer = path("x.json");
+    let trace = path("x.iolog");
     fs::write(
         &trace,
         "fio version 2 iolog\n/dev/x add\n/dev/x open\n/dev/x read 0 4096\n/dev/x close\n",
@@ -130,7 +134,8 @@ fn texts(drawing: &str) -> Vec<&str> {
 #[test]
 fn a_job_that_keeps_to_its_rate_has_bars_of_its_tail() {
     let folder = Folder::new("rate-page");
-    let (job, file) = (folder.path("rate.fio"), folder.path("page.html"));
+    let job = folder.path("rate.fio");
+    let file = folder.path("page.html");
     let text = "[global]\ndirect=1\nsize=64m\nruntime=4\ntime_based\nbs=4k\n\
                 [log]\nrw=write\nrate_iops=400\n[reader]\nrw=randread\n";
     fs::write(&job, text).unwrap();
@@ -168,7 +173,9 @@ fn a_comparison_shows_all_designs() {
     let folder = Folder::new("unpaired-page");
     let path = |name: &str| folder.path(name);
     let job = ["--name=x", "--rw=read", "--size=1m", "--direct=1"];
-    let (first, second, html) = (path("one.json"), path("other.json"), path("x.html"));
+    let first = path("one.json");
+    let second = path("other.json");
+    let html = path("x.html");
     for (answer, designs) in
         [(&first, "--design=none,mq-deadline"), (&second, "--design=none,kyber")]
     {

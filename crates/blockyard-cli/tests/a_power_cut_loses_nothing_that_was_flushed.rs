@@ -64,9 +64,13 @@ fn start(path: &Path, socket: &Path, options: &[&str]) -> Server {
 impl Kind {
     /// Cuts the power `BLOCKYARD_CUTS` times. Returns how the server wrote to the file, if such a disk is possible here.
     fn cut(&self, mut base: Vec<u8>) -> Option<Ways> {
-        let (cuts, seed) = (number("BLOCKYARD_CUTS", 2000), number("BLOCKYARD_CUTS_SEED", 1));
+        let cuts = number("BLOCKYARD_CUTS", 2000);
+        let seed = number("BLOCKYARD_CUTS_SEED", 1);
         let lives = cuts.div_ceil(CUTS as u64).max(2);
-        let (mut all, mut records, mut below, start) = (Ways::default(), 0, 0, Instant::now());
+        let mut all = Ways::default();
+        let mut records = 0;
+        let mut below = 0;
+        let start = Instant::now();
         for number in 0..lives {
             let seed = seed + number;
             let (life, ways) = self.live(base, number, seed)?;
@@ -85,7 +89,8 @@ impl Kind {
             records += life.history.records.len();
             all = all + ways;
         }
-        let (name, took) = (self.name, start.elapsed());
+        let name = self.name;
+        let took = start.elapsed();
         let cuts = lives * CUTS as u64;
         println!("{name}: {cuts} cuts in {lives} lives, {took:.1?}");
         println!("{name}: {records} records, {below} of them below the file; writes: {all:?}");
@@ -95,7 +100,8 @@ impl Kind {
     /// Runs the load against a server on a recorded disk with `base`, if such a disk is possible here.
     fn live(&self, base: Vec<u8>, number: u64, seed: u64) -> Option<(Life, Ways)> {
         let history = Arc::new(Shared::default());
-        let (path, socket) = (nbd::file(0), nbd::socket());
+        let path = nbd::file(0);
+        let socket = nbd::socket();
         // One page cache brings whole pages to the disk, when it wants or has to; the other one each single store.
         let keeps_writes = number.is_multiple_of(2);
         let disk = match Disk::mount(&path, base.clone(), keeps_writes, seed, &history) {

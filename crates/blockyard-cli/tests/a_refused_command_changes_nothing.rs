@@ -48,7 +48,8 @@ fn a_size_that_a_rule_or_a_model_forbids_leaves_file_export_and_clients() {
     let rules = nbd::path("rules.toml");
     let rule = "[[rule]]\nname = \"far\"\nsectors = \"16384..16392\"\nerror = \"io\"\n"; // at 8 MiB
     fs::write(&rules, rule).unwrap();
-    let (ruled, modelled) = (marked(16, 7), marked(16, 7));
+    let ruled = marked(16, 7);
+    let modelled = marked(16, 7);
     for (path, option, size) in [
         (&ruled, ["--fault", text(&rules)], 4 * MIB),
         (&modelled, ["--as", "sd-hs"], 1 << 40),
@@ -118,7 +119,8 @@ fn a_file_that_was_truncated_is_not_made_long_again() {
 /// server had locked. Now it works on the file that is open ([path-opened-once]).
 #[test]
 fn a_renamed_file_is_resized_and_its_successor_is_not() {
-    let (path, moved) = (marked(2, 7), nbd::path("moved"));
+    let path = marked(2, 7);
+    let moved = nbd::path("moved");
     let running = start(&[text(&path)]);
     fs::rename(&path, &moved).unwrap();
     fs::rename(marked(2, 9), &path).unwrap();

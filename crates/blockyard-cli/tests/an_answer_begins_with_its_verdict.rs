@@ -283,7 +283,8 @@ fn a_saved_answer_of_interrupted_runs_is_not_ranked_against_another() {
         answer["designs"].as_array().unwrap().iter().map(|of| &of["ratio"]).collect();
     assert_eq!(ratios, [&Value::Null, &Value::Null]);
     let whole = said(&[&whatif[..], &job[..], &["--runtime=1ms", "--readings=0"]].concat(), 0);
-    let (part, whole) = (folder.file("part.json", &part), folder.file("whole.json", &whole));
+    let part = folder.file("part.json", &part);
+    let whole = folder.file("whole.json", &whole);
     for files in [[&part, &whole], [&whole, &part]] {
         let text = said(&["compare", files[0], files[1]], 0);
         assert_eq!(text.matches("Interrupted: the designs are not ranked").count(), 2, "{text}");
@@ -323,7 +324,8 @@ fn saved_answers_are_compared_by_design() {
         let answer = said(&[&args[..], &["--device", device, "--design", designs]].concat(), 0);
         folder.file(&format!("{device}.json"), &answer)
     };
-    let (slow, fast) = (save("sd-hs", "mmc-blkmq,hsq"), save("sd-sdr104", "hsq,mmc-blkmq"));
+    let slow = save("sd-hs", "mmc-blkmq,hsq");
+    let fast = save("sd-sdr104", "hsq,mmc-blkmq");
     let text = said(&["compare", &slow, &fast], 0);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(", device sd-hs -> sd-sdr104, seed 1"), "{text}");

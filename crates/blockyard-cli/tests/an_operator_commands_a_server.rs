@@ -67,7 +67,8 @@ fn the_list_shows_exports_and_clients_with_their_rates() {
 #[test]
 fn one_client_is_disconnected_and_the_others_are_not() {
     let running = start(&["memory:1m"]);
-    let (mut one, mut two) = (running.client(), running.client());
+    let mut one = running.client();
+    let mut two = running.client();
     let list = running.list();
     let ids: Vec<_> = list["clients"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
     let id = ids[0].to_string();

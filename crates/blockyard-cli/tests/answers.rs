@@ -250,7 +250,8 @@ fn mismatch(value: &Value, schema: &Value, root: &Value, place: &str) -> Option<
     }
     match value {
         Value::Object(object) => {
-            let (known, others) = (&schema["properties"], &schema["additionalProperties"]);
+            let known = &schema["properties"];
+            let others = &schema["additionalProperties"];
             for key in schema["required"].as_array().into_iter().flatten() {
                 if object.get(key.as_str().expect("a required key should be a string")).is_none() {
                     return Some(format!("{place}: {key} is missing"));
@@ -358,7 +359,8 @@ fn faults_are_counted_in_every_answer() {
     let whole: Value = serde_json::from_str(&json).unwrap();
     let [bad, slow] = &whole["faults"].as_array().unwrap()[..] else { panic!("{json}") };
     assert_eq!((&bad["name"], &bad["fired"]), (&"bad".into(), &1.into()));
-    let (matched, fired) = (slow["matched"].as_u64().unwrap(), slow["fired"].as_u64().unwrap());
+    let matched = slow["matched"].as_u64().unwrap();
+    let fired = slow["fired"].as_u64().unwrap();
     assert_eq!(fired, matched / 100);
     assert_eq!(whole["jobs"][0]["total_err"], 1);
     assert_eq!(whole["jobs"][0]["first_error"], 61);
@@ -428,7 +430,8 @@ fn options_and_a_job_file_give_the_same_answer() {
 #[test]
 fn the_output_option_writes_the_answer_to_a_file() {
     let folder = Folder::new("output");
-    let (job, file) = (folder.file("quick.fio", QUICK), folder.path("answer.json"));
+    let job = folder.file("quick.fio", QUICK);
+    let file = folder.path("answer.json");
     let run = ["run", &job, "--device=null", "--output-format=json"];
     let shown = answer(&run);
     assert_eq!(answer(&[&run[..], &["--output", &file]].concat()), "");
@@ -526,7 +529,8 @@ fn a_run_is_replayed_from_its_own_trace() {
     const MIXED: &str = "[x]\nrw=randrw\nioengine=libaio\niodepth=8\ndirect=1\nsize=8m\nnumjobs=2\n\
                          group_reporting\n";
     let folder = Folder::new("round-trip");
-    let (job, prefix) = (folder.file("job.fio", MIXED), folder.path("trace"));
+    let job = folder.file("job.fio", MIXED);
+    let prefix = folder.path("trace");
     let on = ["--device=srp", "--design=mq-deadline", "--output-format=json"];
     let ran = answer(&[&["run", &job, "--blktrace", &prefix], &on[..]].concat());
     let replayed = blockyard(&[&["replay", prefix.as_str()], &on[..]].concat());
@@ -534,7 +538,8 @@ fn a_run_is_replayed_from_its_own_trace() {
     let [ran, replayed] = [ran.into_bytes(), replayed.stdout]
         .map(|json| serde_json::from_slice::<Value>(&json).unwrap()["jobs"][0].clone());
     for kind in ["read", "write"] {
-        let (ran, replayed) = (&ran[kind], &replayed[kind]);
+        let ran = &ran[kind];
+        let replayed = &replayed[kind];
         assert!(ran["total_ios"].as_u64().unwrap() > 1500);
         assert_eq!(replayed["total_ios"], ran["total_ios"]);
         assert_eq!(replayed["io_bytes"], ran["io_bytes"]);
@@ -547,7 +552,8 @@ fn a_run_is_replayed_from_its_own_trace() {
 fn options_of_a_trace_are_checked() {
     let folder = Folder::new("replay");
     let bad = folder.file("bad.csv", "128166372003061629,a,0,Read,8,8,1\n");
-    let (job, trace) = (folder.file("quick.fio", QUICK), example("traces/database.csv"));
+    let job = folder.file("quick.fio", QUICK);
+    let trace = example("traces/database.csv");
     for (args, words) in [
         (&["replay", &bad][..], "bad.csv:1: offset 8: expected bytes, a multiple of 512"),
         (&["replay", "/no/such/trace"], "/no/such/trace: cannot read the file"),
@@ -580,12 +586,14 @@ fn a_trace_changes_no_answer_and_is_the_same_every_time() {
     let job = folder.file("job.fio", QUICK);
     let plain = answer(&["run", &job, "--device=null", "--output-format=json"]);
     let traced = |name: &str| {
-        let (trace, prefix) = (folder.path(&format!("{name}.json")), folder.path(name));
+        let trace = folder.path(&format!("{name}.json"));
+        let prefix = folder.path(name);
         let options = ["--output-format=json", "--trace", &trace, "--blktrace", &prefix];
         assert_eq!(answer(&[&["run", &job, "--device=null"], &options[..]].concat()), plain);
         (fs::read(&trace).unwrap(), fs::read(format!("{prefix}.blktrace.0")).unwrap())
     };
-    let (first, second) = (traced("first"), traced("second"));
+    let first = traced("first");
+    let second = traced("second");
     assert!(first == second && first.1.len() > 48);
     assert_eq!(first.1.len() % 8, 0, "records and payloads are multiples of 8 bytes");
 }
@@ -593,7 +601,8 @@ fn a_trace_changes_no_answer_and_is_the_same_every_time() {
 #[test]
 fn whatif_traces_every_design_into_one_file() {
     let folder = Folder::new("trace-whatif");
-    let (job, trace) = (folder.file("job.fio", QUICK), folder.path("trace.json"));
+    let job = folder.file("job.fio", QUICK);
+    let trace = folder.path("trace.json");
     let designs = "--design=mq-none,mq-deadline";
     answer(&["whatif", &job, "--device=srp", designs, "--trace", &trace]);
     let trace: Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();

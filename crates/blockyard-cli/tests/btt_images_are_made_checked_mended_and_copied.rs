@@ -164,7 +164,8 @@ fn a_file_without_a_btt_is_not_a_damaged_one() {
 #[test]
 fn repair_unmark_makes_a_broken_arena_writable() {
     let folder = Folder::new("marked");
-    let (file, source) = (folder.file("x"), folder.file("raw"));
+    let file = folder.file("x");
+    let source = folder.file("raw");
     raw(&source, 9, 4096);
     answers(&["create", &file, "--size", "16m", "--sector-size", "4096", "--version", "2.0"], 0);
     let mut info: [u8; 4096] =
@@ -195,7 +196,9 @@ fn raw(path: &str, sectors: u64, bytes: usize) -> Vec<u8> {
 #[test]
 fn copies_and_conversions_keep_sectors() {
     let folder = Folder::new("copy");
-    let (source, file, back) = (folder.file("raw"), folder.file("btt"), folder.file("back"));
+    let source = folder.file("raw");
+    let file = folder.file("btt");
+    let back = folder.file("back");
     let all = raw(&source, 300, 520);
     answers(&["create", &file, "--size", "17m", "--sector-size", "520"], 0);
     answers(&["copy", &source, &file], 0);
@@ -231,7 +234,8 @@ fn copies_and_conversions_keep_sectors() {
 #[test]
 fn copy_refuses_a_source_that_is_not_a_raw_image() {
     let folder = Folder::new("raw");
-    let (from, to) = (folder.file("from"), folder.file("to"));
+    let from = folder.file("from");
+    let to = folder.file("to");
     for file in [&from, &to] {
         answers(&["create", file, "--size", "32m", "--sector-size", "4096"], 0);
     }
@@ -261,7 +265,8 @@ fn repair_of_a_truncated_image_does_not_meet_its_own_lock() {
 #[test]
 fn an_unwritten_pool_is_clean_and_reads_as_zeroes() {
     let folder = Folder::new("unlaid");
-    let (file, raw) = (folder.file("pool"), folder.file("raw"));
+    let file = folder.file("pool");
+    let raw = folder.file("raw");
     let pool = Pool { uuid: Uuid([3; 16]), sector_bytes: 512, blank: true };
     fs::write(&file, pool.to_bytes(Uuid([4; 16]), 0)).expect("the file should be writable");
     fs::OpenOptions::new()
@@ -292,7 +297,9 @@ fn an_unwritten_pool_is_clean_and_reads_as_zeroes() {
 #[test]
 fn a_copy_that_continues_skips_unreadable_sectors() {
     let folder = Folder::new("unreadable");
-    let (source, file, to) = (folder.file("raw"), folder.file("btt"), folder.file("to"));
+    let source = folder.file("raw");
+    let file = folder.file("btt");
+    let to = folder.file("to");
     let all = raw(&source, 100, 512);
     answers(&["create", &file, "--size", "17m", "--version", "2.0"], 0);
     answers(&["copy", &source, &file], 0);
@@ -340,13 +347,15 @@ fn a_copy_that_continues_skips_unreadable_sectors() {
 #[test]
 fn the_container_can_be_given_by_an_option() {
     let folder = Folder::new("said");
-    let (file, source) = (folder.file("pool"), folder.file("raw"));
+    let file = folder.file("pool");
+    let source = folder.file("raw");
     raw(&source, 9, 512);
     answers(&["create", &file, "--size", "17m", "--pmemblk-pool"], 0);
     // Without the pool's header, detection looks for the BTT at the wrong offset.
     put(&file, 0, &[0; 8]);
     let serve = |options: &[&str]| serve_nowhere(&file, options);
-    let (raw, next) = (folder.file("back"), folder.file("next"));
+    let raw = folder.file("back");
+    let next = folder.file("next");
     fails(&["copy", &source, &file], 2);
     fails(&["copy", &file, &raw], 2);
     fails(&["convert", &file, &next, "--to", "labelled"], 2);
@@ -363,7 +372,9 @@ fn the_container_can_be_given_by_an_option() {
 #[test]
 fn holes_are_neither_read_nor_copied() {
     let folder = Folder::new("holes");
-    let (file, source, back) = (folder.file("btt"), folder.file("source"), folder.file("back"));
+    let file = folder.file("btt");
+    let source = folder.file("source");
+    let back = folder.file("back");
     answers(&["create", &file, "--size", "64g"], 0);
     // These sectors will be replaced by holes.
     raw(&source, 9, 512);
@@ -402,7 +413,8 @@ fn holes_are_neither_read_nor_copied() {
 
 /// Creates an image of 300 sectors whose map gives two sectors the same block.
 fn broken(folder: &Folder) -> String {
-    let (file, source) = (folder.file("broken"), folder.file("source"));
+    let file = folder.file("broken");
+    let source = folder.file("source");
     raw(&source, 300, 512);
     answers(&["create", &file, "--size", "17m", "--version", "2.0"], 0);
     answers(&["copy", &source, &file], 0);
@@ -424,7 +436,9 @@ fn broken(folder: &Folder) -> String {
 fn a_broken_image_is_copied_and_served_only_by_force() {
     let folder = Folder::new("refused");
     let file = broken(&folder);
-    let (source, raw, next) = (folder.file("source"), folder.file("raw"), folder.file("next"));
+    let source = folder.file("source");
+    let raw = folder.file("raw");
+    let next = folder.file("next");
     let before = contents(&file);
     for command in [
         &["copy", &file, &raw][..],
@@ -454,20 +468,24 @@ fn a_broken_image_is_copied_and_served_only_by_force() {
 #[test]
 fn an_image_in_use_can_be_inspected() {
     let folder = Folder::new("use");
-    let (file, source) = (broken(&folder), folder.file("source"));
+    let file = broken(&folder);
+    let source = folder.file("source");
     let good = folder.file("good");
     answers(&["create", &good, "--size", "17m", "--version", "2.0"], 0);
     answers(&["copy", &source, &good], 0);
-    let (info, map) = (answers(&["info", &good], 0), answers(&["dump-map", &good], 0));
+    let info = answers(&["info", &good], 0);
+    let map = answers(&["dump-map", &good], 0);
     let options = ImageOptions::default();
     let open = |file: &str| {
         let image =
             Image::identify(file.as_ref(), &options).expect("the file should hold an image");
         image.open(&options).expect("the BTT should open")
     };
-    let (used, _broken) = (open(&good), open(&file));
+    let used = open(&good);
+    let _broken = open(&file);
     assert_eq!(answers(&["dump-map", &good], 0), map);
-    let (stop, writes) = (AtomicBool::new(false), AtomicU64::new(0));
+    let stop = AtomicBool::new(false);
+    let writes = AtomicU64::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {

@@ -87,8 +87,8 @@ fn json_keys_agree_with_fio() {
         let mut blockyard = Command::new(env!("CARGO_BIN_EXE_blockyard"));
         blockyard.args(["run", format, "--device"]).args([&device, &file]);
         let ours = keys_of(blockyard, &file, job, "libaio");
-        let (more, fewer): (Vec<_>, Vec<_>) =
-            (ours.difference(&theirs).collect(), theirs.difference(&ours).collect());
+        let more: Vec<_> = ours.difference(&theirs).collect();
+        let fewer: Vec<_> = theirs.difference(&ours).collect();
         assert!(
             more.is_empty() && fewer.is_empty(),
             "{job}, {format}: only ours {more:?}, only fio's {fewer:?}"
@@ -124,7 +124,8 @@ fn options_are_those_of_fio_and_more() {
     for at in [0, 1] {
         let options =
             |answer: &Value| answer["jobs"][at]["job options"].as_object().unwrap().clone();
-        let (ours, theirs) = (options(&ours), options(&fio));
+        let ours = options(&ours);
+        let theirs = options(&fio);
         for (option, value) in &theirs {
             assert_eq!(ours.get(option), Some(value), "{option} of job {at}");
         }

@@ -92,7 +92,8 @@ fn files_and_lines_agree_with_fio() {
     }
     for job in JOBS {
         let with_engine = |engine| job.replace("rw=", &format!("ioengine={engine}\nrw="));
-        let (theirs, ours) = (Folder::new("logs-fio"), Folder::new("logs-ours"));
+        let theirs = Folder::new("logs-fio");
+        let ours = Folder::new("logs-ours");
         fs::write(theirs.0.join("job.fio"), with_engine("null")).unwrap();
         let fio = Command::new("fio").arg("job.fio").current_dir(&theirs.0).output().unwrap();
         assert!(fio.status.success(), "{job}");
@@ -164,12 +165,14 @@ fn logs_of_single_ios_match_the_answer() {
 #[test]
 fn averaged_logs_match_the_ios_of_each_window() {
     const WINDOW_MS: u64 = 130;
-    let (each, windowed) = (Folder::new("logs-each"), Folder::new("logs-windows"));
+    let each = Folder::new("logs-each");
+    let windowed = Folder::new("logs-windows");
     let args = ["--device=srp", "--lat-log=p", "--bw-log=p", "--iops-log=p"];
     answer(&each, PACED, &args);
     let job = PACED.replace("size=1g", &format!("size=1g\nlog_avg_msec={WINDOW_MS}"));
     let json = answer(&windowed, &job, &args);
-    let (each, windowed) = (logs(&each), logs(&windowed));
+    let each = logs(&each);
+    let windowed = logs(&windowed);
     for (name, direction) in DIRECTIONS {
         let of = |logs: &BTreeMap<String, String>, kind: &str| -> Vec<(u64, u64)> {
             let log = columns(&logs[&format!("p_{kind}.1.log")]);

@@ -83,7 +83,8 @@ fn libnbd_copies_both_ways_and_sees_the_holes() {
     }
     let (source, bytes) = half_full();
     each_kind(|running| {
-        let (uri, back) = (uri(running), nbd::path("back"));
+        let uri = uri(running);
+        let back = nbd::path("back");
         run("nbdcopy", &["--connections=4", source.to_str().unwrap(), &uri]);
         run("nbdcopy", &["--connections=4", "--requests=16", &uri, back.to_str().unwrap()]);
         assert!(is_same(&back, &bytes));
@@ -106,8 +107,10 @@ fn qemu_converts_compares_and_finds_its_patterns() {
     }
     let (source, bytes) = half_full();
     each_kind(|running| {
-        let (uri, back) = (uri(running), nbd::path("back"));
-        let (from, to) = (source.to_str().unwrap(), back.to_str().unwrap());
+        let uri = uri(running);
+        let back = nbd::path("back");
+        let from = source.to_str().unwrap();
+        let to = back.to_str().unwrap();
         run("qemu-img", &["convert", "-n", "-W", "-f", "raw", "-O", "raw", from, &uri]);
         let same = run("qemu-img", &["compare", "-f", "raw", "-F", "raw", from, &uri]);
         assert!(same.contains("Images are identical"), "{same}");
@@ -218,7 +221,8 @@ fn a_file_system_is_made_and_checked_through_fuse() {
         nbd::not_checked("a file system on what is served, as there is no /dev/fuse here");
         return;
     }
-    let (mount, files) = (nbd::path("mount"), nbd::path("files"));
+    let mount = nbd::path("mount");
+    let files = nbd::path("files");
     for folder in [&mount, &files] {
         fs::create_dir(folder).unwrap();
     }
@@ -263,7 +267,8 @@ fn libnbd_starts_a_server_of_its_own() {
     let server = env!("CARGO_BIN_EXE_blockyard");
     let (source, bytes) = half_full();
     let copy = nbd::file(BYTES);
-    let (from, to) = (source.to_str().unwrap(), copy.to_str().unwrap());
+    let from = source.to_str().unwrap();
+    let to = copy.to_str().unwrap();
     let size = run("nbdinfo", &["--size", "[", server, "serve", "memory:3m", "]"]);
     assert_eq!(size.trim(), "3145728");
     run("nbdcopy", &["--", from, "[", server, "serve", to, "--lanes", "2", "]"]);
@@ -294,7 +299,8 @@ fn libnbd_and_qemu_copy_over_tls() {
     }
     let certificates = Certificates::new();
     let (source, bytes) = half_full();
-    let (from, folder) = (source.to_str().unwrap(), certificates.0.to_str().unwrap());
+    let from = source.to_str().unwrap();
+    let folder = certificates.0.to_str().unwrap();
     for lanes in [1, 2] {
         let running = Running::start(memory(BYTES), |config| {
             config.tls = Some(certificates.config(true));

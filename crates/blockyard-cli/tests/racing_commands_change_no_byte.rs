@@ -90,7 +90,8 @@ impl Model {
         match kind {
             READ => {
                 for (at, found) in range.clone().zip(found) {
-                    let (kept, is_trimmed) = (self.bytes[at], self.is_trimmed[at]);
+                    let kept = self.bytes[at];
+                    let is_trimmed = self.is_trimmed[at];
                     if is_trimmed && self.trims_to_anything {
                         continue;
                     }
@@ -257,7 +258,9 @@ fn check(words: &[&str], block: u64, is_kept: bool) {
         running.does(&["add", "spare", "memory:1m"]);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let (running, is_over, rules) = (&running, &is_over, &rules);
+            let running = &running;
+            let is_over = &is_over;
+            let rules = &rules;
             let sessions: Vec<_> = (0..)
                 .zip(&mut models)
                 .map(|(session, model)| {

@@ -80,14 +80,17 @@ fn a_server_that_cannot_start_prints_one_line_and_exits_with_2() {
     fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), words);
     let certificates = Certificates::new();
     let of = |name| certificates.file(name).to_str().unwrap().to_owned();
-    let (chain, key) = (of("server-cert.pem"), of("client-key.pem"));
+    let chain = of("server-cert.pem");
+    let key = of("client-key.pem");
     let words = format!("{key}: not the key of {chain}");
     let tls = ["--tls-cert", &chain, "--tls-key", &key];
     fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), &words);
     let words = format!("{chain}: there is no private key in it");
     let tls = ["--tls-cert", &chain, "--tls-key", &chain];
     fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), &words);
-    let (chain, key, ca) = (of("server-cert.pem"), of("server-key.pem"), of("ca-cert.pem"));
+    let chain = of("server-cert.pem");
+    let key = of("server-key.pem");
+    let ca = of("ca-cert.pem");
     let tls = ["--tls-cert", &chain, "--tls-key", &key, "--tls-client-ca", &ca, "--tls", "offer"];
     let words = "--tls offer lets clients in without the certificate that --tls-client-ca asks for: use --tls require";
     fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), words);
@@ -141,7 +144,9 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
 /// The file names several disks, each with its own options.
 #[test]
 fn a_configuration_file_names_the_disks() {
-    let (socket, config, path) = (socket(), nbd::path("config"), nbd::file(1 << 20));
+    let socket = socket();
+    let config = nbd::path("config");
+    let path = nbd::file(1 << 20);
     let said = format!(
         "nbd = \"unix:{}\"\nlanes = 2\n[[disk]]\nsource = \"{}\"\ndesign = \"mq-deadline\"\ndepth = 4\n\
          [[disk]]\nname = \"scratch\"\nsource = \"memory:3m\"\nreadonly = true\n",
@@ -193,7 +198,8 @@ fn standard_input_serves_one_client() {
 
 #[test]
 fn a_signal_drains_and_ends_the_server() {
-    let (socket, path) = (socket(), nbd::file(1 << 20));
+    let socket = socket();
+    let path = nbd::file(1 << 20);
     for name in ["-TERM", "-INT"] {
         let server = start(text(&path), &socket, &["--design", "mq-deadline", "--lanes", "2"]);
         let mut client = Client::connect(&socket).unwrap();
@@ -241,7 +247,8 @@ fn a_drain_timeout_of_zero_is_valid() {
 /// The server prints a line for each rule when it exits, like `run`.
 #[test]
 fn faults_are_counted_at_the_end() {
-    let (socket, rules) = (socket(), nbd::path("rules"));
+    let socket = socket();
+    let rules = nbd::path("rules");
     let said =
         "[[rule]]\nname = \"second\"\nop = [\"write\"]\nfirst = 2\nlast = 2\nerror = \"io\"\n";
     fs::write(&rules, said).unwrap();
@@ -302,7 +309,8 @@ fn a_terminal_shows_rates() {
 /// The server is killed repeatedly while it writes. Every flushed write survives.
 #[test]
 fn flushed_writes_survive_a_killed_server() {
-    let (socket, path) = (socket(), nbd::file(1 << 20));
+    let socket = socket();
+    let path = nbd::file(1 << 20);
     let mut flushed = [0_u8; 64];
     for life in 1..=5_u8 {
         let mut server = start(text(&path), &socket, &["--design", "mq-deadline"]);

@@ -56,7 +56,8 @@ fn a_command_finds_the_server_and_the_server_ends_with_its_exit_code() {
 /// The end of the command is not a second signal: requests in flight are still answered.
 #[test]
 fn a_command_that_ends_during_a_drain_cuts_nothing_short() {
-    let (socket, done) = (socket(), nbd::path("done"));
+    let socket = socket();
+    let done = nbd::path("done");
     let script = format!("while ! test -e {}; do sleep 0.1; done; exit 3", done.display());
     let server = start(&socket, &["--delay", "3s", "--run", &script]);
     let mut client = Client::connect(&socket).unwrap();
@@ -96,7 +97,8 @@ fn is_root() -> bool {
 
 #[test]
 fn a_pidfile_exists_while_clients_can_connect() {
-    let (socket, pidfile) = (socket(), nbd::path("pid"));
+    let socket = socket();
+    let pidfile = nbd::path("pid");
     let server = start(&socket, &["--pidfile", pidfile.to_str().unwrap()]);
     while !pidfile.exists() {
         std::thread::sleep(Duration::from_millis(1));
@@ -111,7 +113,8 @@ fn a_pidfile_exists_while_clients_can_connect() {
 
 #[test]
 fn a_service_manager_hears_when_clients_can_connect_and_when_the_server_ends() {
-    let (socket, manager) = (nbd::socket(), nbd::socket());
+    let socket = nbd::socket();
+    let manager = nbd::socket();
     let heard = UnixDatagram::bind(&manager).unwrap();
     heard.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let address = format!("unix:{}", socket.display());

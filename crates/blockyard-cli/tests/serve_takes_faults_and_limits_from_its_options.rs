@@ -112,8 +112,11 @@ fn a_limit_of_zero_is_refused() {
 fn a_disk_added_to_a_server_with_client_certificates_may_ask_for_one() {
     let certificates = Certificates::new();
     let of = |name| certificates.file(name).to_str().unwrap().to_owned();
-    let (chain, key, ca) = (of("server-cert.pem"), of("server-key.pem"), of("ca-cert.pem"));
-    let (socket, control) = (nbd::socket(), nbd::socket());
+    let chain = of("server-cert.pem");
+    let key = of("server-key.pem");
+    let ca = of("ca-cert.pem");
+    let socket = nbd::socket();
+    let control = nbd::socket();
     let address = format!("unix:{}", text(&socket));
     let args = ["serve", "memory:1m", "--nbd", &address, "--control", text(&control)];
     let tls = ["--tls-cert", &chain, "--tls-key", &key, "--tls-client-ca", &ca];
@@ -140,7 +143,9 @@ fn a_disk_added_to_a_server_with_client_certificates_may_ask_for_one() {
 fn a_certificate_outside_its_time_has_a_warning() {
     let certificates = Certificates::new();
     let of = |name: &str| certificates.file(name).to_str().unwrap().to_owned();
-    let (chain, key, ca) = (of("server-cert.pem"), of("server-key.pem"), of("ca-cert.pem"));
+    let chain = of("server-cert.pem");
+    let key = of("server-key.pem");
+    let ca = of("ca-cert.pem");
     let valid = fs::read(&chain).unwrap();
     let untimely = |begin: i32, end: i32, path: &str| {
         let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
@@ -155,7 +160,8 @@ fn a_certificate_outside_its_time_has_a_warning() {
     let mut authorities = fs::read(&ca).unwrap();
     authorities.extend(fs::read(&expired_ca).unwrap());
     fs::write(&expired_ca, authorities).unwrap();
-    let (socket, control) = (nbd::socket(), nbd::socket());
+    let socket = nbd::socket();
+    let control = nbd::socket();
     let address = format!("unix:{}", text(&socket));
     let args = ["serve", "memory:1m", "--nbd", &address, "--control", text(&control)];
     let tls = ["--tls-cert", &chain, "--tls-key", &key, "--tls-client-ca", &expired_ca];

@@ -80,7 +80,9 @@ fn sigquit_and_the_limit_of_processor_time_drain_the_server() {
 /// A write beyond the limit on the size of files once killed the server by SIGXFSZ.
 #[test]
 fn a_write_beyond_the_limit_on_files_fails_alone() {
-    let (socket, path, control) = (socket(), nbd::file(1 << 20), nbd::socket());
+    let socket = socket();
+    let path = nbd::file(1 << 20);
+    let control = nbd::socket();
     for more in [&[][..], &["--buffered"]] {
         let control = ["--control", control.to_str().unwrap()];
         // 512 KiB, of which dash and bash count different units.
@@ -109,7 +111,8 @@ fn a_write_beyond_the_limit_on_files_fails_alone() {
 /// A table that is written by system calls was once reported as a failed file.
 #[test]
 fn a_btt_beyond_the_limit_on_files_is_full_and_not_broken() {
-    let (socket, path) = (socket(), nbd::path("btt"));
+    let socket = socket();
+    let path = nbd::path("btt");
     let image = path.to_str().unwrap();
     let mut create = Command::new(env!("CARGO_BIN_EXE_blockyard"));
     let create = create.args(["btt", "create", image, "--size", "32m"]).output().unwrap();
@@ -130,7 +133,8 @@ fn a_btt_beyond_the_limit_on_files_is_full_and_not_broken() {
 /// A trace beyond the limit on the size of files once killed the server, and a full disk was reported only at its end.
 #[test]
 fn a_trace_that_cannot_be_written_ends_alone() {
-    let (socket, limited) = (socket(), nbd::path("trace"));
+    let socket = socket();
+    let limited = nbd::path("trace");
     for (first, file, words) in [
         ("ulimit -f 64;", limited.to_str().unwrap(), "File too large"),
         ("", "/dev/full", "No space left on device"),
@@ -172,7 +176,8 @@ fn nbd_lines(server: &mut Child) -> std::sync::mpsc::Receiver<String> {
 /// A service manager that did not read its socket once kept the server from hearing SIGTERM.
 #[test]
 fn a_service_manager_that_does_not_listen_delays_nothing() {
-    let (socket, manager) = (nbd::socket(), nbd::socket());
+    let socket = nbd::socket();
+    let manager = nbd::socket();
     let _deaf = UnixDatagram::bind(&manager).unwrap();
     let filler = UnixDatagram::unbound().unwrap();
     filler.set_nonblocking(true).unwrap();

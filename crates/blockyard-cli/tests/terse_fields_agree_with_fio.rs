@@ -82,7 +82,8 @@ fn terse_fields_agree_with_fio() {
         let mut fio = Command::new("fio");
         let theirs = answer(fio.arg("--output-format=terse").arg(file.holding(job, "null")));
         let ours = ours(file.holding(job, "libaio"), "--output-format=terse");
-        let (theirs, ours) = (fields(&theirs), fields(&ours));
+        let theirs = fields(&theirs);
+        let ours = fields(&ours);
         assert_eq!(theirs.len(), ours.len(), "{job}");
         for (theirs, ours) in theirs.iter().zip(&ours) {
             assert_eq!(ours.len(), theirs.len() + DISK, "{job}");
@@ -98,7 +99,8 @@ fn terse_fields_match_the_json() {
     let file = JobFile::new("terse-values");
     let job = "[x]\ndescription=of no weight\nrw=randrw\nbs=8k\nsize=4m\ndirect=1\niodepth=8\n";
     let path = file.holding(job, "libaio");
-    let (line, json) = (ours(path, "--output-format=terse"), ours(path, "--output-format=json"));
+    let line = ours(path, "--output-format=terse");
+    let json = ours(path, "--output-format=json");
     let fields = fields(&line).remove(0);
     let json: Value = serde_json::from_str(&json).unwrap();
     let job = &json["jobs"][0];

@@ -113,7 +113,8 @@ const DONE: [(usize, usize); DISKS] = [(300, 200), (70, 30)];
 /// Serves two disks, a file and memory, in two lanes to two clients each. Under a scheduler, one lane serves the file.
 fn trace(folder: &Folder) {
     let socket = short("tr");
-    let (address, disk) = (format!("unix:{}", socket.display()), nbd::file(1 << 20));
+    let address = format!("unix:{}", socket.display());
+    let disk = nbd::file(1 << 20);
     let file = format!("file={}", disk.display());
     let server = serve(&[
         "--export",
@@ -153,7 +154,8 @@ fn perfetto_json_has_a_span_for_each_request() {
     let text = fs::read_to_string(folder.file("trace.json")).unwrap();
     let trace: Value = serde_json::from_str(&text).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
-    let (mut open, mut ops) = (BTreeMap::new(), BTreeMap::new());
+    let mut open = BTreeMap::new();
+    let mut ops = BTreeMap::new();
     let mut of_lanes = [0; LANES];
     for event in events {
         let id = (event["id"].as_u64(), event["pid"].as_u64());
@@ -251,11 +253,13 @@ fn traces_are_complete_when_a_server_stops_at_once() {
         (false, "100ms", "requests in flight did not end in time"),
     ] {
         let folder = Folder::new();
-        let (rules, socket) = (folder.file("rules.toml"), short("cut"));
+        let rules = folder.file("rules.toml");
+        let socket = short("cut");
         let rule = "[[rule]]\nname = \"stuck\"\nop = [\"read\"]\nfirst = 21\nlost = true\n";
         fs::write(&rules, rule).unwrap();
         let address = format!("unix:{}", socket.display());
-        let (json, blktrace) = (folder.file("trace.json"), folder.file("trace"));
+        let json = folder.file("trace.json");
+        let blktrace = folder.file("trace");
         let traces = ["--trace", &json, "--blktrace", &blktrace];
         let args = ["memory:1m", "--nbd", &address, "--fault", &rules, "--drain-timeout", drain];
         let server = serve(&[&args[..], &traces].concat());

@@ -94,7 +94,8 @@ impl Traced {
 #[test]
 fn full_overlap_unmaps_during_another_transfer() {
     let traced = Traced::of("overlap", "mmc-overlap");
-    let (unmaps, bus) = (traced.acts("unmap"), traced.transactions());
+    let unmaps = traced.acts("unmap");
+    let bus = traced.transactions();
     let beside =
         |unmap: &&Slice| bus.iter().any(|other| unmap.lies_in(other) && other.slot != unmap.slot);
     let inside = unmaps.iter().filter(beside).count();
@@ -108,7 +109,8 @@ fn full_overlap_unmaps_during_another_transfer() {
 #[test]
 fn step_four_unmaps_while_the_bus_is_idle() {
     let traced = Traced::of("step-four", "mmc-step-four");
-    let (unmaps, bus) = (traced.acts("unmap"), traced.transactions());
+    let unmaps = traced.acts("unmap");
+    let bus = traced.transactions();
     assert!(unmaps.len() > 10);
     for unmap in &unmaps {
         let beside = bus.iter().find(|other| unmap.overlaps(other));

@@ -56,7 +56,8 @@ fn readings_keep_the_value() {
         let words = "whatif --device sd-hs --design mmc-blkmq,hsq --readings 4";
         answer(&format!("{words} --set {set} {JOB}"))
     };
-    let (wide, narrow) = (whatif("card.access=800us"), whatif("card.access=1us"));
+    let wide = whatif("card.access=800us");
+    let narrow = whatif("card.access=1us");
     assert_eq!(wide["rests"], narrow["rests"]);
     assert_eq!(wide["readings"]["count"], 4);
     let stated = answer(&format!("whatif --device sd-hs --design mmc-blkmq,hsq {JOB}"));

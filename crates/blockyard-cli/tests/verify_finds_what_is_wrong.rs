@@ -43,7 +43,8 @@ fn errors_are_shown_and_fail_the_run() {
     std::fs::write(&rules, rule).unwrap();
     let faults = rules.to_str().unwrap();
     let output = blockyard(&format!("{RUN} --verify --faults {faults}"));
-    let (said, errors) = (text(output.stdout), text(output.stderr));
+    let said = text(output.stdout);
+    let errors = text(output.stderr);
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(said.contains("  wrong: disk 0, at the end of the run: sectors "), "{said}");
     assert!(errors.contains("verification failed: "), "{errors}");

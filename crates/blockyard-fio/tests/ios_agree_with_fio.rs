@@ -351,7 +351,8 @@ fn drawn_jobs_do_as_many_ios_as_fios() {
                 of_direction
                     .fold((0, 0), |(ios, bytes), (_, len, _)| (ios + 1, bytes + u64::from(*len)))
             };
-            let (fio, our): ((u64, u64), (u64, u64)) = (amounts(&fio), amounts(&our));
+            let fio: (u64, u64) = amounts(&fio);
+            let our: (u64, u64) = amounts(&our);
             let near = |a: u64, b: u64| a.abs_diff(b) * 100 <= a.max(b) * percent;
             if !near(fio.0, our.0) || !near(fio.1, our.1) {
                 failures.push(format!(

@@ -178,7 +178,8 @@ fn fio_reads_the_same_numbers() {
 }
 
 fn compare(kb_base: &str, option: &str, text: &str, value: &dyn Fn(&Job) -> u64) {
-    let (base, setting) = (format!("--kb_base={kb_base}"), format!("--{option}={text}"));
+    let base = format!("--kb_base={kb_base}");
+    let setting = format!("--{option}={text}");
     let args = ["--name=a", "--direct=1", "--bs=1", &base, &setting];
     let job = parse_args(args, &Corpus).unwrap_or_else(|e| panic!("{text}: {e}")).jobs.remove(0);
     let (_, debug) = fio(&["--parse-only", "--debug=parse", "--name=a", &base, &setting]);

@@ -10,7 +10,8 @@ use blockyard_fio::job::{Buffered, Fault, NoSource, parse_bytes};
 #[test]
 fn posted_jobs_are_read_or_need_buffered_writes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/posted");
-    let (mut read, mut buffered) = (0, 0);
+    let mut read = 0;
+    let mut buffered = 0;
     for entry in fs::read_dir(folder).expect("the examples should be part of the source") {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();

@@ -202,7 +202,8 @@ fn a_trim_precedes_its_write() {
 /// Writes behind a trim count for `fsync`, and trims do not.
 #[test]
 fn a_sync_follows_a_trimmed_write() {
-    let (trim, write) = (IoOp::Trim, IoOp::Write);
+    let trim = IoOp::Trim;
+    let write = IoOp::Write;
     let sync = IoOp::Sync { datasync: false };
     let ops: Vec<_> = ios("rw=trimwrite size=16k fsync=2").iter().map(|io| io.op).collect();
     let two = [trim, write, trim, write];

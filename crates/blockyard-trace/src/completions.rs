@@ -134,7 +134,8 @@ mod tests {
     use blockyard::bio::Flags;
 
     fn issue(offset_bytes: u64, len_bytes: u32) -> Issue {
-        let (op, flags) = (Op::Write, Flags::NONE);
+        let op = Op::Write;
+        let flags = Flags::NONE;
         Issue {
             disk: 0,
             cpu: 0,

@@ -73,7 +73,8 @@ impl Plugs {
             return false;
         };
         debug_assert!(thread.last_ns <= at_ns, "[records-in-time-order]");
-        let (gap, span) = (at_ns - thread.last_ns, at_ns - thread.begun_ns);
+        let gap = at_ns - thread.last_ns;
+        let span = at_ns - thread.begun_ns;
         let is_near = gap <= self.known.gap_max().as_ns() && span <= CALL_SPAN_MAX.as_ns();
         let joins = thread.open && is_near;
         match joins {

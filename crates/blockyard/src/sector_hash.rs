@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn a_request_is_removed_once() {
-        let (mut nodes, mut hash) = (HashNodes::new(2), SectorHash::new(2));
+        let mut nodes = HashNodes::new(2);
+        let mut hash = SectorHash::new(2);
         hash.insert(&mut nodes, RequestId(1), 8);
         let removed = [0, 1, 1].map(|id| hash.remove(&mut nodes, RequestId(id)));
         assert_eq!(removed, [false, true, false]);

@@ -177,7 +177,8 @@ fn a_request_that_is_to_be_lost_may_be_given_up_below() {
             rig.queue.submit(&mut rig.host, CpuId(0), Bio::write(0, 8, 9), now).unwrap();
             rig.settle();
             assert_eq!(rig.ask_for_first(), TimedOut::Ended(Outcome::Done(Status::Timeout)));
-            let (hctx, tag) = (HctxId(0), DriverTag(0));
+            let hctx = HctxId(0);
+            let tag = DriverTag(0);
             rig.queue.complete(&mut rig.host, hctx, tag, Status::Timeout, now).unwrap();
             rig.settle();
             assert_done(&rig, 1);
@@ -233,7 +234,9 @@ fn a_timed_out_request_is_given_up_and_its_late_completion_dropped() {
         );
         rig.run([]);
         assert_eq!(rig.ask_for_first(), TimedOut::Ended(Outcome::Done(Status::Timeout)));
-        let (hctx, tag, now) = (HctxId(0), DriverTag(0), rig.now);
+        let hctx = HctxId(0);
+        let tag = DriverTag(0);
+        let now = rig.now;
         rig.queue.complete(&mut rig.host, hctx, tag, Status::Timeout, now).unwrap();
         rig.now = now + Duration::from_secs(60);
         assert_eq!(rig.host.driver.next_finished(rig.now), None);

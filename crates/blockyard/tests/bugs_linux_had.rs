@@ -75,7 +75,9 @@ const BUSY: Accept = Accept::Busy(Busy::Device);
 
 impl Rig {
     fn new(hctxs: u16, depth: u16, policies: Policies) -> Self {
-        let (reserved, queues, max_waiters) = (0, 1, 8);
+        let reserved = 0;
+        let queues = 1;
+        let max_waiters = 8;
         let shared_over_hctxs = false;
         let tags = TagSetConfig { hctxs, depth, reserved, shared_over_hctxs, queues, max_waiters };
         let host = Host::new(Device::default(), (), tags);

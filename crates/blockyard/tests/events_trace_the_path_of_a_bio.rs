@@ -43,7 +43,8 @@ fn steps(bios: &[Bio], plugged: bool, policies: Policies) -> Vec<(Action, u64, u
     let limits = Limits { max_sectors: 16, ..Limits::new(1 << 20) };
     let config = QueueConfig::new(1, 1, limits, policies);
     let mut queue = RequestQueue::new(QueueId(0), config, &host);
-    let (cpu, now) = (CpuId(0), Instant::ZERO);
+    let cpu = CpuId(0);
+    let now = Instant::ZERO;
     if plugged {
         queue.plug(cpu);
     }

@@ -218,7 +218,9 @@ struct Setup {
 
 impl Setup {
     const fn new(policies: Policies, native_fua: bool, bios: u64) -> Self {
-        let (failure, late_runs, every_path) = (false, false, false);
+        let failure = false;
+        let late_runs = false;
+        let every_path = false;
         Self { policies, native_fua, depth: 8, bios, failure, late_runs, every_path }
     }
 
@@ -469,7 +471,8 @@ fn play(setup: Setup, path: &[Step]) -> World {
 
 /// Explores `setup` and returns the number of paths covered. A failure prints its path.
 fn explore_all(setup: Setup) -> u128 {
-    let (mut path, mut seen) = (Vec::new(), Seen::default());
+    let mut path = Vec::new();
+    let mut seen = Seen::default();
     let explored =
         catch_unwind(AssertUnwindSafe(|| explore(World::new(setup), &mut path, &mut seen)));
     let paths = explored.unwrap_or_else(|panic| {

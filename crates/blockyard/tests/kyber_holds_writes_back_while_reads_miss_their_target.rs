@@ -81,7 +81,8 @@ impl Rig {
         let policies = Policies { elevator, ..Policies::mq_deadline() };
         let config = QueueConfig::new(1, 1, Limits::new(1 << 30), policies);
         let queue = RequestQueue::new(QueueId(0), config, &host);
-        let (since, now) = (Vec::new(), Instant::ZERO);
+        let since = Vec::new();
+        let now = Instant::ZERO;
         Self { host, queue, now, since, reads_stopped: false, read_latencies: Vec::new() }
     }
 

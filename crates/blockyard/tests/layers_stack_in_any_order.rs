@@ -51,7 +51,8 @@ fn a_fixed_delay_is_added_to_each_request() {
 
 #[test]
 fn a_drawn_delay_stays_within_its_bounds_and_reaches_both() {
-    let (least, most) = (Duration::from_ns(7), Duration::from_ns(9));
+    let least = Duration::from_ns(7);
+    let most = Duration::from_ns(9);
     let extra = Extra { min: least, max: most, op: Some(Op::Read) };
     let mut rig = rig(Delayed::new(Disk::default(), extra, Prng::new(1), &TAGS));
     let mut met = [0; 3];
@@ -206,7 +207,8 @@ fn a_trace_below_a_fault_layer_sees_the_effect_on_the_data() {
     rig.run([Bio::write(64, 8, 0)]);
     let ring = &rig.host.driver.below.below.sink;
     let seen: Vec<_> = ring.records().map(|record| (record.at, record.step)).collect();
-    let (start, end) = (Instant::ZERO, Instant::ZERO + SERVICE);
+    let start = Instant::ZERO;
+    let end = Instant::ZERO + SERVICE;
     let offered = Step::Offered(DataEffect::First(3), Accept::Queued);
     assert_eq!(
         seen,
@@ -242,7 +244,8 @@ fn a_ring_of_no_length_keeps_nothing() {
 /// A layer that holds a completion answers the request's timeout. Before that the device below
 /// answers ([timed-out-not-finished]).
 fn a_layer_answers_timeouts_of_held_requests<D: Device>(mut rig: Rig<Checked<D>>) {
-    let (now, gave_up) = (rig.now, Outcome::Done(Status::Timeout));
+    let now = rig.now;
+    let gave_up = Outcome::Done(Status::Timeout);
     rig.queue.submit(&mut rig.host, CpuId(0), Bio::read(0, 8, 0), now).unwrap();
     rig.settle();
     rig.now = now + SERVICE;
@@ -272,7 +275,8 @@ fn a_request_whose_completion_is_held_is_not_given_up() {
     let late = Duration::from_us(500);
     let delayed = Delayed::new(disk(), Extra::fixed(late), Prng::new(1), &TAGS);
     a_layer_answers_timeouts_of_held_requests(rig(delayed));
-    let (name, when) = ("late".to_owned(), When::default());
+    let name = "late".to_owned();
+    let when = When::default();
     let rules = vec![FaultRule { name, when, then: Action::Delay(late) }];
     a_layer_answers_timeouts_of_held_requests(rig(Faulty::new(disk(), rules, Prng::new(1), &TAGS)));
 }

@@ -16,7 +16,8 @@ fn sectors_of(extent: &Extent) -> BTreeSet<u64> {
 /// which is lower.
 fn how_they_touch(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> Option<Merge> {
     let union: BTreeSet<u64> = a.union(b).copied().collect();
-    let (first, last) = (union.first()?, union.last()?);
+    let first = union.first()?;
+    let last = union.last()?;
     let in_one_piece = last - first + 1 == union.len() as u64;
     if !in_one_piece || !a.is_disjoint(b) {
         return None;
@@ -33,7 +34,8 @@ fn oracle(a: &Extent, b: &Extent, limits: &Limits) -> Fit {
         return Fit::No;
     }
     let as_ranges = a.op == Op::Discard && limits.max_discard_segments > 1;
-    let (in_a, in_b) = (sectors_of(a), sectors_of(b));
+    let in_a = sectors_of(a);
+    let in_b = sectors_of(b);
     let merge = if as_ranges { Some(Merge::Discard) } else { how_they_touch(&in_a, &in_b) };
     let Some(merge) = merge else { return Fit::No };
 
@@ -146,7 +148,8 @@ const ALL_OPS: [Op; 8] = [
 ];
 
 fn plain(op: Op, sector: u64, sectors: u32) -> Extent {
-    let (flags, prio) = (Flags::NONE, IoPrio::default());
+    let flags = Flags::NONE;
+    let prio = IoPrio::default();
     let submitter = Submitter::NONE;
     Extent { sector, sectors, segments: 1, ranges: 1, op, flags, prio, write_hint: 0, submitter }
 }

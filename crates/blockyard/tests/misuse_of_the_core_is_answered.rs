@@ -127,13 +127,15 @@ fn a_queue_has_the_elevator_of_its_design() {
 
 #[test]
 fn a_foreign_host_is_named() {
-    let (mut own, mut foreign) = (host(TAGS), host(TAGS));
+    let mut own = host(TAGS);
+    let mut foreign = host(TAGS);
     let mut queue = queue(0, &own);
     let name = "QueueId(0) belongs to another host";
     assert_named(name, || submit(&mut queue, &mut foreign));
     assert_named(name, || queue.run(&mut foreign, HctxId(0), NOW));
     assert_named(name, || queue.next_run(&mut foreign, NOW));
-    let (hctx, tag) = (HctxId(0), DriverTag(0));
+    let hctx = HctxId(0);
+    let tag = DriverTag(0);
     assert_named(name, || queue.in_flight_request(&foreign, hctx, tag).is_some());
     let complete = |queue: &mut RequestQueue, host: &mut Host<_>| {
         queue.complete(host, HctxId(0), DriverTag(0), Status::Ok, NOW)

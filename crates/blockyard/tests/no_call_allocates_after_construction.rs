@@ -253,7 +253,8 @@ fn a_configuration_says_how_much_memory_it_takes() {
                 queues: draws.pick(&[1, 3, 9]),
                 max_waiters: draws.pick(&[0, 1, 40]),
             };
-            let (max_bios, max_waiters) = (draws.pick(&[0, 7, 500]), draws.pick(&[0, 3, 50]));
+            let max_bios = draws.pick(&[0, 7, 500]);
+            let max_waiters = draws.pick(&[0, 3, 50]);
             let cpus = draws.pick(&[1, 5, 70]);
             let driver = Fickle { random: 1, taken: Vec::new() };
             let (host, of_host) = bytes_of(|| Host::new(driver, (), tags));

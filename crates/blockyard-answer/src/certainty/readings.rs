@@ -222,7 +222,9 @@ mod tests {
     }
 
     fn row() -> Row {
-        let (job, direction, label) = (String::new(), "read".to_owned(), String::new());
+        let job = String::new();
+        let direction = "read".to_owned();
+        let label = String::new();
         Row { job, direction, label, designs: Vec::new() }
     }
 

@@ -54,11 +54,13 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
     if let Some(of_depth) = depth::limit(device, figures, Occupied::Always) {
         return of_depth;
     }
-    let (cpu, polling) = (cpu_use(figures), figures.polling_percent);
+    let cpu = cpu_use(figures);
+    let polling = figures.polling_percent;
     if let Some(lock) = most_wanted(&figures.locks)
         && (figures.spinning_percent >= MUCH_SPINNING || lock.all.held_percent >= USED_UP)
     {
-        let (held_percent, spinning_percent) = (lock.all.held_percent, figures.spinning_percent);
+        let held_percent = lock.all.held_percent;
+        let spinning_percent = figures.spinning_percent;
         return Bottleneck::Lock { lock: lock.kind, held_percent, cpu, spinning_percent };
     }
     // [polling-uses-nothing-up]

@@ -36,7 +36,8 @@ pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> O
     let depth = f64::from(device.model.commands_max()?);
     debug_assert!(depth > 0.0, "a device takes a command");
     let commands = figures.at_device;
-    let (percent, is_full) = (100.0 * commands / depth, 100.0 * commands >= USED_UP * depth);
+    let percent = 100.0 * commands / depth;
+    let is_full = 100.0 * commands >= USED_UP * depth;
     let enough = match occupied {
         Occupied::Always => is_full,
         Occupied::Mostly => percent >= 75.0,

@@ -63,7 +63,8 @@ fn idle_parts(low: &HostFigures, high: &HostFigures, idle_ns: Pair) -> Vec<IdleP
 /// How long bus and card are idle under two designs, if that differs and I/Os share transfers
 /// ([shared-idle-time-per-io]).
 pub(super) fn idle(low: &Run<'_>, high: &Run<'_>) -> Option<Evidence> {
-    let (low_host, high_host) = (low.1.mmc.as_ref()?, high.1.mmc.as_ref()?);
+    let low_host = low.1.mmc.as_ref()?;
+    let high_host = high.1.mmc.as_ref()?;
     let idle_ns = Pair { low: low_host.transfer_ns.idle, high: high_host.transfer_ns.idle };
     let ios = Pair { low: low_host.per_transfer.ios, high: high_host.per_transfer.ios };
     let of = |design: &str, host: &HostFigures| IdleTime {

@@ -118,7 +118,8 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
 
 /// `low` of `what` instead of `high`, or just one of them where they look the same.
 fn instead(pair: &Pair, write: fn(f64) -> String, what: &str) -> String {
-    let (low, high) = (write(pair.low), write(pair.high));
+    let low = write(pair.low);
+    let high = write(pair.high);
     if low == high { low + what } else { format!("{low}{what} instead of {high}") }
 }
 

@@ -81,7 +81,8 @@ const POINTS: Tolerance = Tolerance::Units(2.0);
 pub(super) fn experiment() -> Experiment {
     let dma: &[_] = &["mmc-serial", "mmc-double-buffer", "mmc-double-buffer-full"];
     let all: &[_] = &["mmc-serial", "mmc-pio", "mmc-double-buffer", "mmc-double-buffer-full"];
-    let (pio, serial) = (Against::Less("mmc-pio"), Against::Gain("mmc-serial"));
+    let pio = Against::Less("mmc-pio");
+    let serial = Against::Gain("mmc-serial");
     let no_unmap: &[_] = &["mmc-double-buffer-no-unmap"];
     Experiment {
         name: "mmc-double-buffer",

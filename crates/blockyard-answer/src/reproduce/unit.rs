@@ -76,7 +76,8 @@ impl Unit {
     pub fn of(self, figures: &Figures) -> Option<f64> {
         let per_s = |bytes: f64| figures.iops * bytes;
         let io_bytes = || approximate(figures.bytes) / approximate(figures.ios);
-        let (host, memory) = (figures.mmc.as_ref(), figures.pmem.as_ref());
+        let host = figures.mmc.as_ref();
+        let memory = figures.pmem.as_ref();
         match self {
             Self::Kiops => Some(figures.iops / 1e3),
             Self::KibPerS => Some(per_s(io_bytes() / 1024.0)),

@@ -371,7 +371,8 @@ mod tests {
                 ratio: (first > 0.0).then(|| iops / first),
                 differs: false,
             });
-        let (job, direction) = (label.to_owned(), "read".to_owned());
+        let job = label.to_owned();
+        let direction = "read".to_owned();
         Row { job, direction, label: label.to_owned(), designs: cells.collect() }
     }
 

@@ -317,7 +317,8 @@ mod tests {
     #[test]
     fn an_answer_goes_to_its_file_without_colours_or_else_to_the_output() {
         let file = std::env::temp_dir().join(format!("blockyard-answer-{}", std::process::id()));
-        let (text, mut out) = ("seed \u{1b}[32m1\u{1b}[0m\n", Vec::new());
+        let text = "seed \u{1b}[32m1\u{1b}[0m\n";
+        let mut out = Vec::new();
         answer(Some(file.clone())).deliver(text, &mut out).unwrap();
         assert!(out.is_empty());
         let written = fs::read_to_string(&file).unwrap();

@@ -342,7 +342,8 @@ mod tests {
     use super::*;
 
     fn table(against: Against) -> Published {
-        let (basis, predicted) = (Basis::Outcome, None);
+        let basis = Basis::Outcome;
+        let predicted = None;
         let figure = Figure { workload: "read", design: "a", figure: 100.0, basis, predicted };
         Published {
             title: "Rates".to_owned(),

@@ -93,7 +93,8 @@ fn text(
         text += if text.is_empty() { "" } else { "\n" };
         text += &format!("{heading}\n\n");
         text += &fio::text(jobs, report);
-        let (alone, width) = ([(None, outcome)], terminal::width());
+        let alone = [(None, outcome)];
+        let width = terminal::width();
         text += &render::device::hosts(&alone, width);
         text += &render::device::findings(&alone, width);
     }

@@ -69,7 +69,8 @@ fn nines(step: f64) -> String {
 fn steps_of(of: &Latency, x: impl Fn(u64) -> f64, y: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
     let Buckets { up_to_ns, count } = &of.histogram;
     let mut points = vec![(x(of.min), 0.0)];
-    let (mut seen, mut reached) = (0_u64, 0.0);
+    let mut seen = 0_u64;
+    let mut reached = 0.0;
     for (up_to, count) in up_to_ns.iter().zip(count) {
         seen += count;
         let at = x((*up_to).min(of.max));

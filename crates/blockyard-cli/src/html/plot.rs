@@ -23,7 +23,8 @@ pub(super) struct Area {
 impl Area {
     /// Returns the place at these shares of the width, from the left, and of the height, from the bottom.
     pub(super) fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
-        let (x, y) = (x.clamp(0.0, 1.0), y.clamp(0.0, 1.0));
+        let x = x.clamp(0.0, 1.0);
+        let y = y.clamp(0.0, 1.0);
         (self.left + x * (self.right - self.left), self.bottom - y * (self.bottom - self.top))
     }
 

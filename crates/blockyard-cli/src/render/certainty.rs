@@ -33,7 +33,8 @@ pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
     }
     match &answer.readings {
         Some(readings) => {
-            let (count, figures) = (readings.count, answer.rests.varied);
+            let count = readings.count;
+            let figures = answer.rests.varied;
             lines.push(format!(
                 "With other values of {figures} assumed parameters, drawn together, in {count} {}:",
                 readings_of(count)
@@ -180,7 +181,8 @@ mod tests {
     fn an_undecided_answer_names_the_command_that_decides() {
         let of = |low, high| {
             let ratio = Interval { low, mean: 1.0, high };
-            let (job, design) = (String::new(), "hsq".to_owned());
+            let job = String::new();
+            let design = "hsq".to_owned();
             let figure = ComparedFigure::Iops;
             let verdict = Verdict::of(figure, ratio);
             let one = Comparison { job, design, figure, ratio, verdict };
@@ -197,7 +199,8 @@ mod tests {
         let comparisons = compared.iter().map(|&(figure, low, high)| {
             let ratio = Interval { low, mean: low, high };
             let verdict = Verdict::of(figure, ratio);
-            let (job, design) = ("log".to_owned(), "hsq".to_owned());
+            let job = "log".to_owned();
+            let design = "hsq".to_owned();
             Comparison { job, design, figure, ratio, verdict }
         });
         Seeds { count: 8, all_alike, comparisons: comparisons.collect(), goals: Vec::new() }

@@ -7,7 +7,8 @@ use blockyard_answer::certainty::EQUAL_WITHIN;
 /// What is within 2 % of the highest is green, too.
 #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
 pub(super) fn of(figure: f64, all: impl Iterator<Item = f64> + Clone) -> Style {
-    let (best, worst) = (all.clone().fold(figure, f64::max), all.fold(figure, f64::min));
+    let best = all.clone().fold(figure, f64::max);
+    let worst = all.fold(figure, f64::min);
     let tie = best * (1.0 - EQUAL_WITHIN);
     let colour = match figure {
         _ if worst >= tie => None,

@@ -62,7 +62,8 @@ mod tests {
             let held = Held { count, per_io: 1.5, percent: 42.0 };
             [(Hold::Tag, held)].into_iter().collect::<Holds>()
         };
-        let (some, none) = (of(3), of(0));
+        let some = of(3);
+        let none = of(0);
         let table = holds([("a", &some), ("b", &none)].into_iter()).unwrap().to_string();
         assert_eq!(table, "design         tag\na       1.50  42 %\nb                -\n");
         assert!(holds([("b", &none)].into_iter()).is_none());

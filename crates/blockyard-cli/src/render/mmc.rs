@@ -194,7 +194,8 @@ pub(super) mod tests {
 
     #[test]
     fn designs_are_shown_below_each_other() {
-        let (some, others) = (figures(0, 81_263), figures(7, 0));
+        let some = figures(0, 81_263);
+        let others = figures(7, 0);
         let rows = [(Some("mmc-blkmq"), &some), (Some("b"), &others)];
         let expected = "
 Commands on the bus:

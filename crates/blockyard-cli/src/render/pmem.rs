@@ -14,8 +14,8 @@ pub(super) fn text(rows: &[(&str, &PmemFigures)], width: usize) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let (mut parts, mut counts) =
-        (Table::of_numbers("design", COLUMNS), Table::of_numbers("design", COUNTS));
+    let mut parts = Table::of_numbers("design", COLUMNS);
+    let mut counts = Table::of_numbers("design", COUNTS);
     for (name, figures) in rows {
         let name = (*name).to_owned();
         let of = figures.percent;

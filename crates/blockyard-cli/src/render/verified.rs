@@ -30,7 +30,8 @@ pub(super) fn text(verified: &Verified) -> String {
     } else {
         let sum = |of: fn(&PowerCut) -> u64| cuts.iter().map(of).sum::<u64>();
         let most = cuts.iter().map(|cut| cut.lost_by_right).max().unwrap_or(0);
-        let (right, wrong) = (sum(|cut| cut.lost_by_right), sum(|cut| cut.lost_by_wrong));
+        let right = sum(|cut| cut.lost_by_right);
+        let wrong = sum(|cut| cut.lost_by_wrong);
         line(format!(
             "  power lost {} times: {right} unflushed sectors lost ({most} at most at a time), {wrong} \
              sectors wrong",

@@ -29,7 +29,8 @@ pub(crate) fn text(path: &Path) -> &str {
 
 /// Starts a server with `disks` and a control socket.
 pub(crate) fn start(disks: &[&str]) -> Running {
-    let (socket, control) = (nbd::socket(), nbd::socket());
+    let socket = nbd::socket();
+    let control = nbd::socket();
     let address = format!("unix:{}", text(&socket));
     let args = [&["serve", "--nbd", &address, "--control", text(&control)], disks].concat();
     let server = nbd::answers(blockyard(&args).spawn().unwrap(), &socket);

@@ -165,7 +165,8 @@ impl Serving {
     }
 
     fn answer(&mut self, request: &[u8]) {
-        let (opcode, unique) = (u32_at(request, 4), u64_at(request, 8));
+        let opcode = u32_at(request, 4);
+        let unique = u64_at(request, 8);
         let body = &request[HEADER_BYTES..];
         let answer = match opcode {
             INIT => Ok(self.init(body)),
@@ -186,7 +187,9 @@ impl Serving {
     }
 
     fn init(&self, body: &[u8]) -> Vec<u8> {
-        let (minor, readahead, offered) = (u32_at(body, 4), u32_at(body, 8), u32_at(body, 12));
+        let minor = u32_at(body, 4);
+        let readahead = u32_at(body, 8);
+        let offered = u32_at(body, 12);
         let wanted = match self.keeps_writes {
             true => BIG_WRITES | ASYNC_DIO | WRITEBACK_CACHE,
             false => BIG_WRITES | ASYNC_DIO,
@@ -213,7 +216,9 @@ impl Serving {
     }
 
     fn write(&mut self, unique: u64, body: &[u8]) {
-        let (at, flags, open_flags) = (u64_at(body, 8), u32_at(body, 20), u32_at(body, 32));
+        let at = u64_at(body, 8);
+        let flags = u32_at(body, 20);
+        let open_flags = u32_at(body, 32);
         let way = match (flags & FROM_CACHE != 0, open_flags & O_DIRECT != 0) {
             (true, _) => &mut self.ways.from_cache,
             (false, true) => &mut self.ways.direct,
@@ -228,7 +233,9 @@ impl Serving {
     }
 
     fn allocate(&mut self, body: &[u8]) -> Result<Vec<u8>, i32> {
-        let (at, len, mode) = (u64_at(body, 8), u64_at(body, 16), u32_at(body, 24));
+        let at = u64_at(body, 8);
+        let len = u64_at(body, 16);
+        let mode = u32_at(body, 24);
         if mode & ZERO_RANGE != 0 {
             return Err(EOPNOTSUPP);
         }

@@ -38,7 +38,8 @@ impl Load {
 
     fn client(self, socket: &Path, history: &Shared, life: u64, mut prng: Prng) {
         let mut client = Client::connect(socket).expect("connection to the server");
-        let (mut in_flight, mut left) = (0, self.requests);
+        let mut in_flight = 0;
+        let mut left = self.requests;
         while left > 0 || in_flight > 0 {
             if left > 0 && (in_flight == 0 || in_flight < DEPTH && prng.below(2) == 0) {
                 self.send(&mut client, history, life, &mut prng);

@@ -58,7 +58,8 @@ impl Medium {
         let end = at + bytes.len() as u64;
         for number in at / granule..end.div_ceil(granule) {
             let start = number * granule;
-            let (from, to) = (at.max(start), end.min(start + granule));
+            let from = at.max(start);
+            let to = end.min(start + granule);
             let versions = self.pending.entry(number).or_default();
             let mut new = match versions.last() {
                 Some(last) => last.bytes.clone(),
@@ -140,7 +141,8 @@ impl Memory for Survivor<'_> {
         let granules = self.granules.borrow();
         for (number, bytes) in granules.range(at / self.granule..end.div_ceil(self.granule)) {
             let start = number * self.granule;
-            let (from, until) = (at.max(start), end.min(start + self.granule));
+            let from = at.max(start);
+            let until = end.min(start + self.granule);
             to[index(from - at)..index(until - at)]
                 .copy_from_slice(&bytes[index(from - start)..index(until - start)]);
         }
@@ -149,7 +151,8 @@ impl Memory for Survivor<'_> {
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
         for (offset, &byte) in (at..).zip(from) {
-            let (number, within) = (offset / self.granule, offset % self.granule);
+            let number = offset / self.granule;
+            let within = offset % self.granule;
             let start = index(number * self.granule);
             let old = || self.durable[start..start + index(self.granule)].to_vec();
             let mut granules = self.granules.borrow_mut();

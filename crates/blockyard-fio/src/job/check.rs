@@ -175,7 +175,8 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
         })
         .collect();
     if let Some(reason) = engines::likeness(job) {
-        let (engine, other) = (job.engine_name, job.engine.name());
+        let engine = job.engine_name;
+        let other = job.engine.name();
         let place = job.place_of("ioengine").clone();
         notes.push(Note { place, remark: Remark::RunsAs { engine, other, reason } });
     }

@@ -154,7 +154,8 @@ mod tests {
     #[test]
     fn shares_are_lengths_with_percentages_and_priorities() {
         let share = |len_bytes, percent, priority| PriorityShare { len_bytes, percent, priority };
-        let (first, idle) = ((PriorityClass::RealTime, 1), (PriorityClass::Idle, 2));
+        let first = (PriorityClass::RealTime, 1);
+        let idle = (PriorityClass::Idle, 2);
         assert_eq!(parsed("64k/40:1k/0"), Ok(vec![share(65536, 40, None), share(1024, 0, None)]));
         assert_eq!(
             parsed("64k/25/1/1:64k/75/3/2/6"),

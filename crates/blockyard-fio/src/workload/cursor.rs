@@ -225,7 +225,8 @@ impl Random {
         let Units { align_bytes, unit_bytes, blocks, visits } = Units::of(job, region_bytes);
         let choice = match (visits, &job.distribution) {
             (_, Distribution::Sequence(order)) => {
-                let (blocks, strides) = (order.clone(), job.sequence_strides);
+                let blocks = order.clone();
+                let strides = job.sequence_strides;
                 Choice::Sequence { blocks, strides, index: 0 }
             }
             (Visits::Mapped, _) => Choice::Map(RandomMap::new(blocks)),

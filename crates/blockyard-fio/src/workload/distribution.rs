@@ -136,7 +136,8 @@ fn zone_table(
     blocks: u64,
     block_of: impl Fn(u64) -> u64,
 ) -> Box<[(u64, u64, u64)]> {
-    let (mut access, mut width) = (0, 0u64);
+    let mut access = 0;
+    let mut width = 0u64;
     let mut row = |zone: &crate::job::Zone| {
         let start = block_of(width).min(blocks - 1);
         access += u64::from(zone.access_percent);
@@ -287,7 +288,8 @@ mod tests {
     /// Asserts that each count is within five standard deviations of its expectation.
     fn assert_near(counts: &[u32], expected: impl Fn(usize) -> f64) {
         for (index, count) in counts.iter().enumerate() {
-            let (count, expected) = (f64::from(*count), expected(index));
+            let count = f64::from(*count);
+            let expected = expected(index);
             let bound = 5.0 * libm::sqrt(expected) + 1.0;
             assert!((count - expected).abs() < bound, "{index}: {count}, expected {expected}");
         }

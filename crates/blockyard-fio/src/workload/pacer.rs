@@ -27,7 +27,8 @@ struct Poisson {
 impl Pacer {
     /// Returns a pacer for the I/Os `op` of `job`; `None` if the job does not limit them.
     pub fn new(job: &Job, op: Op, instance: u32, seed: u64) -> Option<Self> {
-        let (bytes_per_s, ios_per_s) = (*job.rate_bytes_per_s.of(op), *job.rate_iops.of(op));
+        let bytes_per_s = *job.rate_bytes_per_s.of(op);
+        let ios_per_s = *job.rate_iops.of(op);
         if bytes_per_s == 0 && ios_per_s == 0 {
             return None;
         }

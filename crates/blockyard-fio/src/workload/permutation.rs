@@ -48,7 +48,8 @@ impl Permutation {
     #[inline]
     fn scramble(&self, x: u64) -> u64 {
         let low_mask = (1 << self.low_bits) - 1;
-        let (mut low, mut high) = (x & low_mask, x >> self.low_bits);
+        let mut low = x & low_mask;
+        let mut high = x >> self.low_bits;
         for [a, b, c, d] in &self.keys {
             low ^= mix(high, *a, *b) & low_mask;
             let (_, step) = product(mix(low, *c, *d), self.high_len);

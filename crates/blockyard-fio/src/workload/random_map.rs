@@ -87,7 +87,8 @@ impl RandomMap {
     fn free_from(&self, block: u64) -> Option<u64> {
         let mut bit = block;
         for (height, level) in self.levels.iter().enumerate() {
-            let (word, shift) = (index(bit / WORD), bit % WORD);
+            let word = index(bit / WORD);
+            let shift = bit % WORD;
             let rest = level.get(word).map_or(0, |bits| bits >> shift);
             if rest != 0 {
                 let mut found = bit + u64::from(rest.trailing_zeros());

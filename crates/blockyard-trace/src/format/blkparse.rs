@@ -73,8 +73,12 @@ impl Blkparse {
 fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
     let mut words = line.split_ascii_whitespace();
     let mut word = || words.next().ok_or(TraceFault::Fields { expected: FIELDS });
-    let (device, cpu, _sequence, time) = (word()?, word()?, word()?, word()?);
-    let (pid, action) = (word()?, word()?);
+    let device = word()?;
+    let cpu = word()?;
+    let _sequence = word()?;
+    let time = word()?;
+    let pid = word()?;
+    let action = word()?;
     let at_ns = time_of(time)?;
     let cpu = number("CPU", cpu, "a whole number")?;
     let cpu = u16::try_from(cpu).map_err(|_| TraceFault::Value {
@@ -112,7 +116,9 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
             return passed_over(EntryKind::Other);
         };
         let disk = disks.number(device)?;
-        let (offset_bytes, len_bytes, took) = (0, 0, None);
+        let offset_bytes = 0;
+        let len_bytes = 0;
+        let took = None;
         let issue =
             Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins: false };
         return passed_over(of_action(action, issue));

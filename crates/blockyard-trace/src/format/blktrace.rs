@@ -253,7 +253,8 @@ impl OneFile {
                 return Ok(None);
             }
             if read < RECORD_BYTES {
-                let (needed, left) = (RECORD_BYTES as u64, read as u64);
+                let needed = RECORD_BYTES as u64;
+                let left = read as u64;
                 return Err(self.fault(TraceFault::Truncated { needed, left }));
             }
             let magic = *bytes.first_chunk().expect("a record should begin with its magic");
@@ -265,7 +266,8 @@ impl OneFile {
             }
             let raw = Raw::parse(order, &bytes);
             if raw.magic & 0xff != VERSION {
-                let (format, known) = ("blktrace", "7");
+                let format = "blktrace";
+                let known = "7";
                 let found = raw.magic & 0xff;
                 return Err(self.fault(TraceFault::Version { format, found, known }));
             }
@@ -347,7 +349,8 @@ fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
         found: raw.cpu.to_string(),
         expected: "a number below 65536",
     })?;
-    let (pid, took) = (raw.pid, None);
+    let pid = raw.pid;
+    let took = None;
     let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins: false };
     entry(if happened == action::QUEUE {
         EntryKind::Queue(issue)

@@ -214,7 +214,9 @@ impl Grammar {
         let disk = self.disks.number(name)?;
         // A fio job waits for its I/O.
         let flags = Flags::SYNC;
-        let (cpu, pid, took) = (0, 0, None);
+        let cpu = 0;
+        let pid = 0;
+        let took = None;
         let issue =
             Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins: false };
         let empty = len_bytes == 0 && op != Op::Flush;

@@ -76,8 +76,13 @@ impl Msr {
 fn entry(line: &str, disks: &mut Disks, name: &mut String) -> Result<Entry, TraceFault> {
     let mut fields = line.split(',').map(str::trim);
     let mut field = || fields.next().ok_or(TraceFault::Fields { expected: FIELDS });
-    let (time, host, disk) = (field()?, field()?, field()?);
-    let (kind, offset, size, response) = (field()?, field()?, field()?, field()?);
+    let time = field()?;
+    let host = field()?;
+    let disk = field()?;
+    let kind = field()?;
+    let offset = field()?;
+    let size = field()?;
+    let response = field()?;
     if fields.next().is_some() {
         return Err(TraceFault::Fields { expected: FIELDS });
     }
@@ -92,7 +97,9 @@ fn entry(line: &str, disks: &mut Disks, name: &mut String) -> Result<Entry, Trac
     name.extend([host, ".", disk]);
     let disk = disks.number(name)?;
     // The trace has a response time, so the submitter waited for the I/O.
-    let (cpu, pid, flags) = (0, u32::from(disk), Flags::SYNC);
+    let cpu = 0;
+    let pid = u32::from(disk);
+    let flags = Flags::SYNC;
     let took = Some(Duration::from_ns(response.saturating_mul(TICK_NS)));
     let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins: false };
     let kind = if len_bytes == 0 { EntryKind::Other } else { EntryKind::Queue(issue) };

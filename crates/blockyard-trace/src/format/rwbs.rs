@@ -64,7 +64,9 @@ mod tests {
 
     #[test]
     fn letters_are_read_as_they_are_written() {
-        let (sync, fua, preflush) = (Flags::SYNC, Flags::FUA, Flags::PREFLUSH);
+        let sync = Flags::SYNC;
+        let fua = Flags::FUA;
+        let preflush = Flags::PREFLUSH;
         for (letters, empty, expected) in [
             ("R", false, Some((Op::Read, Flags::NONE))),
             ("RAM", false, Some((Op::Read, Flags::META))),

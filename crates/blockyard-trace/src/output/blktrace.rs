@@ -101,9 +101,11 @@ impl Blktrace {
         // blktrace has no letter for the other events.
         let Some(action) = action_of(step.action) else { return Ok(()) };
         let process = self.process(step);
-        let (mut kind, mut sector, mut bytes) =
-            (kind_of(step.op, step.flags), step.sector, bytes_of(step.sectors));
-        let (mut payload, mut error) = (None, 0);
+        let mut kind = kind_of(step.op, step.flags);
+        let mut sector = step.sector;
+        let mut bytes = bytes_of(step.sectors);
+        let mut payload = None;
+        let mut error = 0;
         match step.action {
             Action::Plug => (kind, sector, bytes) = (category::READ, 0, 0),
             Action::Unplug { requests, .. } => {

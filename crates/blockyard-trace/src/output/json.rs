@@ -11,7 +11,8 @@ pub(super) fn number(to: &mut Vec<u8>, number: u64) {
 /// Appends `ns` nanoseconds as microseconds with three decimals ([exact-trace-times]).
 #[inline]
 pub(super) fn micros(to: &mut Vec<u8>, ns: Duration) {
-    let (us, below_us) = (ns.as_ns() / 1000, ns.as_ns() % 1000);
+    let us = ns.as_ns() / 1000;
+    let below_us = ns.as_ns() % 1000;
     number(to, us);
     let digit = |value: u64| b'0' + u8::try_from(value % 10).expect("a remainder of 10 is a digit");
     to.extend_from_slice(&[b'.', digit(below_us / 100), digit(below_us / 10), digit(below_us)]);

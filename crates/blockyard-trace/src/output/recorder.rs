@@ -111,7 +111,8 @@ impl Observer for Recorder {
 
     #[inline]
     fn device_done(&mut self, finished: &Finished, now: Instant) {
-        let (hctx, tag) = (finished.hctx, finished.tag);
+        let hctx = finished.hctx;
+        let tag = finished.tag;
         self.notes.note(Record::DeviceDone { hctx, tag, at: now });
     }
 }

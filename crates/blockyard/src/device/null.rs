@@ -70,8 +70,10 @@ mod tests {
     use crate::unit::{DriverTag, HctxId, QueueId, RequestId};
 
     fn offer(device: &mut NullDevice, hctx: u16, tag: u16) -> Accept {
-        let (requests, bios) = (Requests::new(1), Bios::new(1));
-        let (hctx, tag) = (HctxId(hctx), DriverTag(tag));
+        let requests = Requests::new(1);
+        let bios = Bios::new(1);
+        let hctx = HctxId(hctx);
+        let tag = DriverTag(tag);
         device.queue_rq(&Issue::new(hctx, tag, Instant::ZERO, RequestId(0), &requests, &bios))
     }
 
@@ -84,7 +86,9 @@ mod tests {
         assert_eq!(offer(&mut device, 1, 2), Accept::Queued);
 
         let done = |hctx, tag| {
-            let (queue, hctx, tag) = (QueueId(0), HctxId(hctx), DriverTag(tag));
+            let queue = QueueId(0);
+            let hctx = HctxId(hctx);
+            let tag = DriverTag(tag);
             Some(Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) })
         };
         assert_eq!(device.poll_at(), Some(Instant::ZERO));

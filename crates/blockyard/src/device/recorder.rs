@@ -118,7 +118,8 @@ pub fn swallowed(
     const NOW: Instant = Instant::from_ns(1000);
     const READ: Bio = Bio::read(0, 8, 0);
 
-    let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
+    let mut requests = Requests::new(1);
+    let mut bios = Bios::new(1);
     let bio = bios.take(READ).expect("room for one bio");
     requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HCTX, NOW);
     let request = &requests[RequestId(0)];

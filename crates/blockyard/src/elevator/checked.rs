@@ -306,7 +306,8 @@ mod tests {
     impl Rig {
         fn new() -> Self {
             let below = Deadline::new(REQUESTS, DeadlineTunables::default());
-            let (mut bios, mut requests) = (Bios::new(3), Requests::new(REQUESTS));
+            let mut bios = Bios::new(3);
+            let mut requests = Requests::new(REQUESTS);
             for (id, sector) in (0..).map(RequestId).zip([0, 8, 16]) {
                 let bio = bios.take(Bio::read(sector, 8, 0)).expect("room for three");
                 requests.start(id, bio, &bios[bio], CpuId(0), HCTX, NOW);

@@ -81,7 +81,8 @@ proptest! {
 #[test]
 fn a_front_is_passed_over_where_fronts_do_not_join() {
     let limits = Limits { max_sectors: 16, ..Limits::new(1 << 20) };
-    let (mut bios, mut requests) = (Bios::new(2), Requests::new(2));
+    let mut bios = Bios::new(2);
+    let mut requests = Requests::new(2);
     for (id, sector, sectors) in [(0, 100, 8), (1, 200, 16)] {
         let bio = bios.take(Bio::read(sector, sectors, 0)).unwrap();
         requests.start(RequestId(id), bio, &bios[bio], CpuId(0), HctxId(0), Instant::ZERO);
@@ -90,7 +91,8 @@ fn a_front_is_passed_over_where_fronts_do_not_join() {
         let other = Extent::from(&Bio::read(sector, 8, 0));
         candidate(&requests, &limits, RequestId(id), &other, fronts)
     };
-    let (small, full) = (RequestId(0), RequestId(1));
+    let small = RequestId(0);
+    let full = RequestId(1);
     assert_eq!(found(0, 92, true), Some(Candidate::Join(small, Merge::Front)));
     assert_eq!(found(1, 192, true), Some(Candidate::TooBig(full)));
     assert_eq!((found(0, 92, false), found(1, 192, false)), (None, None));

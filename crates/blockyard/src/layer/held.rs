@@ -93,7 +93,8 @@ mod tests {
     };
 
     fn finished(number: u16) -> Finished {
-        let (hctx, tag) = (HctxId(number / TAGS.depth), DriverTag(number % TAGS.depth));
+        let hctx = HctxId(number / TAGS.depth);
+        let tag = DriverTag(number % TAGS.depth);
         Finished { queue: QueueId(0), hctx, tag, outcome: Outcome::Done(Status::Ok) }
     }
 

@@ -135,7 +135,9 @@ impl<D: Driver> Driver for Keeps<D> {
     }
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+        let queue = issue.queue;
+        let hctx = issue.hctx;
+        let tag = issue.tag;
         let outcome = Outcome::Done(Status::Ok);
         self.accepted = Some(Finished { queue, hctx, tag, outcome });
         if self.call == "queue_rq" { Accept::Queued } else { self.below.queue_rq(issue) }
@@ -201,7 +203,8 @@ fn offered(then: Action, last: bool) -> (Accept, Vec<&'static str>) {
     let below = Recorder::new(move |call| log.borrow_mut().push(call), 0);
     let rule = FaultRule { name: "x".into(), when: When::default(), then };
     let mut faulty = Faulty::new(below, Vec::from([rule]), Prng::new(1), &TAGS);
-    let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
+    let mut requests = Requests::new(1);
+    let mut bios = Bios::new(1);
     let bio = bios.take(Bio::read(0, 8, 0)).expect("room");
     requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HctxId(0), Instant::ZERO);
     let issue = Issue::new(HctxId(0), DriverTag(0), Instant::ZERO, RequestId(0), &requests, &bios);
@@ -236,10 +239,12 @@ fn a_request_given_back_on_time_out_is_no_reason_to_be_full() {
     let when = When { turns: Turns::Between(2, 3), ..When::default() };
     let rule = FaultRule { name: "full".into(), when, then: Action::Busy(Busy::Device) };
     let mut faulty = Faulty::new(GivesBack, Vec::from([rule]), Prng::new(1), &TAGS);
-    let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
+    let mut requests = Requests::new(1);
+    let mut bios = Bios::new(1);
     let bio = bios.take(Bio::read(0, 8, 0)).expect("room");
     requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HctxId(0), Instant::ZERO);
-    let (hctx, tag) = (HctxId(0), DriverTag(0));
+    let hctx = HctxId(0);
+    let tag = DriverTag(0);
     let issue = Issue::new(hctx, tag, Instant::ZERO, RequestId(0), &requests, &bios);
     assert_eq!(faulty.queue_rq(&issue), Accept::Queued);
     assert_eq!(faulty.queue_rq(&issue), Accept::Busy(Busy::Device));

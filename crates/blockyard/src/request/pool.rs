@@ -361,7 +361,8 @@ mod tests {
             [Flags::NONE, Flags::GAP_HEAD, Flags::GAP_TAIL, Flags::GAP_HEAD | Flags::GAP_TAIL];
         for (one, other) in all.into_iter().flat_map(|one| all.map(|other| (one, other))) {
             for (merge, front, back) in [(Merge::Back, one, other), (Merge::Front, other, one)] {
-                let (mut bios, mut requests) = (Bios::new(2), Requests::new(1));
+                let mut bios = Bios::new(2);
+                let mut requests = Requests::new(1);
                 let mut take = |sector, flags| {
                     bios.take(Bio::write(sector, 8, 0).with_flags(flags)).expect("room")
                 };

@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn the_steps_follow_from_the_flags_and_the_cache() {
-        let (pre, fua) = (Flags::PREFLUSH, Flags::FUA);
+        let pre = Flags::PREFLUSH;
+        let fua = Flags::FUA;
         let both = pre | fua;
         for (flags, volatile, native) in
             [(Flags::NONE, "", ""), (pre, "fd", "fd"), (fua, "df", ""), (both, "fdf", "fd")]

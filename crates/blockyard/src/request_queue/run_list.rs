@@ -229,7 +229,8 @@ mod tests {
     /// A run answers the restart mark and the retry instant that were set before it.
     #[test]
     fn a_run_that_has_begun_is_not_asked_for_again() {
-        let (mut runs, h0) = (RunList::new(2), HctxId(0));
+        let mut runs = RunList::new(2);
+        let h0 = HctxId(0);
         let begun: [Cause; 2] = [RunList::give_turn, RunList::restart_all];
         for restart in begun {
             runs.restart_on_completion(h0);

@@ -276,7 +276,8 @@ mod tests {
 
     /// A request of one bio that passed its stages at these nanoseconds.
     fn with_request(bio: Bio, passed: [u64; 3], use_it: impl FnOnce(&Request)) {
-        let (mut bios, mut requests) = (Bios::new(1), Requests::new(1));
+        let mut bios = Bios::new(1);
+        let mut requests = Requests::new(1);
         let id = bios.take(bio).unwrap();
         requests.start(ID, id, &bios[id], CpuId(0), HctxId(0), Instant::ZERO);
         let times = &mut requests[ID].times;

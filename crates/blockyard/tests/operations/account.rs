@@ -34,7 +34,9 @@ pub(super) struct Accounts {
 
 impl Accounts {
     pub(super) fn new(limits: Limits) -> Self {
-        let (open, flush_failures, ledger) = (BTreeMap::new(), Vec::new(), Ledger::default());
+        let open = BTreeMap::new();
+        let flush_failures = Vec::new();
+        let ledger = Ledger::default();
         Self { limits, open, flush_failures, ledger }
     }
 

@@ -121,7 +121,8 @@ impl Device {
     /// Checks that the bios of a request may share it, and that the request is within the limits.
     fn check_data(&self, issue: &Issue<'_>) {
         let accounts = &self.disks[issue.queue.index()].accounts;
-        let (rq, limits) = (issue.request(), accounts.limits());
+        let rq = issue.request();
+        let limits = accounts.limits();
         let pieces: Vec<_> = issue.pieces().collect();
         let bios: Vec<_> = pieces.iter().map(|piece| accounts.bio(piece)).collect();
         for (bio, piece) in bios.iter().zip(&pieces) {

@@ -136,7 +136,8 @@ impl System {
 }
 
 fn queue(input: &mut Input<'_>, map: &QueueMap, hctxs: u16) -> QueueConfig {
-    let (limits, policies) = (limits(input), policies(input, hctxs));
+    let limits = limits(input);
+    let policies = policies(input, hctxs);
     QueueConfig {
         map: map.clone(),
         max_bios: input.pick(&[3, 8, 64]),

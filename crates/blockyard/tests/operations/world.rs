@@ -220,7 +220,8 @@ impl World {
     /// Does a requested run, or an early one.
     fn run_one(&mut self, input: &mut Input<'_>) {
         if input.one_in(8) {
-            let (queue, hctx) = (input.below(self.queues.len()), input.below(2));
+            let queue = input.below(self.queues.len());
+            let hctx = input.below(2);
             let hctx = HctxId(u16::try_from(hctx).expect("the number should be 0 or 1"));
             if hctx.0 < self.host.tags().config().hctxs {
                 self.run(QueueId(u16::try_from(queue).expect("the number should be 0 or 1")), hctx);

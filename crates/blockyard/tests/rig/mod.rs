@@ -61,7 +61,9 @@ impl Driver for Disk {
         if issue.request().op == Op::Write {
             self.write(issue);
         }
-        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+        let queue = issue.queue;
+        let hctx = issue.hctx;
+        let tag = issue.tag;
         let mut outcome = Outcome::Done(Status::Ok);
         if let Some(left) = self.gives_back.checked_sub(1) {
             (self.gives_back, outcome) = (left, Outcome::AgainPrepared);
@@ -154,7 +156,8 @@ impl<D: Device> Rig<D> {
 
     /// Returns the driver's answer to a timeout of its first request.
     pub(crate) fn ask_for_first(&mut self) -> TimedOut {
-        let (hctx, tag) = (HctxId(0), DriverTag(0));
+        let hctx = HctxId(0);
+        let tag = DriverTag(0);
         let request = self
             .queue
             .in_flight_request(&self.host, hctx, tag)
@@ -178,7 +181,9 @@ impl<D: Device> Rig<D> {
             }
         }
         while let Some(ended) = self.queue.next_ended() {
-            let (cookie, status, at) = (ended.bio.cookie, ended.status, self.now);
+            let cookie = ended.bio.cookie;
+            let status = ended.status;
+            let at = self.now;
             self.ends.push(End { cookie, status, at });
         }
         self.queue.self_check(&self.host);

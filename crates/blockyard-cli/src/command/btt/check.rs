@@ -85,7 +85,9 @@ fn check_in_use(args: &Check, image: &Image, out: &mut dyn Write) -> Result<(), 
     let worst = lasting.iter().map(|finding| finding.severity).max();
     let worst = worst.filter(|worst| *worst != Severity::Note);
     let word = worst.map_or("clean".to_owned(), |worst| worst.to_string());
-    let (file, container, count) = (file.display(), name(image.container), lasting.len());
+    let file = file.display();
+    let container = name(image.container);
+    let count = lasting.len();
     writeln!(out, "{file}: {word}: {container}, in use, findings that lasted: {count}")?;
     out.flush()?;
     exit_of(worst)
@@ -109,7 +111,8 @@ pub(super) fn repair(args: &Repair, out: &mut dyn Write) -> Result<(), Failure> 
         tell(file, &before, out)?;
         return verdict(&before);
     }
-    let (line, mut done) = (share(), 0);
+    let line = share();
+    let mut done = 0;
     let of = plan.steps().len() as u64;
     let applied = plan.apply(&image.memory, &mut || {
         done += 1;
@@ -138,7 +141,8 @@ fn tell(file: &Path, report: &Report, out: &mut dyn Write) -> Result<(), Failure
     }
     let worst = report.worst().map_or("clean".to_owned(), |worst| worst.to_string());
     let Report { container, arenas, sectors, .. } = report;
-    let (file, container) = (file.display(), name(*container));
+    let file = file.display();
+    let container = name(*container);
     writeln!(out, "{file}: {worst}: {container}, arenas: {arenas}, sectors: {sectors}")?;
     if report.at_risk() > 0 {
         writeln!(out, "{file}: findings with data at risk: {}", report.at_risk())?;

@@ -40,7 +40,8 @@ fn from_raw(args: &CopySectors) -> Result<(), Failure> {
     if len == 0 {
         return Err(unusable(&args.from, "it is empty, or its size is unknown"));
     }
-    let (sectors, room) = (len / bytes, btt.sectors());
+    let sectors = len / bytes;
+    let room = btt.sectors();
     if sectors > room {
         return Err(unusable(
             &args.from,
@@ -257,7 +258,9 @@ impl Unreadable {
         }
         let names: Vec<_> = self.first.iter().map(u64::to_string).collect();
         let more = if self.count > self.first.len() as u64 { ", ..." } else { "" };
-        let (count, names, to) = (self.count, names.join(", "), to.display());
+        let count = self.count;
+        let names = names.join(", ");
+        let to = to.display();
         Err(failed(
             from,
             format_args!(

@@ -41,9 +41,11 @@ pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failur
         let within = args.first.saturating_sub(first_lba)..end.saturating_sub(first_lba);
         let clamped = |sector: u64| u32::try_from(sector).map_or(u32::MAX, |lba| lba);
         let end_lba = clamped(within.end).min(info.layout.external_nlba);
-        let (mut hole_end, mut looked_at) = (0, 0);
+        let mut hole_end = 0;
+        let mut looked_at = 0;
         for lba in (clamped(within.start)..end_lba).map(PremapAba) {
-            let (sector, at) = (first_lba + u64::from(lba.0), arena.map_at(lba));
+            let sector = first_lba + u64::from(lba.0);
+            let at = arena.map_at(lba);
             // A search for holes once per page of the map is enough.
             if !args.all && at >= looked_at {
                 hole_end = at + image.memory.hole(at);

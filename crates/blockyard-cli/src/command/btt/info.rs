@@ -35,7 +35,8 @@ pub(super) fn info(args: &Inspected, out: &mut dyn Write) -> Result<(), Failure>
         writeln!(out, "  byte          {start}")?;
         writeln!(out, "  first sector  {first_lba}")?;
         writeln!(out, "  sectors       {}", layout.external_nlba)?;
-        let (blocks, bytes) = (layout.internal_nlba, layout.internal_lbasize);
+        let blocks = layout.internal_nlba;
+        let bytes = layout.internal_lbasize;
         writeln!(out, "  blocks        {blocks} of {bytes} bytes, at {}", start + layout.dataoff)?;
         writeln!(out, "  map           {}", start + layout.mapoff)?;
         writeln!(out, "  log           {}, of {} lanes", start + layout.flogoff, layout.nfree)?;

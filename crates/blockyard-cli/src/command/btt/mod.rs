@@ -93,7 +93,8 @@ fn arenas(image: &Image) -> usize {
 /// Prints a note if a pool was never written, and so has neither contents nor damage. Returns whether it did.
 fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Failure> {
     if image.unwritten.is_some() {
-        let (file, container) = (file.display(), name(image.container));
+        let file = file.display();
+        let container = name(image.container);
         writeln!(
             out,
             "{file}: clean: {container}, not laid out yet: reads as zeroes until it is written"

@@ -41,7 +41,8 @@ fn refused_requests_go_before_later_ones() {
 #[test]
 fn a_hardware_queue_with_the_busy_bit_pulls_nothing_until_a_completion() {
     for policies in [Policies::NONE, Policies::mq_deadline()] {
-        let (dispatch, busy) = (Dispatch::SharedList, BusyTrack::Bit);
+        let dispatch = Dispatch::SharedList;
+        let busy = BusyTrack::Bit;
         let policies = Policies { dispatch, busy, ..policies };
         let mut rig = Rig::new(2, 4, policies, Limits::new(CAPACITY_SECTORS));
         rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();

@@ -51,7 +51,8 @@ fn two_queues_share_the_tags_until_one_has_been_empty_for_a_while() {
     let config = QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), Policies::NONE);
     let mut host = host(tags(1, 16, 0, 2), &config);
     let queue = |id, host: &Host<Watched>| RequestQueue::new(QueueId(id), config.clone(), host);
-    let (mut one, mut other) = (queue(0, &host), queue(1, &host));
+    let mut one = queue(0, &host);
+    let mut other = queue(1, &host);
     let mut now = Instant::ZERO;
     other.submit(&mut host, CPU, Bio::read(0, 8, 0), now).unwrap();
     let tag = host.driver.sent.pop_front().unwrap().tag;
@@ -83,7 +84,8 @@ fn ends_of(sizes: &[u32], front: bool, done: u32) -> Vec<(u64, Status)> {
     rig.settle();
     let Sent { hctx, tag, .. } = rig.host.driver.sent.pop_front().expect("one request");
     assert!(rig.host.driver.sent.is_empty(), "they merged");
-    let (host, now) = (&mut rig.host, rig.now);
+    let host = &mut rig.host;
+    let now = rig.now;
     rig.queue.complete_partly(host, hctx, tag, done, Status::Medium, now).unwrap();
     core::iter::from_fn(|| rig.queue.next_ended()).map(|end| (end.bio.cookie, end.status)).collect()
 }

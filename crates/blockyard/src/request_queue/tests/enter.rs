@@ -236,7 +236,8 @@ fn listened(listens: bool) -> Listened {
         max_sectors: 64,
         ..Limits::new(CAPACITY_SECTORS)
     };
-    let (tags, policies) = (tags(1, 4, 0, 1), Policies::mq_deadline());
+    let tags = tags(1, 4, 0, 1);
+    let policies = Policies::mq_deadline();
     let config = QueueConfig { max_bios: 64, ..QueueConfig::new(2, 1, limits, policies) };
     let driver = host(tags, &config).driver;
     let mut host = Host::new(driver, Actions { listens, seen: Vec::new() }, tags);

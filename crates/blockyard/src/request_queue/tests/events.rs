@@ -25,7 +25,8 @@ impl Sink for Notes {
             assert_eq!((event.cpu, event.hctx), (OTHER_CPU, H1), "{event:?}");
         }
         if let Some((_, request)) = event.request {
-            let (start, end) = (event.sector, event.sector + u64::from(event.sectors));
+            let start = event.sector;
+            let end = event.sector + u64::from(event.sectors);
             let is_edge = match event.action {
                 Action::BackMerge => request.sector < start && request.end_sector() == end,
                 Action::FrontMerge => request.sector == start && request.end_sector() > end,

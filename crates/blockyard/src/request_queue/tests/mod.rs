@@ -69,7 +69,9 @@ impl Driver for Obedient {
         if answer == Accept::Queued {
             let Request { op, flags, sector, sectors, .. } = *issue.request();
             let pieces = issue.pieces().collect();
-            let (hctx, tag, last) = (issue.hctx, issue.tag, issue.last);
+            let hctx = issue.hctx;
+            let tag = issue.tag;
+            let last = issue.last;
             self.sent.push_back(Sent { hctx, tag, op, flags, sector, sectors, last, pieces });
         }
         answer

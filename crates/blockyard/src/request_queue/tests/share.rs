@@ -138,7 +138,8 @@ fn one_call_names_its_own_waiters_and_those_of_the_host() {
         RequestQueue::new(QueueId(at), config, &host)
     };
     let [mut sorted, mut plain] = [queue(0, Policies::mq_deadline()), queue(1, Policies::NONE)];
-    let (now, bio) = (Instant::ZERO, Bio::read(0, 8, 0));
+    let now = Instant::ZERO;
+    let bio = Bio::read(0, 8, 0);
     sorted.submit(&mut host, CPU, bio, now).unwrap();
     let run = sorted.next_run(&mut host, now).expect("a run sends the read");
     let _ = sorted.run(&mut host, run.hctx, now);

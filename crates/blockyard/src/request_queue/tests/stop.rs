@@ -401,7 +401,8 @@ fn each_reason_to_hold_is_reported_to_those_who_listen() {
     let kyber = Policies { elevator: ElevatorKind::Kyber(one_write), ..deadline };
     let drain_all = Policies { dispatch: Dispatch::DrainAll, ..deadline };
     let refuse = |busy: Busy| alloc::vec![Accept::Busy(busy)];
-    let (queue_id, now) = (QueueId(1), Instant::from_ns(77));
+    let queue_id = QueueId(1);
+    let now = Instant::from_ns(77);
     for (hold, policies, answers, budget) in [
         (Hold::Budget, deadline, Vec::new(), 0),
         (Hold::Tag, deadline, Vec::new(), 9),

@@ -80,7 +80,8 @@ impl Rig {
         assert_eq!(found, self.slow.neighbour(&self.requests, id, merge));
         let Some(other) = found else { return };
         let (kept, absorbed) = if merge == Merge::Front { (other, id) } else { (id, other) };
-        let (front, back) = (self.requests[kept].extent(), self.requests[absorbed].extent());
+        let front = self.requests[kept].extent();
+        let back = self.requests[absorbed].extent();
         if fit(&front, &back, &self.limits) == Fit::Join(Merge::Back) {
             self.fast.joined(&mut self.requests, kept, absorbed);
             self.slow.joined(kept, absorbed);
@@ -141,7 +142,8 @@ impl Rig {
     }
 
     fn self_check(&self) {
-        let (order, lone) = (&self.fast.order, self.fast.lone);
+        let order = &self.fast.order;
+        let lone = self.fast.lone;
         self.fast.classes.iter().for_each(|class| class.self_check(order, lone));
     }
 }

@@ -173,7 +173,8 @@ fn a_latency_counts_in_the_quarter_it_ends_in() {
 fn a_percentile_of_few_is_found_after_a_second() {
     let mut counts = Counts::default();
     counts.add(Duration::ZERO, DISCARD_LATENCY);
-    let (mut patience, first) = (None, Instant::from_ns(7));
+    let mut patience = None;
+    let first = Instant::from_ns(7);
     let mut take = |ns| counts.take_percentile(99, first + Duration::from_ns(ns), &mut patience);
     assert_eq!([0, 999_999_999].map(&mut take), [None; 2]);
     assert_eq!(take(1_000_000_000), Some(1));

@@ -351,7 +351,8 @@ fn a_hardware_queue_reports_only_its_own_work() {
 fn without_a_token_a_request_waits_for_a_completion_and_others_go() {
     let tunables = KyberTunables { write_depth: 1, ..KyberTunables::default() };
     let mut rig = Rig::new(QueueMap::even(1, 1), tunables);
-    let (cpu, hctx) = (CpuId(0), HctxId(0));
+    let cpu = CpuId(0);
+    let hctx = HctxId(0);
     for sector in [0, 100] {
         rig.submit(cpu, Bio::write(sector, 1, 0), Place::Sorted);
     }
@@ -376,7 +377,8 @@ fn a_bio_joins_what_waits_for_a_token_only_where_domains_have_their_own_lists() 
     for (staging, requests) in [(KyberStaging::ByDomain, 2), (KyberStaging::Together, 4)] {
         let tunables = KyberTunables { write_depth: 1, staging, ..KyberTunables::default() };
         let mut rig = Rig::new(QueueMap::even(1, 1), tunables);
-        let (cpu, hctx) = (CpuId(0), HctxId(0));
+        let cpu = CpuId(0);
+        let hctx = HctxId(0);
         rig.submit(cpu, Bio::write(0, 1, 0), Place::Sorted);
         assert!(rig.dispatch(hctx).is_some());
         rig.submit(cpu, Bio::write(100, 1, 0), Place::Sorted);
@@ -397,7 +399,8 @@ fn a_bio_joins_what_waits_for_a_token_only_where_domains_have_their_own_lists() 
 #[test]
 fn only_what_the_driver_has_completed_is_measured() {
     let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
-    let (cpu, hctx) = (CpuId(0), HctxId(0));
+    let cpu = CpuId(0);
+    let hctx = HctxId(0);
     rig.wait(Duration::from_ms(1));
     rig.submit(cpu, Bio::read(0, 1, 0), Place::Sorted);
     let id = rig.dispatch(hctx).expect("a read");
