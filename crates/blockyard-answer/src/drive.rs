@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use blockyard_devices::load::{MediumLoad, Parts, Work};
 use blockyard_devices::medium::MediumCounts;
 use blockyard_sim::simulate::Report;
-use blockyard_text::number::{approximate, approximate_sum, ratio};
+use blockyard_text::number::{approximate, approximate_sum, ratio, share_percent};
 
 /// The figures of a drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -104,19 +104,18 @@ impl DriveFigures {
     pub fn of(report: &Report) -> Option<Self> {
         let drive = report.drive.as_ref()?;
         let span = approximate(report.span.as_ns());
-        let percent = |ns: u64| ratio(100.0 * approximate(ns), span);
         let commands = approximate(drive.commands);
         let held = approximate_sum(report.commands_held_ns);
         debug_assert!(drive.medium_use.units > 0, "a medium has a part");
         Some(Self {
             commands_per_doorbell: ratio(commands, approximate(drive.doorbells)),
             interrupts_per_command: ratio(approximate(report.totals.interrupts), commands),
-            controller_percent: percent(drive.front_use.controller.as_ns()),
-            link_percent: percent(drive.front_use.link.as_ns()),
-            medium_percent: percent(drive.medium_use.used.as_ns())
+            controller_percent: share_percent(drive.front_use.controller.as_ns(), span),
+            link_percent: share_percent(drive.front_use.link.as_ns(), span),
+            medium_percent: share_percent(drive.medium_use.used.as_ns(), span)
                 / f64::from(drive.medium_use.units),
             medium: drive.medium.clone(),
-            engine_percent: percent(drive.engine_use.as_ns()),
+            engine_percent: share_percent(drive.engine_use.as_ns(), span),
             load: LoadFigures::new(&drive.medium_load, span, held),
         })
     }
@@ -127,30 +126,30 @@ impl LoadFigures {
     /// device for `held` together. What parts began before it may count: no share is above 100 %.
     fn new(load: &MediumLoad, span: f64, held: f64) -> Self {
         debug_assert!(span >= 0.0, "a span should not be negative");
-        let share = |ns: u64, units: u32| {
-            ratio(100.0 * approximate(ns), span * f64::from(units)).min(100.0)
-        };
         let parts = load.parts.iter().map(|of| {
             debug_assert!(of.units > 0, "{:?} are none", of.parts);
-            let times = of.work.iter().map(|(work, time)| (work, share(time.as_ns(), of.units)));
+            let times =
+                of.work.iter().map(|(work, time)| (work, share(time.as_ns(), span, of.units)));
             let mut work: Vec<_> = times.filter(|(_, percent)| *percent > 0.0).collect();
             work.sort_by(|a, b| b.1.total_cmp(&a.1));
-            let percent = share(of.used.as_ns(), of.units);
+            let percent = share(of.used.as_ns(), span, of.units);
             PartsFigures { parts: of.parts, units: of.units, percent, work }
         });
-        let written = load.written.map(|written| {
-            let percent = |units| ratio(100.0 * approximate(units), approximate(written.units));
-            WrittenFigures {
-                past_cache_percent: percent(written.past_cache),
-                folded_percent: percent(written.folded),
-                collected_percent: percent(written.collected),
-            }
+        let written = load.written.map(|written| WrittenFigures {
+            past_cache_percent: share_percent(written.past_cache, approximate(written.units)),
+            folded_percent: share_percent(written.folded, approximate(written.units)),
+            collected_percent: share_percent(written.collected, approximate(written.units)),
         });
         Self {
             parts: parts.collect(),
-            buffer_full_percent: share(load.buffer_full.as_ns(), 1),
-            waited_percent: ratio(100.0 * approximate(load.waited.as_ns()), held).min(100.0),
+            buffer_full_percent: share(load.buffer_full.as_ns(), span, 1),
+            waited_percent: share_percent(load.waited.as_ns(), held).min(100.0),
             written,
         }
     }
+}
+
+/// The share of `units` that were in use for `ns` together, in percent of their time.
+fn share(ns: u64, span: f64, units: u32) -> f64 {
+    share_percent(ns, span * f64::from(units)).min(100.0)
 }

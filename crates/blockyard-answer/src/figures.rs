@@ -15,10 +15,10 @@ use super::life::{Holds, Life};
 use super::locks::LockFigures;
 use super::pmem::PmemFigures;
 use blockyard_fio::job::Op;
+use blockyard_fio::measure::per_second;
 use blockyard_fio::measure::spent::Spent;
-use blockyard_fio::measure::{JobStats, per_second};
 use blockyard_sim::simulate::Report;
-use blockyard_text::number::{approximate, approximate_sum, ratio};
+use blockyard_text::number::{approximate, approximate_sum, per_io, ratio, share_percent};
 
 /// The figures of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -105,24 +105,18 @@ impl Figures {
     /// The figures of `report`, the run of a job file with so many `instances` of jobs.
     #[must_use]
     pub fn of(report: &Report, instances: u32) -> Self {
-        let measured = || report.jobs.iter().flat_map(|job| job.stats.measured());
-        let ios = measured().map(|op| op.ios).sum();
-        let bytes = measured().map(|op| op.bytes).sum();
-        let bytes_of = |op| {
-            let of_job = |stats: &JobStats| stats.ops.of(op).as_ref().map_or(0, |m| m.bytes);
-            report.jobs.iter().map(|job| of_job(&job.stats)).sum()
-        };
+        let measured: Vec<_> = report.jobs.iter().flat_map(|job| job.stats.measured()).collect();
+        let ios = measured.iter().map(|op| op.ios).sum();
+        let bytes = measured.iter().map(|op| op.bytes).sum();
         let mut lat_ns = Histogram::new();
-        measured().for_each(|op| lat_ns.merge(&op.lat_ns));
+        measured.iter().for_each(|op| lat_ns.merge(&op.lat_ns));
         debug_assert_eq!(lat_ns.count(), ios, "every I/O has a latency");
         let span = approximate(report.span.as_ns());
-        let cpu = approximate(report.totals.cpu.as_ns());
-        let cpu_of = |cpus: u32| ratio(100.0 * cpu, span * f64::from(cpus));
+        let cpu_ns = report.totals.cpu.as_ns();
+        let cpu = approximate(cpu_ns);
         let commands = report.stages.count(Action::Complete(Status::Ok));
         let refused = [Hold::Budget, Hold::Device, Hold::Host, Hold::Resource].map(Action::Hold);
         let refusals: u64 = refused.iter().map(|action| report.stages.count(*action)).sum();
-        let per_io = |count: u64| ratio(approximate(count), approximate(ios));
-        let of_cpu = |ns: u64| ratio(100.0 * approximate(ns), cpu);
         let pmem = PmemFigures::of(report);
         let in_memory_ns = pmem.as_ref().map_or(0.0, |figures| figures.parts_ns.in_memory());
         let life = Life::new(report, ios, in_memory_ns);
@@ -132,25 +126,28 @@ impl Figures {
         Self {
             ios,
             bytes,
-            read_bytes: bytes_of(Op::Read),
-            written_bytes: bytes_of(Op::Write),
+            read_bytes: bytes_of(report, Op::Read),
+            written_bytes: bytes_of(report, Op::Write),
             iops: ratio(approximate(ios) * 1e9, span),
             bytes_per_s: per_second(bytes, report.span.as_ns()),
             lat_ns: Latency::from(&lat_ns),
-            cpu_percent: cpu_of(report.cpus.into()),
-            jobs_cpu_percent: cpu_of(instances.min(report.cpus.into())),
-            spinning_percent: of_cpu(report.totals.spinning.as_ns()),
-            polling_percent: of_cpu(report.totals.polling.as_ns()),
+            cpu_percent: share_percent(cpu_ns, span * f64::from(report.cpus)),
+            jobs_cpu_percent: share_percent(
+                cpu_ns,
+                span * f64::from(instances.min(report.cpus.into())),
+            ),
+            spinning_percent: share_percent(report.totals.spinning.as_ns(), cpu),
+            polling_percent: share_percent(report.totals.polling.as_ns(), cpu),
             commands,
             ios_per_command: ratio(approximate(ios), approximate(commands)),
             commands_per_s: ratio(approximate(commands) * 1e9, span),
             at_device: ratio(command_ns, span),
             command_ns: ratio(command_ns, approximate(commands)),
-            device_busy_percent: ratio(100.0 * approximate(report.device_busy.as_ns()), span),
+            device_busy_percent: share_percent(report.device_busy.as_ns(), span),
             mean_idle_gap_ns: report.mean_idle_gap.as_ns(),
-            wakeups_per_io: per_io(report.totals.wakeups),
-            runs_per_io: per_io(report.totals.runs),
-            refusals_per_io: per_io(refusals),
+            wakeups_per_io: per_io(report.totals.wakeups, ios),
+            runs_per_io: per_io(report.totals.runs, ios),
+            refusals_per_io: per_io(refusals, ios),
             dequeued_percent: ratio(100.0 * life.dequeued, life.queued + life.dequeued),
             jobs_ns: JobTime::from(&spent),
             one_at_a_time: report.jobs.iter().all(|job| job.stats.depths.one_at_a_time()),
@@ -164,4 +161,9 @@ impl Figures {
             drive: DriveFigures::of(report),
         }
     }
+}
+
+/// Bytes of all jobs' I/Os of an operation.
+fn bytes_of(report: &Report, op: Op) -> u64 {
+    report.jobs.iter().map(|job| job.stats.ops.of(op).as_ref().map_or(0, |m| m.bytes)).sum()
 }

@@ -236,20 +236,25 @@ fn figure(place: &str) -> Option<(Option<&str>, Figure)> {
         ("mean", Figure::Mean),
         ("max", Figure::Max),
     ];
-    let before = |len: usize| match &place[..place.len() - len] {
-        "" => Some(None),
-        rest => rest.strip_suffix('.').map(Some),
-    };
     for (name, figure) in NAMES {
         if place.ends_with(name) {
-            return Some((before(name.len())?, figure));
+            return Some((job_before(place, name.len())?, figure));
         }
     }
     // The last `p` begins the percentile: digits and a point follow.
     let at = place.rfind('p')?;
     let thousandths = quantity::scaled_decimal(&place[at + 1..], 1000)?;
     let percentile = u32::try_from(thousandths).ok().filter(|percentile| *percentile <= 100_000)?;
-    Some((before(place.len() - at)?, Figure::Percentile(percentile)))
+    Some((job_before(place, place.len() - at)?, Figure::Percentile(percentile)))
+}
+
+/// The part of a place before its last `len` bytes, which a point ends: `reader.read` of
+/// `reader.read.p99` for 3.
+fn job_before(place: &str, len: usize) -> Option<Option<&str>> {
+    match &place[..place.len() - len] {
+        "" => Some(None),
+        rest => rest.strip_suffix('.').map(Some),
+    }
 }
 
 impl Figure {
@@ -408,9 +413,12 @@ mod tests {
         (job, direction, figure, bound, value)
     }
 
+    fn job(name: &str) -> Option<String> {
+        Some(name.to_owned())
+    }
+
     #[test]
     fn a_goal_has_a_job_a_direction_and_a_figure() {
-        let job = |name: &str| Some(name.to_owned());
         for (text, expected) in [
             (
                 "reader.read.p99<20ms",
@@ -477,24 +485,25 @@ mod tests {
         (reached.met, reached.figure)
     }
 
+    fn stream(direction: Direction, ns: u64, bytes: u64) -> Stream {
+        let mut values = Histogram::new();
+        values.record(ns);
+        let lat_ns = Latency::from(&values);
+        let none = Latency::default;
+        let figures = DirectionFigures {
+            ios: 1,
+            bytes,
+            iops: 5.0,
+            bytes_per_s: 5 * bytes,
+            slat_ns: none(),
+            clat_ns: none(),
+            lat_ns,
+        };
+        Stream { job: "log".to_owned(), direction, figures }
+    }
+
     /// A log whose writes take 100 us and whose syncs take 170 ms; both at 5 a second.
     fn log() -> Vec<Stream> {
-        let stream = |direction, ns: u64, bytes| {
-            let mut values = Histogram::new();
-            values.record(ns);
-            let lat_ns = Latency::from(&values);
-            let none = Latency::default;
-            let figures = DirectionFigures {
-                ios: 1,
-                bytes,
-                iops: 5.0,
-                bytes_per_s: 5 * bytes,
-                slat_ns: none(),
-                clat_ns: none(),
-                lat_ns,
-            };
-            Stream { job: "log".to_owned(), direction, figures }
-        };
         vec![stream(Direction::Sync, 170_000_000, 0), stream(Direction::Write, 100_000, 4096)]
     }
 
@@ -514,25 +523,28 @@ mod tests {
         assert!(Goal::parse("log.sync.bw>1MiB/s").is_err());
     }
 
+    fn result(met: [bool; 2]) -> [GoalResult; 1] {
+        let reached = met.into_iter().zip(["none", "kyber"]).map(|(met, design)| Reached {
+            design: design.to_owned(),
+            met,
+            figure: "12.0 ms".to_owned(),
+        });
+        [GoalResult { goal: "p99<10ms".to_owned(), designs: reached.collect() }]
+    }
+
+    fn runs(met: [u32; 2]) -> Vec<GoalsMet> {
+        let of = met.into_iter().zip(["none", "kyber"]);
+        of.map(|(met, design)| GoalsMet { design: design.to_owned(), met }).collect::<Vec<_>>()
+    }
+
+    fn told(met: [bool; 2], others: [u32; 2]) -> Vec<String> {
+        let met_in = runs(others);
+        let others = Repeated { count: 16, runs: "readings", met: &met_in };
+        sentences(&result(met), &[others])
+    }
+
     #[test]
     fn the_first_line_agrees_with_all_runs() {
-        let result = |met: [bool; 2]| {
-            let reached = met.into_iter().zip(["none", "kyber"]).map(|(met, design)| Reached {
-                design: design.to_owned(),
-                met,
-                figure: "12.0 ms".to_owned(),
-            });
-            [GoalResult { goal: "p99<10ms".to_owned(), designs: reached.collect() }]
-        };
-        let runs = |met: [u32; 2]| {
-            let of = met.into_iter().zip(["none", "kyber"]);
-            of.map(|(met, design)| GoalsMet { design: design.to_owned(), met }).collect::<Vec<_>>()
-        };
-        let told = |met: [bool; 2], others: [u32; 2]| {
-            let met_in = runs(others);
-            let others = Repeated { count: 16, runs: "readings", met: &met_in };
-            sentences(&result(met), &[others])
-        };
         assert_eq!(told([true; 2], [16, 16]), ["All 2 designs meet the goal."]);
         assert_eq!(
             told([true; 2], [13, 16]),

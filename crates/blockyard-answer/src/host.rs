@@ -4,14 +4,13 @@
 
 use core::fmt;
 
-use blockyard::time::Duration;
 use blockyard_mmc::command::Opcode;
 use serde::{Serialize, Serializer};
 
 use blockyard_devices::mmc::host::Overlap;
 use blockyard_fio::measure::Measured;
 use blockyard_sim::simulate::Report;
-use blockyard_text::number::{approximate, ratio};
+use blockyard_text::number::{approximate, ratio, share_percent};
 
 /// Commands that read, and those that write.
 const READS: [Opcode; 3] = [Opcode::ReadSingle, Opcode::ReadMultiple, Opcode::ExecuteRead];
@@ -164,24 +163,17 @@ impl HostFigures {
     #[must_use]
     pub fn of(report: &Report) -> Option<Self> {
         let host = report.mmc.as_ref()?;
-        let ns = |time: Duration| approximate(time.as_ns());
-        let span = ns(report.span);
-        let percent = |time| ratio(100.0 * ns(time), span);
-        let overlapped = |time: Overlap| Overlapped {
-            inside: percent(time.inside),
-            outside: percent(time.outside),
-        };
+        let span = approximate(report.span.as_ns());
         let measured = report.jobs.iter().flat_map(|job| job.stats.measured());
         let ios = approximate(measured.map(|measured: &Measured| measured.ios).sum());
         let sent = |opcode: Opcode| host.commands[usize::from(opcode.index())];
-        let sum = |opcodes: [Opcode; 3]| approximate(opcodes.into_iter().map(sent).sum());
         let status = approximate(sent(Opcode::SendStatus));
-        let writes = sum(WRITES);
-        let transfers = sum(READS) + writes;
-        let work = ns(report.device_busy);
-        let absent = ns(host.absent);
+        let [reads, writes] =
+            [READS, WRITES].map(|opcodes| approximate(opcodes.into_iter().map(sent).sum()));
+        let transfers = reads + writes;
+        let work = approximate(report.device_busy.as_ns());
+        let absent = approximate(host.absent.as_ns());
         let awaited_wakeups = approximate(host.awaited_wakeups);
-        let each = |amount| ratio(amount, transfers);
         let of_host = host.thread_wakeups + host.deferred_wakeups;
         debug_assert!(of_host <= report.totals.wakeups, "all wake-ups are counted");
         Some(Self {
@@ -190,13 +182,13 @@ impl HostFigures {
             lost_writes: host.lost_writes,
             doubtful_writes: host.doubtful_writes,
             status_per_write: (writes > 0.0).then(|| status / writes),
-            bus_busy_percent: percent(host.bus_busy),
+            bus_busy_percent: share_percent(host.bus_busy.as_ns(), span),
             mean_bus_gap_ns: host.bus_gap.as_ns(),
             unnoticed_ns: host.unnoticed.as_ns(),
-            absent_percent: percent(host.absent),
-            memory_percent: percent(host.memory),
-            map_percent: overlapped(host.map),
-            unmap_percent: overlapped(host.unmap),
+            absent_percent: share_percent(host.absent.as_ns(), span),
+            memory_percent: share_percent(host.memory.as_ns(), span),
+            map_percent: overlapped(host.map, span),
+            unmap_percent: overlapped(host.unmap, span),
             wakeups_per_io: ratio(approximate(report.totals.wakeups), ios),
             woken_per_io: Woken {
                 interrupts: ratio(approximate(host.interrupts), ios),
@@ -207,16 +199,16 @@ impl HostFigures {
             awaited_wakeups_per_io: ratio(awaited_wakeups, ios),
             switches_per_io: ratio(approximate(report.totals.context_switches), ios),
             transfer_ns: TransferTimes {
-                work: each(work),
-                idle: each((span - work - absent).max(0.0)),
-                absent: each(absent),
-                map: each(ns(host.map.outside)),
-                unmap: each(ns(host.unmap.outside)),
+                work: ratio(work, transfers),
+                idle: ratio((span - work - absent).max(0.0), transfers),
+                absent: ratio(absent, transfers),
+                map: ratio(approximate(host.map.outside.as_ns()), transfers),
+                unmap: ratio(approximate(host.unmap.outside.as_ns()), transfers),
             },
             per_transfer: TransferCounts {
-                ios: each(ios),
-                status: each(status),
-                awaited_wakeups: each(awaited_wakeups),
+                ios: ratio(ios, transfers),
+                status: ratio(status, transfers),
+                awaited_wakeups: ratio(awaited_wakeups, transfers),
             },
         })
     }
@@ -232,5 +224,13 @@ impl HostFigures {
     /// The part of it in which bus and card are idle while there are requests, for each I/O.
     pub(super) fn idle_of_io_ns(&self) -> f64 {
         ratio(self.transfer_ns.idle, self.per_transfer.ios)
+    }
+}
+
+/// Both parts of a time, in percent of the span.
+fn overlapped(time: Overlap, span: f64) -> Overlapped {
+    Overlapped {
+        inside: share_percent(time.inside.as_ns(), span),
+        outside: share_percent(time.outside.as_ns(), span),
     }
 }

@@ -80,11 +80,10 @@ impl JobFigures {
     pub(crate) fn of(report: &JobReport) -> Self {
         let stats: &JobStats = &report.stats;
         let runtime_ns = stats.runtime_ns();
-        let of = |op| {
+        let [read, write, trim] = [Op::Read, Op::Write, Op::Trim].map(|op| {
             let measured = stats.ops.of(op).as_deref();
             measured.map(|measured| DirectionFigures::of(measured, runtime_ns))
-        };
-        let write = of(Op::Write);
+        });
         let sync = syncs(report, write.as_ref());
         Self {
             name: report.name.clone(),
@@ -94,9 +93,9 @@ impl JobFigures {
             cpu_ns: stats.cpu_ns,
             context_switches: stats.context_switches,
             errors: stats.errors,
-            read: of(Op::Read),
+            read,
             write,
-            trim: of(Op::Trim),
+            trim,
             sync: sync.map(|lat_ns| DirectionFigures::of_syncs(lat_ns, runtime_ns)),
         }
     }

@@ -56,13 +56,13 @@ impl Latency {
         }
         let count = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.count));
         let (up_to_ns, of_bucket) = counts.into_iter().unzip();
-        let filled = || parts.iter().filter(|part| part.count > 0);
+        let filled = parts.iter().filter(|part| part.count > 0);
         let mean = (sum + u128::from(count) / 2) / u128::from(count.max(1));
         let mut whole = Self {
             count,
-            min: filled().map(|part| part.min).min().unwrap_or_default(),
+            min: filled.clone().map(|part| part.min).min().unwrap_or_default(),
             mean: u64::try_from(mean).expect("a mean of 64 bits"),
-            max: filled().map(|part| part.max).max().unwrap_or_default(),
+            max: filled.map(|part| part.max).max().unwrap_or_default(),
             histogram: Buckets { up_to_ns, count: of_bucket },
             ..Self::default()
         };
@@ -134,16 +134,17 @@ impl From<&Histogram> for Latency {
 mod tests {
     use super::*;
 
+    fn latency_of(values: impl Iterator<Item = u64>) -> Latency {
+        let mut histogram = Histogram::new();
+        values.for_each(|value| histogram.record(value));
+        Latency::from(&histogram)
+    }
+
     #[test]
     fn parts_together_are_the_whole() {
-        let of = |values: &mut dyn Iterator<Item = u64>| {
-            let mut histogram = Histogram::new();
-            values.for_each(|value| histogram.record(value));
-            Latency::from(&histogram)
-        };
         let value = |n: u64| (n * n * 7919) % 9_000_000;
-        let parts = [of(&mut (0..700).map(value)), of(&mut (700..1000).map(value))];
-        let whole = of(&mut (0..1000).map(value));
+        let parts = [latency_of((0..700).map(value)), latency_of((700..1000).map(value))];
+        let whole = latency_of((0..1000).map(value));
         let joined = Latency::together(&[&parts[0], &parts[1], &Latency::default()]);
         // The means of the parts are rounded.
         assert!(joined.mean.abs_diff(whole.mean) <= 1, "{} {}", joined.mean, whole.mean);
@@ -156,20 +157,24 @@ mod tests {
         }
     }
 
+    fn p99_interval_of(count: u64) -> [u64; 2] {
+        let mut values = Histogram::new();
+        (1..=count).for_each(|n| values.record(n * 1_000_000 / count));
+        Latency::from(&values).p99_interval()
+    }
+
+    fn is_near(found: u64, expected: u64) -> bool {
+        found.abs_diff(expected) <= expected / 100
+    }
+
     /// By hand: of 100,000 I/Os a thousand count, and 1.96 * sqrt(0.99 * 0.01 / 1000) is 0.62 %. Of
     /// 1,000 ten count: 6.2 %.
     #[test]
     fn the_interval_of_a_p99_is_wide_if_there_are_few() {
-        let of = |count: u64| {
-            let mut values = Histogram::new();
-            (1..=count).for_each(|n| values.record(n * 1_000_000 / count));
-            Latency::from(&values).p99_interval()
-        };
-        let near = |found: u64, expected: u64| found.abs_diff(expected) <= expected / 100;
-        let [low, high] = of(100_000);
-        assert!(near(low, 983_800) && near(high, 996_200), "{low} {high}");
-        let [low, high] = of(1_000);
-        assert!(near(low, 928_300) && high == 1_000_000, "{low} {high}");
+        let [low, high] = p99_interval_of(100_000);
+        assert!(is_near(low, 983_800) && is_near(high, 996_200), "{low} {high}");
+        let [low, high] = p99_interval_of(1_000);
+        assert!(is_near(low, 928_300) && high == 1_000_000, "{low} {high}");
         assert_eq!(Latency::default().p99_interval(), [0, 0]);
     }
 

@@ -7,7 +7,7 @@ use blockyard::trace::{Action, Hold};
 use serde::{Serialize, Serializer};
 
 use blockyard_sim::simulate::Report;
-use blockyard_text::number::{approximate, approximate_sum, ratio};
+use blockyard_text::number::{approximate, approximate_sum, per_io, ratio};
 
 /// Mean times in nanoseconds. The first and the last are of an I/O, the others of the request that
 /// carries it. Syncs are not counted.
@@ -66,10 +66,9 @@ impl Life {
     /// The mean times in `report`, of a run with `ios` I/Os, each of which spent `in_memory_ns` in
     /// persistent memory. Such an I/O ends in its own system call: the time counts as the driver's.
     pub(super) fn new(report: &Report, ios: u64, in_memory_ns: f64) -> Self {
-        let of_io = |ns| ratio(approximate(ns), approximate(ios));
-        let not_reaped = of_io(report.totals.not_reaped.as_ns()) - in_memory_ns;
+        let not_reaped = per_io(report.totals.not_reaped.as_ns(), ios) - in_memory_ns;
         Self {
-            waiting_for_tag: of_io(report.totals.tag_wait.as_ns()),
+            waiting_for_tag: per_io(report.totals.tag_wait.as_ns(), ios),
             queued: mean_ns(report, Stage::Staged),
             dequeued: mean_ns(report, Stage::Held),
             in_driver: mean_ns(report, Stage::InDriver) + in_memory_ns,
@@ -82,12 +81,11 @@ impl Life {
     /// them. The times before and after are those of I/Os, are not known by direction, and are 0
     /// here.
     pub(super) fn of_requests(report: &Report, direction: Direction) -> Self {
-        let mean = |stage| mean_of(report, &[direction], stage);
         Self {
-            queued: mean(Stage::Staged),
-            dequeued: mean(Stage::Held),
-            in_driver: mean(Stage::InDriver),
-            waiting_for_flush: mean(Stage::Flushing),
+            queued: mean_of(report, &[direction], Stage::Staged),
+            dequeued: mean_of(report, &[direction], Stage::Held),
+            in_driver: mean_of(report, &[direction], Stage::InDriver),
+            waiting_for_flush: mean_of(report, &[direction], Stage::Flushing),
             ..Self::default()
         }
     }
@@ -170,8 +168,9 @@ impl Holds {
     pub fn main(&self) -> Option<Hold> {
         let all: f64 = self.iter().map(|(_, held)| held.percent).sum();
         debug_assert!(all >= 0.0, "a share is not negative");
-        let is_main = |percent: f64| percent > 0.0 && 2.0 * percent >= all;
-        self.iter().find(|(_, held)| is_main(held.percent)).map(|(hold, _)| hold)
+        self.iter()
+            .find(|(_, held)| held.percent > 0.0 && 2.0 * held.percent >= all)
+            .map(|(hold, _)| hold)
     }
 
     /// Whether no hardware queue was ever held: each request went to the driver when it came.

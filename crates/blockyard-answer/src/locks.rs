@@ -60,7 +60,6 @@ impl LockFigures {
     /// The figures of each kind of lock that was used in `report`, a run of so many `ios`.
     #[must_use]
     pub fn of(report: &Report, ios: u64) -> Vec<Self> {
-        let figures = |all, busiest| HoldFigures::of(all, busiest, report.span, ios);
         let of = |used: &LockUse| {
             let LockUse { kind, all, busiest } = used;
             let sum = LockCounts::sum(all);
@@ -69,11 +68,11 @@ impl LockFigures {
             let used = each.filter(|(_, (all, _))| **all != LockCounts::default());
             let holders = used.map(|(holder, (all, busiest))| HolderFigures {
                 holder,
-                of: figures(*all, *busiest),
+                of: HoldFigures::of(*all, *busiest, report.span, ios),
             });
             Self {
                 kind: *kind,
-                all: figures(sum, LockCounts::sum(busiest)),
+                all: HoldFigures::of(sum, LockCounts::sum(busiest), report.span, ios),
                 holders: holders.collect(),
             }
         };

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use blockyard_devices::pmem::Part;
 use blockyard_sim::simulate::Report;
-use blockyard_text::number::{approximate, ratio};
+use blockyard_text::number::{approximate, per_io, ratio};
 
 /// Means for each I/O on persistent memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -67,7 +67,7 @@ impl PmemParts {
     }
 
     /// The value that `of` gives for each part, apart from `path`.
-    fn new(path: f64, of: impl Fn(Part) -> f64) -> Self {
+    pub(crate) fn new(path: f64, of: impl Fn(Part) -> f64) -> Self {
         Self {
             path,
             copy: of(Part::Copy),
@@ -90,22 +90,22 @@ impl PmemFigures {
     #[must_use]
     pub fn of(report: &Report) -> Option<Self> {
         let pmem = report.pmem.as_ref()?;
-        let ios = approximate(pmem.reads + pmem.writes);
-        let each = |count: u64| ratio(approximate(count), ios);
-        let part_ns = |part: Part| each(pmem.parts[part as usize].as_ns());
-        let io_ns = each(report.totals.cpu.as_ns());
+        let ios = pmem.reads + pmem.writes;
+        let part_ns = |part: Part| per_io(pmem.parts[part as usize].as_ns(), ios);
+        let io_ns = per_io(report.totals.cpu.as_ns(), ios);
         let in_memory: f64 = Part::ALL.into_iter().map(part_ns).sum();
         let path_ns = (io_ns - in_memory).max(0.0);
-        let percent = |ns: f64| ratio(100.0 * ns, io_ns);
         Some(Self {
             io_ns,
             parts_ns: PmemParts::new(path_ns, part_ns),
-            percent: PmemParts::new(percent(path_ns), |part| percent(part_ns(part))),
-            fences: each(pmem.fences),
-            write_backs: each(pmem.write_backs),
-            scans: each(pmem.scans),
-            transfers: each(pmem.transfers),
-            lock_wait_ns: each(pmem.lock_wait.as_ns()),
+            percent: PmemParts::new(ratio(100.0 * path_ns, io_ns), |part| {
+                ratio(100.0 * part_ns(part), io_ns)
+            }),
+            fences: per_io(pmem.fences, ios),
+            write_backs: per_io(pmem.write_backs, ios),
+            scans: per_io(pmem.scans, ios),
+            transfers: per_io(pmem.transfers, ios),
+            lock_wait_ns: per_io(pmem.lock_wait.as_ns(), ios),
             channels_percent: ratio(
                 100.0 * approximate(pmem.channels_used.as_ns()),
                 approximate(report.span.as_ns()) * f64::from(pmem.channels),

@@ -79,11 +79,10 @@ impl Saved {
             pairs = other.designs.iter().map(|design| [first, design]).collect();
         }
         let with_verdict = |designs: [&'a SavedDesign; 2]| {
-            let named = |at: usize| match designs[0].name == designs[1].name {
+            let labels = [0, 1].map(|at| match designs[0].name == designs[1].name {
                 true => names[at].to_owned(),
                 false => format!("{} of {}", designs[at].name, names[at]),
-            };
-            let labels = [named(0), named(1)];
+            });
             let streams = [0, 1].map(|at| (labels[at].as_str(), Stream::all(&designs[at].jobs)));
             let runs = [0, 1].map(|at| (labels[at].as_str(), designs[at].stopped));
             let jobs = designs.map(|of| of.jobs.as_slice());

@@ -58,18 +58,23 @@ fn together(parts: &[&DirectionFigures], runtime_ns: u64) -> DirectionFigures {
     };
     let ios = sum(|part| part.ios);
     let bytes = sum(|part| part.bytes);
-    let latency = |of: fn(&DirectionFigures) -> &Latency| {
-        Latency::together(&parts.iter().map(|part| of(part)).collect::<Vec<_>>())
-    };
     DirectionFigures {
         ios,
         bytes,
         iops: ratio(approximate(ios) * 1e9, approximate(runtime_ns)),
         bytes_per_s: per_second(bytes, runtime_ns),
-        slat_ns: latency(|part| &part.slat_ns),
-        clat_ns: latency(|part| &part.clat_ns),
-        lat_ns: latency(|part| &part.lat_ns),
+        slat_ns: latencies_together(parts, |part| &part.slat_ns),
+        clat_ns: latencies_together(parts, |part| &part.clat_ns),
+        lat_ns: latencies_together(parts, |part| &part.lat_ns),
     }
+}
+
+/// The latencies of all parts together.
+fn latencies_together(
+    parts: &[&DirectionFigures],
+    of: fn(&DirectionFigures) -> &Latency,
+) -> Latency {
+    Latency::together(&parts.iter().map(|part| of(part)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -249,9 +249,8 @@ fn what_serves_one_command_at_a_time_is_named() {
     let options = "--rw=randread --bs=4k --iodepth=64 --runtime=50ms";
     let answer = ask("virtio-page-cache", &[], options);
     let named = bottleneck(&answer);
-    let is_thread = |part| part == FrontPart::VirtioThread;
     assert!(
-        matches!(named, Bottleneck::Controller { part, .. } if is_thread(*part)),
+        matches!(named, Bottleneck::Controller { part, .. } if *part == FrontPart::VirtioThread),
         "{}",
         answer.why
     );

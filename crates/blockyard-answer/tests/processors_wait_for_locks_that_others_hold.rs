@@ -97,9 +97,8 @@ fn processors_gain_until_the_lock_is_always_held_and_no_more() {
     let mut first = None;
     for cpus in [1, 2, 4, 8, 16, 32] {
         let disk = disk(cpus, RYZEN_NS, "submit-queues = 32");
-        let of = |design| Figures::of(&run(&disk, design, &scaletest(cpus)), cpus.into());
-        let none = of("mq-none");
-        let deadline = of("mq-deadline");
+        let [none, deadline] = ["mq-none", "mq-deadline"]
+            .map(|design| Figures::of(&run(&disk, design, &scaletest(cpus)), cpus.into()));
         let first = first.get_or_insert(none.iops);
         let share = none.iops / (*first * f64::from(cpus));
         assert!((0.98..1.02).contains(&share), "none does not scale to {cpus}: {share}");
@@ -112,19 +111,18 @@ fn processors_gain_until_the_lock_is_always_held_and_no_more() {
     }
 }
 
+fn tag_words_moved(figures: &Figures) -> f64 {
+    let words = figures.locks.iter().find(|of| of.kind == LockKind::TagWords);
+    words.expect("words of tags").all.moved_percent
+}
+
 #[test]
 fn tag_words_that_processors_share_cost_less_than_an_elevators_lock() {
-    let own = "submit-queues = 32";
-    let shared = "submit-queues = 1";
-    let of = |queues| Figures::of(&run(&disk(32, RYZEN_NS, queues), "mq-none", &scaletest(32)), 32);
-    let moved = |figures: &Figures| {
-        let words = figures.locks.iter().find(|of| of.kind == LockKind::TagWords);
-        words.expect("words of tags").all.moved_percent
-    };
-    let own = of(own);
-    let shared = of(shared);
-    assert_eq!(moved(&own), 0.0, "each processor has a map of its own");
-    assert!(moved(&shared) > 50.0 && shared.iops < own.iops, "{:?}", shared.locks);
+    let [own, shared] = ["submit-queues = 32", "submit-queues = 1"].map(|queues| {
+        Figures::of(&run(&disk(32, RYZEN_NS, queues), "mq-none", &scaletest(32)), 32)
+    });
+    assert_eq!(tag_words_moved(&own), 0.0, "each processor has a map of its own");
+    assert!(tag_words_moved(&shared) > 50.0 && shared.iops < own.iops, "{:?}", shared.locks);
     let elevator = run(&disk(32, RYZEN_NS, "submit-queues = 1"), "mq-deadline", &scaletest(32));
     assert!(shared.iops > 10.0 * Figures::of(&elevator, 32).iops);
 }
@@ -159,9 +157,9 @@ fn a_design_that_takes_the_lock_less_often_gains_as_published_in_kind() {
 
 #[test]
 fn locks_are_counted_alike_whenever_a_run_is_repeated() {
-    let again = || run(&disk(8, RYZEN_NS, "submit-queues = 2"), "mq-deadline", &scaletest(8)).locks;
-    let first = again();
-    assert_eq!(first, again());
+    let [first, again] = [(); 2]
+        .map(|()| run(&disk(8, RYZEN_NS, "submit-queues = 2"), "mq-deadline", &scaletest(8)).locks);
+    assert_eq!(first, again);
     let kinds: Vec<_> = first.iter().map(|of| of.kind).collect();
     assert_eq!(kinds, [LockKind::Elevator, LockKind::TagWords]);
 }
@@ -249,9 +247,10 @@ fn the_figures_of_holders_add_up_to_those_of_the_lock() {
         let waited: u64 = counts.map(|of| of.waited.as_ns()).sum();
         assert_eq!(waited, report.totals.spinning.as_ns(), "{design}");
         for LockFigures { kind, all, holders } in Figures::of(&report, 8).locks {
-            let longest = |ns: fn(&HoldFigures) -> u64| holders.iter().map(|of| ns(&of.of)).max();
-            assert_eq!(longest(|of| of.longest_hold_ns), Some(all.longest_hold_ns));
-            assert_eq!(longest(|of| of.longest_wait_ns), Some(all.longest_wait_ns));
+            let longest_hold = holders.iter().map(|of| of.of.longest_hold_ns).max();
+            assert_eq!(longest_hold, Some(all.longest_hold_ns));
+            let longest_wait = holders.iter().map(|of| of.of.longest_wait_ns).max();
+            assert_eq!(longest_wait, Some(all.longest_wait_ns));
             let sums: [fn(&HoldFigures) -> f64; 5] = [
                 |of| of.held_percent,
                 |of| of.per_io,
@@ -269,18 +268,19 @@ fn the_figures_of_holders_add_up_to_those_of_the_lock() {
     }
 }
 
+fn mean_wait(device: &str, design: &str, holder: LockHolder) -> f64 {
+    let slow = "[cpu]\nelevator-lock = \"50us\"\nlock-submit = \"50us\"";
+    let device = Device::parse("slow", &format!("base = \"{device}\"\n{slow}")).unwrap();
+    let report = run(&device, design, &format!("{} --runtime=50ms", scaletest(4)));
+    let lock = Figures::of(&report, 4).locks.swap_remove(0);
+    let of = lock.holders.iter().find(|of| of.holder == holder).expect("a holder of the lock");
+    of.of.mean_wait_ns
+}
+
 /// [holders-share-a-lock] Only a thread dispatches to a card, and only a soft interrupt ends
 /// requests under the single lock. Both ask for the lock before they begin.
 #[test]
 fn a_thread_waits_for_a_lock_to_dispatch_and_a_soft_interrupt_to_complete() {
-    let mean_wait = |device: &str, design, holder| {
-        let slow = "[cpu]\nelevator-lock = \"50us\"\nlock-submit = \"50us\"";
-        let device = Device::parse("slow", &format!("base = \"{device}\"\n{slow}")).unwrap();
-        let report = run(&device, design, &format!("{} --runtime=50ms", scaletest(4)));
-        let lock = Figures::of(&report, 4).locks.swap_remove(0);
-        let of = lock.holders.iter().find(|of| of.holder == holder).expect("a holder of the lock");
-        of.of.mean_wait_ns
-    };
     assert!(mean_wait("emmc-hs400-sprd", "mq-deadline", LockHolder::Dispatch) > 0.0);
     assert!(mean_wait("null", "legacy-deadline", LockHolder::Complete) > 0.0);
 }

@@ -6,7 +6,7 @@ use blockyard_answer::whatif;
 use blockyard_devices::profile::{Design, Device, DeviceModel, FaultRules};
 use blockyard_devices::stack::Stack;
 use blockyard_fio::job::{JobFile, NoSource, parse_args, parse_bytes};
-use blockyard_fio::measure::{JobReport, per_second};
+use blockyard_fio::measure::per_second;
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError, Stop, Stopped};
 
 const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
@@ -56,44 +56,43 @@ fn assert_near(value: u64, expected: u64, percent: u64) {
     assert!(off <= expected * percent, "{value} is not within {percent} % of {expected}");
 }
 
+fn is_checked(conditions: Conditions) -> bool {
+    let jobs = args("--rw=read --number_ios=1");
+    let design = Design::lookup("mq-none").unwrap();
+    let simulation = Simulation::under(&jobs, &device(TIMER), &design, conditions).unwrap();
+    matches!(simulation.world().host.driver, Stack::Checked(_))
+}
+
 /// The tests rely on the checks. Users of a build without debug assertions do not pay for them.
 #[test]
 fn driver_calls_are_checked_where_asked_and_in_builds_with_debug_assertions() {
-    let is_checked = |conditions| {
-        let jobs = args("--rw=read --number_ios=1");
-        let design = Design::lookup("mq-none").unwrap();
-        let simulation = Simulation::under(&jobs, &device(TIMER), &design, conditions).unwrap();
-        matches!(simulation.world().host.driver, Stack::Checked(_))
-    };
     let asked = |checked| is_checked(Conditions { checked, ..Conditions::new(1) });
     assert_eq!([true, false].map(asked), [true, false]);
     assert_eq!(is_checked(Conditions::new(1)), cfg!(debug_assertions));
+}
+
+fn syncs_and_us(engine: &str, options: &str) -> (u64, u64) {
+    let timer = TIMER.replace("100us", "1ms") + "[limits]\nwrite-cache = true\n";
+    let report = run(&format!("--ioengine={engine} --iodepth=16 --bs=4k {options}"), &timer);
+    (report.jobs[0].stats.syncs(), report.span.as_ns() / 1000)
 }
 
 /// fio's libaio engine has no asynchronous trim or sync: the job's thread sleeps in a call for
 /// each. What is in flight goes on meanwhile. `io_uring` has both.
 #[test]
 fn trims_and_syncs_of_libaio_are_calls() {
-    let timer = TIMER.replace("100us", "1ms") + "[limits]\nwrite-cache = true\n";
-    let run = |engine: &str, options: &str| {
-        run(&format!("--ioengine={engine} --iodepth=16 --bs=4k {options}"), &timer)
-    };
-    let figures = |report: &Report| {
-        let us = report.span.as_ns() / 1000;
-        (report.jobs[0].stats.syncs(), us)
-    };
     // 512 trims of 1 ms, one after the other.
-    let (_, us) = figures(&run("libaio", "--rw=trim --size=2m"));
+    let (_, us) = syncs_and_us("libaio", "--rw=trim --size=2m");
     assert_near(us, 512 * 1000, 1);
-    let (_, us) = figures(&run("io_uring", "--rw=trim --size=2m"));
+    let (_, us) = syncs_and_us("io_uring", "--rw=trim --size=2m");
     assert!(us < 512 * 1000 / 16 * 2, "{us} us for trims, 16 at a time");
     // 63 flushes of 1 ms, and the last writes. The writes in between take no time of their own.
     for option in ["--fdatasync=4", "--fsync=4"] {
-        let (syncs, us) = figures(&run("libaio", &format!("--rw=write --size=1m {option}")));
+        let (syncs, us) = syncs_and_us("libaio", &format!("--rw=write --size=1m {option}"));
         assert_eq!(syncs, 63, "256 writes, and no sync after the last four");
         assert_near(us, 64 * 1000, 2);
     }
-    let (syncs, us) = figures(&run("io_uring", "--rw=write --size=1m --fdatasync=4"));
+    let (syncs, us) = syncs_and_us("io_uring", "--rw=write --size=1m --fdatasync=4");
     assert_eq!(syncs, 63);
     assert!(us < 64 * 1000 / 2, "{us} us for flushes that share");
 }
@@ -111,14 +110,15 @@ fn a_call_waits_for_the_batch_before_it() {
     assert_near(report.span.as_ns() / 1000, (5 * 2 + 1) * 1000, 2);
 }
 
+fn switches(options: &str) -> (u64, u64) {
+    let report = run(options, TIMER);
+    (report.jobs[0].stats.context_switches, report.totals.context_switches)
+}
+
 /// A job that sleeps for each I/O is switched to after each, also if its processor has idled
 /// meanwhile.
 #[test]
 fn each_sleep_of_a_job_is_a_context_switch() {
-    let switches = |options: &str| {
-        let report = run(options, TIMER);
-        (report.jobs[0].stats.context_switches, report.totals.context_switches)
-    };
     for (reads, size) in [(256, "1m"), (1024, "4m")] {
         let options = format!("--rw=read --ioengine=psync --size={size}");
         assert_eq!(switches(&options), (reads + 1, reads + 1), "{reads} reads, and the start");
@@ -255,53 +255,61 @@ fn latency_us(report: &Report) -> u64 {
     measured.lat_ns.mean() / 1000
 }
 
+fn us_of_a_read(kib: u64, srp: &Device) -> u64 {
+    let reads = format!("--rw=randread --bs={kib}k --size={}k", kib * 2000);
+    latency_us(&try_run(&args(&reads), srp, "mq-none").unwrap())
+}
+
 /// The time of a lone command at `srp` is its time in service, whatever its size, and that of its
 /// bytes on the link. At 2.5 GB/s, 512 KiB pass in 208 us.
 #[test]
 fn the_latency_of_a_lone_command_is_its_service_and_its_bytes() {
     let srp = Device::lookup("srp").unwrap();
     let DeviceModel::Hba(hba) = srp.model else { panic!("srp is no host") };
-    let latency_us = |kib: u64| {
-        let reads = format!("--rw=randread --bs={kib}k --size={}k", kib * 2000);
-        latency_us(&try_run(&args(&reads), &srp, "mq-none").unwrap())
-    };
-    let lone = latency_us(4);
+    let lone = us_of_a_read(4, &srp);
     let service = hba.command_read.as_ns() / 1000;
     assert!((service..service + 30).contains(&lone), "{lone} us for 4 KiB of {service} in service");
     for kib in [64, 512] {
         // A seed draws the same times in service for any size.
         let bytes_us = (kib - 4) * 1024 * 1_000_000 / hba.link_read;
-        assert_near(latency_us(kib) - lone, bytes_us, 3);
+        assert_near(us_of_a_read(kib, &srp) - lone, bytes_us, 3);
     }
-    assert!(latency_us(512) < 600);
+    assert!(us_of_a_read(512, &srp) < 600);
+}
+
+fn load_of_port(jobs: u64) -> Report {
+    let options = format!("--rw=randread --bs=512k --numjobs={jobs} --runtime=500ms");
+    run(&format!("{options} --time_based --group_reporting"), PORT)
 }
 
 /// Commands share the port, and do not hold each other up before it.
 #[test]
 fn large_commands_share_the_rate_of_the_link() {
-    let load = |jobs: u64| {
-        let options = format!("--rw=randread --bs=512k --numjobs={jobs} --runtime=500ms");
-        run(&format!("{options} --time_based --group_reporting"), PORT)
-    };
     // 300 us in service, 5 us of the port, and 256 us of the link.
-    assert_near(iops(&load(1)), 1_000_000 / (300 + 261), 4);
-    let busy = load(32);
+    assert_near(iops(&load_of_port(1)), 1_000_000 / (300 + 261), 4);
+    let busy = load_of_port(32);
     // Commands that share evenly end together, so the port sometimes waits for services.
     assert_near(iops(&busy), 1_000_000 / 261, 3);
     assert_near(latency_us(&busy), 32 * 261, 3);
 }
 
+fn mean_us(design: &str, delay: &str) -> u64 {
+    let device = device(&format!("{PORT}[cpu]\nsoftirq-delay = \"{delay}\"\n"));
+    latency_us(&try_run(&args("--rw=randread --bs=4k --size=4m"), &device, design).unwrap())
+}
+
 /// The interrupt of a single queue raises a soft interrupt, which ends the request after its delay.
 #[test]
 fn a_soft_interrupt_ends_a_request_of_the_single_queue() {
-    let mean_us = |design, delay| {
-        let device = device(&format!("{PORT}[cpu]\nsoftirq-delay = \"{delay}\"\n"));
-        latency_us(&try_run(&args("--rw=randread --bs=4k --size=4m"), &device, design).unwrap())
-    };
     let soon = mean_us("legacy-deadline", "0us");
     let late = mean_us("legacy-deadline", "100us");
     assert_eq!(late, soon + 100);
     assert_eq!(mean_us("mq-deadline", "0us"), mean_us("mq-deadline", "100us"));
+}
+
+fn latency_beside_large(jobs: &JobFile, burst: &str) -> u64 {
+    let profile = format!("{PORT}burst = \"{burst}\"\n");
+    latency_us(&try_run(jobs, &device(&profile), "mq-none").unwrap())
 }
 
 /// [port-takes-turns]
@@ -310,32 +318,37 @@ fn a_small_command_waits_for_bursts_and_not_for_large_commands() {
     let text = "[global]\ndirect=1\nrw=randread\nfilename=/dev/a\nruntime=500ms\ntime_based\n\
                 [small]\nbs=4k\n[large]\nbs=512k\nnumjobs=16\n";
     let jobs = parse_bytes("two.fio", text.as_bytes(), &NoSource).unwrap();
-    let small = |burst: &str| {
-        let profile = format!("{PORT}burst = \"{burst}\"\n");
-        latency_us(&try_run(&jobs, &device(&profile), "mq-none").unwrap())
-    };
     // Alone 307 us, and one burst of 2 us of each large command in each of its two turns.
-    assert!(small("4KiB") < 307 + 2 * 16 * 2 + 30, "{} us", small("4KiB"));
+    assert!(
+        latency_beside_large(&jobs, "4KiB") < 307 + 2 * 16 * 2 + 30,
+        "{} us",
+        latency_beside_large(&jobs, "4KiB")
+    );
     // Or some whole commands of 256 us.
-    assert!(small("1MiB") > 307 + 4 * 256, "{} us", small("1MiB"));
+    assert!(
+        latency_beside_large(&jobs, "1MiB") > 307 + 4 * 256,
+        "{} us",
+        latency_beside_large(&jobs, "1MiB")
+    );
+}
+
+fn large_reads(more: &str, options: &str) -> Report {
+    let options = format!("--rw=randread --bs=512k --runtime=500ms --time_based {options}");
+    run(&options, &format!("{PORT}{more}"))
 }
 
 /// What a smaller limit of a command costs: the port's time for each, and no service where there
 /// are slots.
 #[test]
 fn a_split_costs_turns_of_the_port_and_services_where_slots_are_few() {
-    let load = |more: &str, options: &str| {
-        let options = format!("--rw=randread --bs=512k --runtime=500ms --time_based {options}");
-        run(&options, &format!("{PORT}{more}"))
-    };
     let split = "[limits]\nmax-sectors = 128\n";
     let one_slot = "cmd-per-lun = 1\n";
-    let lone = latency_us(&load(split, ""));
+    let lone = latency_us(&large_reads(split, ""));
     // Eight commands of 64 KiB are in service together: seven turns of 5 us more than 561 us for
     // one command, and the host's work for each.
     assert_near(lone, 300 + 8 * 5 + 256, 4);
     // One after the other in the only slot, each for 300 + 5 + 32 us.
-    assert_near(latency_us(&load(&format!("{one_slot}{split}"), "")), 8 * 337, 5);
+    assert_near(latency_us(&large_reads(&format!("{one_slot}{split}"), "")), 8 * 337, 5);
     // At a port that is always busy, as services are short: 296 us instead of 261.
     let short = format!("{}{split}", PORT.replace("300us", "10us"));
     let options =
@@ -375,31 +388,31 @@ fn disks_on_one_tag_set_share_its_tags_fairly() {
     let jobs = parse_bytes("two.fio", text.as_bytes(), &NoSource).unwrap();
     for design in ["mq-none", "mq-deadline"] {
         let report = try_run(&jobs, &device(profile), design).unwrap();
-        let [many, few] = &report.jobs[..] else { panic!("two groups") };
-        let of = |job: &JobReport| job.stats.measured().next().unwrap().ios;
+        let ios = report.jobs.iter().map(|job| job.stats.measured().next().unwrap().ios);
+        let [many, few] = ios.collect::<Vec<_>>()[..] else { panic!("two groups") };
         // 8 slots, each busy for 400 us and the transfer of 4 KiB. The smaller job loses the time
         // of its refills.
         let share = 8 * 200_000 / 401;
-        assert_near(of(many), share, 5);
-        assert_near(of(few), share, 5);
+        assert_near(many, share, 5);
+        assert_near(few, share, 5);
     }
+}
+
+fn ramp(period: &str) -> String {
+    format!(
+        "base = \"srp\"\n[hba.refusal]\nmode = \"lun-full\"\nlimit = 20\nramp-down-after = 4\n\
+             ramp-up-period = \"{period}\"\n"
+    )
 }
 
 #[test]
 fn a_queue_full_answer_lowers_the_depth_for_a_time() {
-    let ramp = |period: &str| {
-        format!(
-            "base = \"srp\"\n[hba.refusal]\nmode = \"lun-full\"\nlimit = 20\nramp-down-after = 4\n\
-             ramp-up-period = \"{period}\"\n"
-        )
-    };
     let load = "--rw=randread --ioengine=libaio --iodepth=64 --runtime=1 --time_based";
-    let never_up = run(load, &ramp("100s"));
-    let often_up = run(load, &ramp("1ms"));
-    let requeued = |report: &Report| report.stages.count(Action::Requeue);
-    assert!(requeued(&never_up) >= 4, "the disk refused");
-    assert!(requeued(&never_up) < 200, "the depth came down for good: {}", requeued(&never_up));
-    assert!(requeued(&often_up) > 5 * requeued(&never_up), "the depth went up and was refused");
+    let [never_up, often_up] =
+        ["100s", "1ms"].map(|period| run(load, &ramp(period)).stages.count(Action::Requeue));
+    assert!(never_up >= 4, "the disk refused");
+    assert!(never_up < 200, "the depth came down for good: {never_up}");
+    assert!(often_up > 5 * never_up, "the depth went up and was refused");
 }
 
 /// [events-in-time-order]
@@ -407,45 +420,46 @@ fn a_queue_full_answer_lowers_the_depth_for_a_time() {
 fn the_same_seed_gives_the_same_report_and_another_seed_another() {
     let load = "--rw=randrw --bsrange=4k-64k --ioengine=libaio --iodepth=16 --numjobs=4 --size=8m \
                 --randrepeat=0";
-    let report = |seed| {
+    let [first, again, other] = [1, 1, 2].map(|seed| {
         let design = Design::lookup("mq-deadline").unwrap();
         let device = Device::lookup("srp").unwrap();
         let simulation = Simulation::new(&args(load), &device, &design, seed).unwrap();
         format!("{:?}", simulation.finish().unwrap())
-    };
-    assert_eq!(report(1), report(1));
-    assert_ne!(report(1), report(2));
+    });
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+}
+
+fn refusal(jobs: &JobFile, profile: &str) -> String {
+    let design = Design::lookup("mq-none").unwrap();
+    let refused = Simulation::new(jobs, &device(profile), &design, 1);
+    refused.map(|_| ()).unwrap_err().to_string()
 }
 
 #[test]
 fn a_job_that_does_not_fit_is_refused_before_the_run() {
     let small = "base = \"null\"\n[limits]\ncapacity = \"16MiB\"\n";
-    let design = Design::lookup("mq-none").unwrap();
-    let refuse = |options: &str| {
-        let refused = Simulation::new(&args(options), &device(small), &design, 1);
-        refused.map(|_| ()).unwrap_err().to_string()
-    };
-    assert!(refuse("--rw=read --size=1g").starts_with("command line:"));
-    assert!(refuse("--rw=read --size=1m --cpus_allowed=99").contains("CPU 99"));
+    assert!(refusal(&args("--rw=read --size=1g"), small).starts_with("command line:"));
+    assert!(refusal(&args("--rw=read --size=1m --cpus_allowed=99"), small).contains("CPU 99"));
     let own_files = parse_args(
         "--name=j --direct=1 --rw=read --size=1m --numjobs=17".split_whitespace(),
         &NoSource,
     );
-    let refused = Simulation::new(&own_files.unwrap(), &device(small), &design, 1);
-    assert!(refused.map(|_| ()).unwrap_err().to_string().contains("do not fit the device"));
+    assert!(refusal(&own_files.unwrap(), small).contains("do not fit the device"));
+}
+
+fn mean_depth(low: &str) -> u128 {
+    let load = format!("--rw=randread --ioengine=libaio --iodepth=32 --size=16m {low}");
+    let report = run(&load, TIMER);
+    report.commands_held_ns / u128::from(report.span.as_ns())
 }
 
 /// Found by an audit: a job fell to its low mark once and stayed there, instead of filling up
 /// again.
 #[test]
 fn a_low_mark_lets_the_depth_fall_and_then_fills_it_up_again() {
-    let depth = |low: &str| {
-        let load = format!("--rw=randread --ioengine=libaio --iodepth=32 --size=16m {low}");
-        let report = run(&load, TIMER);
-        report.commands_held_ns / u128::from(report.span.as_ns())
-    };
-    let full = depth("");
-    let swings = depth("--iodepth_low=4");
+    let full = mean_depth("");
+    let swings = mean_depth("--iodepth_low=4");
     assert!(full >= 28, "about 32 all the time: {full}");
     assert!((10..=24).contains(&swings), "between 4 and 32, so about the middle: {swings}");
 }
@@ -481,13 +495,6 @@ fn the_three_completions_of_a_null_device_cost_more_from_one_to_the_next() {
 
 #[test]
 fn a_job_that_the_device_cannot_serve_is_refused_with_its_line() {
-    let refuse = |options: &str, profile: &str| {
-        let text = format!("[a]\ndirect=1\nfilename=/dev/a\nsize=1m\n{options}\n");
-        let jobs = parse_bytes("a.fio", text.as_bytes(), &NoSource).unwrap();
-        let design = Design::lookup("mq-none").unwrap();
-        let refused = Simulation::new(&jobs, &device(profile), &design, 1);
-        refused.map(|_| ()).unwrap_err().to_string()
-    };
     let large = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\nlogical-block = \"4KiB\"\n";
     let no_discard = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\nmax-discard-sectors = 0\n";
     for (options, profile, begins) in [
@@ -502,7 +509,8 @@ fn a_job_that_the_device_cannot_serve_is_refused_with_its_line() {
         ("filename=/dev/a:/dev/b", TIMER, "a.fio:5: more file names than disks"),
         ("ioengine=libaio\niodepth=1000000\nnumjobs=2", TIMER, "a.fio:6: more than 1048576 I/Os"),
     ] {
-        let message = refuse(options, profile);
+        let text = format!("[a]\ndirect=1\nfilename=/dev/a\nsize=1m\n{options}\n");
+        let message = refusal(&parse_bytes("a.fio", text.as_bytes(), &NoSource).unwrap(), profile);
         assert!(message.starts_with(begins), "{options}: {message}");
     }
 }
@@ -542,45 +550,50 @@ fn a_job_that_ends_before_its_ramp_time_is_reported_as_a_whole() {
     assert_eq!(two.jobs[0].stats.measured().map(|measured| measured.ios).sum::<u64>(), 2048);
 }
 
+fn sentences_of_ramp(options: &str) -> Vec<String> {
+    let designs = ["mq-none", "mq-deadline"].map(|name| Design::lookup(name).unwrap());
+    let options = format!("--rw=randread --bs=4k --size=1m {options}");
+    let answer = whatif(&args(&options), &device(TIMER), &designs, &Conditions::new(1)).unwrap();
+    answer.verdict.sentences
+}
+
 #[test]
 fn jobs_that_end_before_their_ramp_time_rank_no_designs() {
-    let designs = ["mq-none", "mq-deadline"].map(|name| Design::lookup(name).unwrap());
-    let sentences = |options: &str| {
-        let options = format!("--rw=randread --bs=4k --size=1m {options}");
-        let answer =
-            whatif(&args(&options), &device(TIMER), &designs, &Conditions::new(1)).unwrap();
-        answer.verdict.sentences
-    };
-    let [of_whole_jobs, not_ranked] = &sentences("--ramp_time=10")[..] else {
+    let [of_whole_jobs, not_ranked] = &sentences_of_ramp("--ramp_time=10")[..] else {
         panic!("two sentences")
     };
     assert!(of_whole_jobs.starts_with("j ended before the ramp time was over"), "{of_whole_jobs}");
     assert_eq!(not_ranked, "The designs are not ranked.");
-    assert!(sentences("--ramp_time=1ms")[0].starts_with("All designs"));
+    assert!(sentences_of_ramp("--ramp_time=1ms")[0].starts_with("All designs"));
+}
+
+fn levels_of_deep(options: &str) -> [u64; 7] {
+    let deep = "--rw=randread --bs=4k --size=1m --ioengine=libaio --iodepth=64";
+    let report = run(&format!("{deep} {options}"), TIMER);
+    report.jobs[0].stats.depths.level
 }
 
 /// fio 3.33 and 3.42: a job of 64 I/Os in flight has one in flight.
 #[test]
 fn a_job_that_polls_for_completions_waits_for_each_io() {
-    let deep = "--rw=randread --bs=4k --size=1m --ioengine=libaio --iodepth=64";
-    let level = |options: &str| {
-        let report = run(&format!("{deep} {options}"), TIMER);
-        report.jobs[0].stats.depths.level
-    };
     let alone = [256, 0, 0, 0, 0, 0, 0];
-    assert_eq!(level("--iodepth_batch_complete_min=0"), alone);
-    assert_eq!(level("--iodepth_batch_complete_min=0 --iodepth_batch=8"), alone);
-    assert_ne!(level("--iodepth_batch_complete_min=0 --iodepth_batch_complete_max=8"), alone);
+    assert_eq!(levels_of_deep("--iodepth_batch_complete_min=0"), alone);
+    assert_eq!(levels_of_deep("--iodepth_batch_complete_min=0 --iodepth_batch=8"), alone);
+    assert_ne!(
+        levels_of_deep("--iodepth_batch_complete_min=0 --iodepth_batch_complete_max=8"),
+        alone
+    );
+}
+
+fn ms_of_paced(thinktime: &str) -> u64 {
+    let options = "--rw=write --bs=4k --size=400k --rate_iops=200 --rate_ignore_thinktime=1";
+    run(&format!("{options} --thinktime={thinktime}"), TIMER).span.as_ns() / 1_000_000
 }
 
 /// fio 3.33 and 3.42: 694 ms, 7 ms for each I/O, because the pause does not count towards the rate.
 /// A pause longer than the 5 ms between two I/Os counts less one of them.
 #[test]
 fn a_short_pause_does_not_count_towards_the_rate() {
-    let ms = |thinktime: &str| {
-        let options = "--rw=write --bs=4k --size=400k --rate_iops=200 --rate_ignore_thinktime=1";
-        run(&format!("{options} --thinktime={thinktime}"), TIMER).span.as_ns() / 1_000_000
-    };
-    assert_near(ms("2ms"), 694, 4);
-    assert_near(ms("9ms"), 900, 4);
+    assert_near(ms_of_paced("2ms"), 694, 4);
+    assert_near(ms_of_paced("9ms"), 900, 4);
 }

@@ -103,8 +103,8 @@ fn the_parts_of_the_time_between_transfers_add_up() {
     for design in DESIGNS {
         for job in [WRITES, READS, PAUSING] {
             let (report, figures) = run(job, design);
-            let sent = |number: usize| figures.commands.0[number];
-            let transfers = sent(17) + sent(18) + sent(24) + sent(25);
+            let transfers: u64 =
+                [17, 18, 24, 25].map(|opcode| figures.commands.0[opcode]).iter().sum();
             let transfer = figures.transfer_ns;
             let whole = (transfer.work + transfer.idle + transfer.absent) * transfers as f64;
             assert!(near(whole, report.span.as_ns()), "{design} {job}: {whole}");
@@ -174,38 +174,40 @@ fn lone_reads(map_per_kib: &str, map: &str) -> (Duration, [Duration; 2]) {
     (report.span, [mapped.inside, mapped.outside])
 }
 
+fn saved_by_mapping_beside(per_kib: &str) -> u64 {
+    let (before, [none_inside, outside]) = lone_reads(per_kib, "before-command");
+    let (after, [inside, none_outside]) = lone_reads(per_kib, "beside-access");
+    assert_eq!([none_inside, none_outside], [Duration::ZERO; 2]);
+    assert_eq!(outside, inside, "the same work");
+    (before.as_ns() - after.as_ns()) / 64
+}
+
 /// [data-waits-for-memory]
 #[test]
 fn a_lone_read_is_mapped_beside_its_access_and_its_data_waits_for_memory() {
-    let compared = |per_kib: &str| {
-        let (before, [none_inside, outside]) = lone_reads(per_kib, "before-command");
-        let (after, [inside, none_outside]) = lone_reads(per_kib, "beside-access");
-        assert_eq!([none_inside, none_outside], [Duration::ZERO; 2]);
-        assert_eq!(outside, inside, "the same work");
-        (before.as_ns() - after.as_ns()) / 64
-    };
     // Mapping is faster than the bus, and 4 KiB are mapped within the access: all of it is hidden.
-    assert_eq!(compared("1us"), 64 * 1000);
+    assert_eq!(saved_by_mapping_beside("1us"), 64 * 1000);
     // Mapping takes 640 us, the access 100 and the bus 352. The last half of the data waits for the
     // last mapping, so of the access and the bus only that half shows.
-    let saved = compared("10us");
+    let saved = saved_by_mapping_beside("10us");
     assert!(
         (100_000 + 352_000 / 2 - 9_000..=100_000 + 352_000 / 2 + 9_000).contains(&saved),
         "{saved}"
     );
 }
 
+fn span_and_cpu(stall: &str) -> (u64, f64) {
+    let text = format!("base = \"emmc-u5500\"\n[host]\n{stall}");
+    let device = Device::parse("emmc", &text).unwrap();
+    let report = simulate(&device, "--rw=read --bs=2m --number_ios=16", "mmc-pio");
+    let busy = blockyard_answer::Figures::of(&report, 1).cpu_percent;
+    (report.span.as_ns(), busy)
+}
+
 #[test]
 fn a_processor_that_copies_may_stall_for_longer_than_the_bus() {
-    let took = |stall: &str| {
-        let text = format!("base = \"emmc-u5500\"\n[host]\n{stall}");
-        let device = Device::parse("emmc", &text).unwrap();
-        let report = simulate(&device, "--rw=read --bs=2m --number_ios=16", "mmc-pio");
-        let busy = blockyard_answer::Figures::of(&report, 1).cpu_percent;
-        (report.span.as_ns(), busy)
-    };
-    let with = took("pio-stall-per-kib = \"20us\"\n");
-    let without = took("");
+    let with = span_and_cpu("pio-stall-per-kib = \"20us\"\n");
+    let without = span_and_cpu("");
     assert!(with.0 < without.0 + without.0 / 200, "the bus waits as long: {with:?} {without:?}");
     // Of 2 MiB, 1668 KiB miss a cache of 380: 11.6 us more for each, on one of two processors, of
     // 51 us for a KiB.
@@ -225,18 +227,19 @@ fn mapping_for_a_write_may_cost_less() {
     }
 }
 
+fn span_of(job: &str, misses: &str) -> u64 {
+    // The card needs no time between two blocks, which would overlap the wait.
+    let device = device(&format!("{misses}[card.read]\ngap = \"0ns\"\n"));
+    simulate(&device, job, "mmc-pio").span.as_ns()
+}
+
 #[test]
 fn a_bus_waits_while_the_processor_waits_for_memory() {
-    let took = |job: &str, misses: &str| {
-        // The card needs no time between two blocks, which would overlap the wait.
-        let device = device(&format!("{misses}[card.read]\ngap = \"0ns\"\n"));
-        simulate(&device, job, "mmc-pio").span.as_ns()
-    };
     let misses = "pio-cached = \"16KiB\"\npio-miss-per-kib = \"10us\"\n";
     // Either all data is in the cache, or 48 of 64 KiB are not.
     for (kib, missed_kib) in [(16, 0), (64, 48)] {
         let job = format!("--rw=randread --bs={kib}k --io_size=640k");
-        let longer = took(&job, misses) - took(&job, "");
+        let longer = span_of(&job, misses) - span_of(&job, "");
         let waited = 640 / kib * missed_kib * 10_000;
         // No transfer overlaps the copy of the last piece.
         let near = waited..=waited + waited / 32;
@@ -309,18 +312,19 @@ fn the_thread_that_starts_the_next_transfer_wakes_no_other() {
     }
 }
 
+fn busy_gap_and_span(per_kib: &str) -> (Duration, Duration, Duration) {
+    // The card needs no time between two blocks, which would overlap a copy.
+    let more = format!("pio-per-kib = \"{per_kib}\"\n[card.read]\ngap = \"0ns\"\n");
+    let reads = "--rw=randread --bs=64k --io_size=6400k";
+    let report = simulate(&device(&more), reads, "mmc-pio");
+    let host = report.mmc.unwrap();
+    (host.bus_busy, host.bus_gap, report.span)
+}
+
 #[test]
 fn a_bus_that_waits_for_a_copy_is_not_busy() {
-    let reads = "--rw=randread --bs=64k --io_size=6400k";
-    let copying = |per_kib: &str| {
-        // The card needs no time between two blocks, which would overlap a copy.
-        let more = format!("pio-per-kib = \"{per_kib}\"\n[card.read]\ngap = \"0ns\"\n");
-        let report = simulate(&device(&more), reads, "mmc-pio");
-        let host = report.mmc.unwrap();
-        (host.bus_busy, host.bus_gap, report.span)
-    };
-    let fast = copying("1us");
-    let slow = copying("50us");
+    let fast = busy_gap_and_span("1us");
+    let slow = busy_gap_and_span("50us");
     assert_eq!(fast.0, slow.0, "the same data at the same rate");
     assert!(slow.2 - fast.2 > Duration::from_us(100 * 64 * 45), "{slow:?}");
     // This is the gap from one read to the next; waits for copies are within a read.
@@ -370,13 +374,14 @@ fn a_host_has_one_hardware_queue() {
     }
 }
 
+fn with_max_sectors(sectors: u32) -> Result<Device, blockyard_devices::profile::ProfileError> {
+    let text = format!("base = \"emmc-hs400-sprd\"\n[limits]\nmax-sectors = {sectors}\n");
+    Device::parse("my.toml", &text)
+}
+
 #[test]
 fn a_request_is_no_larger_than_a_transfer_of_the_card() {
-    let with = |sectors: u32| {
-        let text = format!("base = \"emmc-hs400-sprd\"\n[limits]\nmax-sectors = {sectors}\n");
-        Device::parse("my.toml", &text)
-    };
-    assert!(with(65_535).is_ok());
-    let wrong = with(65_536).unwrap_err().to_string();
+    assert!(with_max_sectors(65_535).is_ok());
+    let wrong = with_max_sectors(65_536).unwrap_err().to_string();
     assert_eq!(wrong, "my.toml:2: a transfer of a card has at most 65535 sectors: `max-sectors`");
 }

@@ -171,9 +171,6 @@ fn read_trace(path: &str, playback: &Playback, device: &Device) -> Result<Given,
 /// Returns a line that describes `trace`.
 fn described(trace: &Trace) -> String {
     let all = trace.summary();
-    let plural = |number: usize, one: &str| {
-        if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
-    };
     let timed = match all.timed {
         0 => "no completions".to_owned(),
         timed if timed == all.records => "all with completions".to_owned(),
@@ -192,6 +189,11 @@ fn described(trace: &Trace) -> String {
         plural(all.disks.len(), "disk"),
         names.join(", "),
     )
+}
+
+/// A number of things, such as `1 file` or `2 files`.
+fn plural(number: usize, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
 fn from_standard_input() -> Result<Vec<u8>, Failure> {

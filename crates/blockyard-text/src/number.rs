@@ -88,6 +88,18 @@ pub fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
+/// `part` in percent of `whole`; 0 if `whole` is 0 or less.
+#[must_use]
+pub fn share_percent(part: u64, whole: f64) -> f64 {
+    ratio(100.0 * approximate(part), whole)
+}
+
+/// The mean of `count` for each of `ios`; 0 without I/Os.
+#[must_use]
+pub fn per_io(count: u64, ios: u64) -> f64 {
+    ratio(approximate(count), approximate(ios))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -93,10 +93,10 @@ impl Question<'_> {
         if self.goals.is_empty() {
             return Vec::new();
         }
-        let count = |at: usize| runs.iter().filter(|of| of[at].meets).count();
         let of_design = |(at, design): (usize, &Design)| GoalsMet {
             design: design.name.clone(),
-            met: u32::try_from(count(at)).expect("a count of runs"),
+            met: u32::try_from(runs.iter().filter(|of| of[at].meets).count())
+                .expect("a count of runs"),
         };
         self.designs.iter().enumerate().map(of_design).collect()
     }

@@ -120,11 +120,11 @@ pub(super) fn readings(
     let mut ranked = Vec::new();
     for (at, row) in answer.verdict.rows.iter().enumerate() {
         for figure in ComparedFigure::of(row) {
-            let cell = |design: usize| figure.in_cell(&row.designs[design]);
+            let cells: Vec<f64> = row.designs.iter().map(|cell| figure.in_cell(cell)).collect();
             let mut order: Vec<usize> = (0..designs.len()).collect();
             order.sort_by(|a, b| match figure {
-                ComparedFigure::Iops => cell(*b).total_cmp(&cell(*a)),
-                ComparedFigure::P99 | ComparedFigure::Median => cell(*a).total_cmp(&cell(*b)),
+                ComparedFigure::Iops => cells[*b].total_cmp(&cells[*a]),
+                ComparedFigure::P99 | ComparedFigure::Median => cells[*a].total_cmp(&cells[*b]),
             });
             ranked.extend(order.windows(2).filter_map(|pair| {
                 let ratios = rows.iter().map(|rows| ratio(figure, &rows[at], [pair[0], pair[1]]));
@@ -149,13 +149,9 @@ fn ranking(
     devices: &[Device],
 ) -> Ranking {
     let within = figure.equal_within();
-    let count = |is: &dyn Fn(f64) -> bool| {
-        let found = ratios.iter().filter(|ratio| is(**ratio)).count();
-        u32::try_from(found).expect("a count of readings")
-    };
-    let more = count(&|ratio| ratio > 1.0 + within);
-    let less = count(&|ratio| ratio < 1.0 - within);
-    let equal = count(&|_| true) - more - less;
+    let more = count(ratios, |ratio| ratio > 1.0 + within);
+    let less = count(ratios, |ratio| ratio < 1.0 - within);
+    let equal = count(ratios, |_| true) - more - less;
     let [faster, slower] = match figure {
         ComparedFigure::Iops => [more, less],
         ComparedFigure::P99 | ComparedFigure::Median => [less, more],
@@ -174,6 +170,12 @@ fn ranking(
     Ranking { decider, ..ranking }
 }
 
+/// The readings whose ratio `is` accepts.
+fn count(ratios: &[f64], is: impl Fn(f64) -> bool) -> u32 {
+    let found = ratios.iter().filter(|ratio| is(**ratio)).count();
+    u32::try_from(found).expect("a count of readings")
+}
+
 /// Returns the figure whose places order the readings most like the ratios do, by Kendall's rank
 /// correlation. Returns `None` if chance could make one of the figures so alike: if the sum of
 /// agreements is below four times its deviation among independent orders, which is at 0.5 of all
@@ -182,19 +184,9 @@ fn decider(figure: ComparedFigure, ratios: &[f64], devices: &[Device]) -> Option
     let figures = &devices.first()?.figures;
     let count = i64::try_from(ratios.len()).expect("a count of readings");
     let variance_by_18 = count * (count - 1) * (2 * count + 5);
-    let correlation = |at: usize| -> i64 {
-        let place = |device: &Device| device.figures[at].place.unwrap_or_default();
-        let mut sum = 0;
-        for (n, (one, of_one)) in devices.iter().zip(ratios).enumerate() {
-            for (other, of_other) in devices.iter().zip(ratios).take(n) {
-                let places = place(one).cmp(&place(other)) as i64;
-                sum += places * (of_one.total_cmp(of_other) as i64);
-            }
-        }
-        sum
-    };
     let varied = (0..figures.len()).filter(|at| figures[*at].range.is_some());
-    let (at, sum) = varied.map(|at| (at, correlation(at))).max_by_key(|(_, sum)| sum.abs())?;
+    let (at, sum) =
+        varied.map(|at| (at, correlation(devices, ratios, at))).max_by_key(|(_, sum)| sum.abs())?;
     let is_strong = 18 * sum * sum >= 16 * variance_by_18;
     let range = figures[at].range.clone().filter(|_| is_strong)?;
     Some(Decider {
@@ -202,6 +194,20 @@ fn decider(figure: ComparedFigure, ratios: &[f64], devices: &[Device]) -> Option
         range,
         more_favours_first: (sum > 0) == (figure == ComparedFigure::Iops),
     })
+}
+
+/// Pairs of readings in which the figure `at` and the ratio rise together, less the pairs in which
+/// one rises as the other falls: 3 of 3 pairs in the same order are 3, in the opposite order -3.
+fn correlation(devices: &[Device], ratios: &[f64], at: usize) -> i64 {
+    let mut sum = 0;
+    for (n, (one, of_one)) in devices.iter().zip(ratios).enumerate() {
+        for (other, of_other) in devices.iter().zip(ratios).take(n) {
+            let [place, other_place] =
+                [one, other].map(|device| device.figures[at].place.unwrap_or_default());
+            sum += place.cmp(&other_place) as i64 * (of_one.total_cmp(of_other) as i64);
+        }
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -233,8 +239,10 @@ mod tests {
         let devices = devices(32);
         let at = devices[0].figures.iter().position(|of| of.key == "null.completion-time");
         let at = at.expect("a figure with a range");
-        let place = |device: &Device| f64::from(device.figures[at].place.expect("a reading"));
-        let rising: Vec<f64> = devices.iter().map(|device| 0.5 + place(device) / 256.0).collect();
+        let rising: Vec<f64> = devices
+            .iter()
+            .map(|device| 0.5 + f64::from(device.figures[at].place.expect("a reading")) / 256.0)
+            .collect();
         let of = ranking(&row(), ComparedFigure::Iops, ["a", "b"], &rising, &devices);
         assert!(of.faster > 0 && of.slower > 0 && !of.is_decided(), "{of:?}");
         let decider = of.decider.expect("a figure that decides");
@@ -260,10 +268,8 @@ mod tests {
         assert_eq!((of.equal, of.is_decided()), (8, true));
     }
 
-    /// The first lines called a design fastest that was slower in five of eight readings.
-    #[test]
-    fn the_first_lines_name_what_assumed_figures_decide() {
-        let of = |job: &str, figure, counts: [u32; 3]| Ranking {
+    fn counted(job: &str, figure: ComparedFigure, counts: [u32; 3]) -> Ranking {
+        Ranking {
             job: job.to_owned(),
             figure,
             first: "kyber".to_owned(),
@@ -272,15 +278,23 @@ mod tests {
             equal: counts[1],
             slower: counts[2],
             decider: None,
-        };
-        let told = |ranking| Readings { count: 8, ranking, goals: Vec::new() }.sentence();
-        let decided = of("reader", ComparedFigure::Iops, [8, 0, 0]);
-        let mostly_equal = of("log", ComparedFigure::Iops, [1, 6, 1]);
+        }
+    }
+
+    fn told(ranking: Vec<Ranking>) -> Option<String> {
+        Readings { count: 8, ranking, goals: Vec::new() }.sentence()
+    }
+
+    /// The first lines called a design fastest that was slower in five of eight readings.
+    #[test]
+    fn the_first_lines_name_what_assumed_figures_decide() {
+        let decided = counted("reader", ComparedFigure::Iops, [8, 0, 0]);
+        let mostly_equal = counted("log", ComparedFigure::Iops, [1, 6, 1]);
         assert_eq!(told(vec![decided.clone(), mostly_equal]), None);
         let open = [
             decided,
-            of("flood", ComparedFigure::Iops, [0, 3, 5]),
-            of("", ComparedFigure::P99, [7, 1, 0]),
+            counted("flood", ComparedFigure::Iops, [0, 3, 5]),
+            counted("", ComparedFigure::P99, [7, 1, 0]),
         ];
         assert_eq!(
             told(open.to_vec()).as_deref(),

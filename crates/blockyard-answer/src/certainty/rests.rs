@@ -21,13 +21,16 @@ impl Rests {
     /// Counts the figures of `device`.
     #[must_use]
     pub fn of(device: &Device) -> Self {
-        let count =
-            |is: &dyn Fn(&Figure) -> bool| device.figures.iter().filter(|of| is(of)).count();
         Self {
-            fitted: count(&|figure| figure.basis() == Basis::Fitted),
-            stated: count(&|figure| figure.basis() == Basis::Stated),
-            assumed: count(&|figure| figure.basis() == Basis::Assumed),
-            varied: count(&|figure| figure.range.is_some()),
+            fitted: count(device, |figure| figure.basis() == Basis::Fitted),
+            stated: count(device, |figure| figure.basis() == Basis::Stated),
+            assumed: count(device, |figure| figure.basis() == Basis::Assumed),
+            varied: count(device, |figure| figure.range.is_some()),
         }
     }
+}
+
+/// The figures of a device that `is` accepts.
+fn count(device: &Device, is: impl Fn(&Figure) -> bool) -> usize {
+    device.figures.iter().filter(|of| is(of)).count()
 }

@@ -138,9 +138,12 @@ fn are_alike(one: &[Row], other: &[Row]) -> bool {
 
 /// Adds the answered run to the counts of the others.
 fn with_answer(goals: Vec<GoalsMet>, answer: &Answer) -> Vec<GoalsMet> {
-    let in_answer = |at: usize| u32::from(answer.goals.iter().all(|goal| goal.designs[at].met));
     let counted = goals.into_iter().enumerate();
-    counted.map(|(at, of)| GoalsMet { met: of.met + in_answer(at), ..of }).collect()
+    let with_answer = counted.map(|(at, of)| {
+        let in_answer = answer.goals.iter().all(|goal| goal.designs[at].met);
+        GoalsMet { met: of.met + u32::from(in_answer), ..of }
+    });
+    with_answer.collect()
 }
 
 /// Compares each design but the first with the first, for each row of the answered run and its
@@ -196,25 +199,25 @@ pub(super) fn ratio(figure: ComparedFigure, row: &Row, designs: [usize; 2]) -> O
 mod tests {
     use super::*;
 
+    fn verdict(figure: ComparedFigure, low: f64, high: f64) -> Verdict {
+        Verdict::of(figure, Interval { low, mean: 1.0, high })
+    }
+
     #[test]
     fn a_verdict_needs_the_whole_interval() {
-        let verdict =
-            |low, high| Verdict::of(ComparedFigure::Iops, Interval { low, mean: 1.0, high });
-        assert_eq!(verdict(1.021, 1.5), Verdict::Faster);
-        assert_eq!(verdict(1.02, 1.5), Verdict::Undecided);
-        assert_eq!(verdict(0.5, 0.979), Verdict::Slower);
-        assert_eq!(verdict(0.5, 0.98), Verdict::Undecided);
-        assert_eq!(verdict(0.98, 1.02), Verdict::Equal);
-        assert_eq!(verdict(0.97, 1.01), Verdict::Undecided);
+        assert_eq!(verdict(ComparedFigure::Iops, 1.021, 1.5), Verdict::Faster);
+        assert_eq!(verdict(ComparedFigure::Iops, 1.02, 1.5), Verdict::Undecided);
+        assert_eq!(verdict(ComparedFigure::Iops, 0.5, 0.979), Verdict::Slower);
+        assert_eq!(verdict(ComparedFigure::Iops, 0.5, 0.98), Verdict::Undecided);
+        assert_eq!(verdict(ComparedFigure::Iops, 0.98, 1.02), Verdict::Equal);
+        assert_eq!(verdict(ComparedFigure::Iops, 0.97, 1.01), Verdict::Undecided);
     }
 
     #[test]
     fn a_shorter_p99_is_faster_and_its_bound_is_a_tenth() {
-        let verdict =
-            |low, high| Verdict::of(ComparedFigure::P99, Interval { low, mean: 1.0, high });
-        assert_eq!(verdict(0.5, 0.89), Verdict::Faster);
-        assert_eq!(verdict(1.11, 3.0), Verdict::Slower);
-        assert_eq!(verdict(0.91, 1.09), Verdict::Equal);
-        assert_eq!(verdict(0.5, 0.91), Verdict::Undecided);
+        assert_eq!(verdict(ComparedFigure::P99, 0.5, 0.89), Verdict::Faster);
+        assert_eq!(verdict(ComparedFigure::P99, 1.11, 3.0), Verdict::Slower);
+        assert_eq!(verdict(ComparedFigure::P99, 0.91, 1.09), Verdict::Equal);
+        assert_eq!(verdict(ComparedFigure::P99, 0.5, 0.91), Verdict::Undecided);
     }
 }

@@ -102,16 +102,19 @@ fn idle_by_choice_percent(figures: &Figures) -> f64 {
 
 /// The lock for which CPUs wait most.
 fn most_wanted(locks: &[LockFigures]) -> Option<&LockFigures> {
-    let waited = |of: &LockFigures| of.all.per_io * of.all.mean_wait_ns;
     locks.iter().max_by(|a, b| waited(a).total_cmp(&waited(b)))
+}
+
+/// The time that an I/O waits for a lock, in nanoseconds.
+fn waited(of: &LockFigures) -> f64 {
+    of.all.per_io * of.all.mean_wait_ns
 }
 
 /// What limits the run of `figures`, if that is a part of the `drive`.
 fn of_drive(drive: &DriveProfile, used: &DriveFigures, figures: &Figures) -> Option<Bottleneck> {
     let commands = figures.at_device;
-    let of_medium = || medium::limit(used, commands).map(Bottleneck::Medium);
     match used {
-        _ if medium::is_used_up(used) => of_medium(),
+        _ if medium::is_used_up(used) => of_medium(used, commands),
         _ if used.link_percent >= USED_UP => Some(Bottleneck::Link { percent: used.link_percent }),
         _ if used.controller_percent >= USED_UP => {
             let part = front_part(drive);
@@ -124,11 +127,16 @@ fn of_drive(drive: &DriveProfile, used: &DriveFigures, figures: &Figures) -> Opt
         // [depth-fills-while-writes-wait]
         _ if used.load.buffer_full_percent >= MUCH_FULL => {
             let jobs_pause = idle_by_choice_percent(figures) > used.load.buffer_full_percent;
-            if jobs_pause { Some(of_jobs(figures)) } else { of_medium() }
+            if jobs_pause { Some(of_jobs(figures)) } else { of_medium(used, commands) }
         }
-        _ if medium::queued_percent(used, commands).is_some() => of_medium(),
+        _ if medium::queued_percent(used, commands).is_some() => of_medium(used, commands),
         _ => None,
     }
+}
+
+/// The medium as the bottleneck, if `commands` at the device load it.
+fn of_medium(used: &DriveFigures, commands: f64) -> Option<Bottleneck> {
+    medium::limit(used, commands).map(Bottleneck::Medium)
 }
 
 /// What takes the commands of a drive one at a time.
@@ -162,11 +170,13 @@ fn of_host(host: &HostFigures, figures: &Figures) -> Option<Bottleneck> {
 /// share of the commands by their share of the bytes.
 fn link_percent(hba: &HbaProfile, figures: &Figures) -> f64 {
     let commands_per_byte = ratio(approximate(figures.commands), approximate(figures.bytes));
-    let seconds_of = |bytes, port: Duration, rate| {
-        let of_commands = commands_per_byte * approximate(port.as_ns()) / 1e9;
-        approximate(bytes) * (of_commands + ratio(1.0, approximate(rate)))
-    };
-    let seconds = seconds_of(figures.read_bytes, hba.port_read, hba.link_read)
-        + seconds_of(figures.written_bytes, hba.port_write, hba.link_write);
+    let seconds = seconds_of(figures.read_bytes, hba.port_read, hba.link_read, commands_per_byte)
+        + seconds_of(figures.written_bytes, hba.port_write, hba.link_write, commands_per_byte);
     100.0 * ratio(seconds * approximate(figures.bytes_per_s), approximate(figures.bytes))
+}
+
+/// Seconds for which `bytes` and their commands use the link in one direction.
+fn seconds_of(bytes: u64, port: Duration, rate: u64, commands_per_byte: f64) -> f64 {
+    let of_commands = commands_per_byte * approximate(port.as_ns()) / 1e9;
+    approximate(bytes) * (of_commands + ratio(1.0, approximate(rate)))
 }

@@ -59,6 +59,13 @@ pub struct Pair {
     pub high: f64,
 }
 
+impl Pair {
+    /// The figure that `of` reads from the counters of both designs.
+    pub(super) fn of<T>(low: &T, high: &T, of: fn(&T) -> f64) -> Self {
+        Self { low: of(low), high: of(high) }
+    }
+}
+
 /// A fact behind a difference. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -24,15 +24,14 @@ const VISIBLE_SHARE: f64 = 0.01;
 
 /// Why a transfer takes longer, or less long, under one design ([idle-time-has-its-causes]).
 pub(super) fn transfer_period(low: &HostFigures, high: &HostFigures) -> Evidence {
-    let pair = |of: fn(&HostFigures) -> f64| Pair { low: of(low), high: of(high) };
-    let idle_ns = pair(|host| host.transfer_ns.idle);
+    let idle_ns = Pair::of(low, high, |host| host.transfer_ns.idle);
     Evidence::TransferPeriod(TransferPeriod {
-        period_ns: pair(HostFigures::period_ns),
-        work_ns: pair(|host| host.transfer_ns.work),
+        period_ns: Pair::of(low, high, HostFigures::period_ns),
+        work_ns: Pair::of(low, high, |host| host.transfer_ns.work),
         idle_ns,
-        absent_ns: pair(|host| host.transfer_ns.absent),
-        ios: pair(|host| host.per_transfer.ios),
-        idle_of_io_ns: pair(HostFigures::idle_of_io_ns),
+        absent_ns: Pair::of(low, high, |host| host.transfer_ns.absent),
+        ios: Pair::of(low, high, |host| host.per_transfer.ios),
+        idle_of_io_ns: Pair::of(low, high, HostFigures::idle_of_io_ns),
         in_idle_time: idle_parts(low, high, idle_ns),
     })
 }
@@ -42,21 +41,20 @@ fn idle_parts(low: &HostFigures, high: &HostFigures, idle_ns: Pair) -> Vec<IdleP
     if spread(idle_ns) < EQUAL {
         return Vec::new();
     }
-    let pair = |of: fn(&HostFigures) -> f64| Pair { low: of(low), high: of(high) };
     let sign = (idle_ns.low - idle_ns.high).signum();
     let visible_ns = low.period_ns() * VISIBLE_SHARE;
-    let status = pair(|host| host.per_transfer.status);
-    let map = pair(|host| host.transfer_ns.map);
-    let unmap = pair(|host| host.transfer_ns.unmap);
-    let wake_ups = pair(|host| host.per_transfer.awaited_wakeups);
+    let status = Pair::of(low, high, |host| host.per_transfer.status);
+    let map = Pair::of(low, high, |host| host.transfer_ns.map);
+    let unmap = Pair::of(low, high, |host| host.transfer_ns.unmap);
+    let wake_ups = Pair::of(low, high, |host| host.per_transfer.awaited_wakeups);
     let parts = [
         (IdlePart::Status { count: status }, status, VISIBLE_COUNT),
         (IdlePart::Map { ns: map }, map, visible_ns),
         (IdlePart::Unmap { ns: unmap }, unmap, visible_ns),
         (IdlePart::WakeUps { count: wake_ups }, wake_ups, VISIBLE_COUNT),
     ];
-    let explains = |pair: Pair, visible: f64| (pair.low - pair.high) * sign >= visible;
-    let told = parts.into_iter().filter(|(_, pair, visible)| explains(*pair, *visible));
+    let told =
+        parts.into_iter().filter(|(_, pair, visible)| (pair.low - pair.high) * sign >= *visible);
     told.map(|(part, ..)| part).collect()
 }
 
@@ -67,17 +65,21 @@ pub(super) fn idle(low: &Run<'_>, high: &Run<'_>) -> Option<Evidence> {
     let high_host = high.1.mmc.as_ref()?;
     let idle_ns = Pair { low: low_host.transfer_ns.idle, high: high_host.transfer_ns.idle };
     let ios = Pair { low: low_host.per_transfer.ios, high: high_host.per_transfer.ios };
-    let of = |design: &str, host: &HostFigures| IdleTime {
+    (ios.is_shared() && spread(idle_ns) >= MUCH_SLOWER).then(|| Evidence::IdleBetweenTransfers {
+        low: idle_time(low.0, low_host),
+        high: idle_time(high.0, high_host),
+    })
+}
+
+/// The idle time between two transfers under a design.
+fn idle_time(design: &str, host: &HostFigures) -> IdleTime {
+    IdleTime {
         design: design.to_owned(),
         idle_ns: host.transfer_ns.idle,
         ios: host.per_transfer.ios,
         idle_of_io_ns: host.idle_of_io_ns(),
         io_ns: ratio(host.period_ns(), host.per_transfer.ios),
-    };
-    (ios.is_shared() && spread(idle_ns) >= MUCH_SLOWER).then(|| Evidence::IdleBetweenTransfers {
-        low: of(low.0, low_host),
-        high: of(high.0, high_host),
-    })
+    }
 }
 
 /// How far apart two times are, as a factor.

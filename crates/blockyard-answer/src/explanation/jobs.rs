@@ -81,15 +81,8 @@ fn reason(outcomes: &[Outcome], rows: &[Row], row: &Row, at: usize) -> Option<Jo
     // The job waits for its writes and for their syncs: the one whose latency changes more explains
     // its rate.
     let waits = syncs.filter(|syncs| growth(syncs, at) > growth(row, at)).unwrap_or(row);
-    let pair = |of: fn(&Cell) -> u64| Pair {
-        low: approximate(of(&waits.designs[at])),
-        high: approximate(of(&waits.designs[0])),
-    };
-    let life = |at: usize| match row.direction == Direction::Read.name() {
-        true => outcomes[at].figures.read_life_ns,
-        false => outcomes[at].figures.write_life_ns,
-    };
-    let lat_ns = pair(|cell| cell.mean_ns);
+    let [low_ns, high_ns] = [at, 0].map(|at| approximate(waits.designs[at].mean_ns));
+    let lat_ns = Pair { low: low_ns, high: high_ns };
     let ratio = row.designs[at].ratio?;
     if nanoseconds(lat_ns.low) == nanoseconds(lat_ns.high)
         || (lat_ns.low > lat_ns.high) != (ratio < 1.0)
@@ -97,13 +90,17 @@ fn reason(outcomes: &[Outcome], rows: &[Row], row: &Row, at: usize) -> Option<Jo
         return None;
     }
     // The stages of a sync are those of its flushes, which are not known.
-    let found = if waits.is_sync() { None } else { carrier(life(at), life(0), lat_ns) };
+    let [low, high] = [at, 0].map(|at| match row.direction == Direction::Read.name() {
+        true => outcomes[at].figures.read_life_ns,
+        false => outcomes[at].figures.write_life_ns,
+    });
+    let found = if waits.is_sync() { None } else { carrier(low, high, lat_ns) };
     let others = rows.iter().filter(|other| !other.is_sync() && other.direction == row.direction);
     let is_shared = others.count() > 1;
     // A stage of all requests in the direction that is longer than an I/O of this job is another
     // job's.
-    let is_own = |(_, ns): &(LifeStage, Pair)| ns.low <= lat_ns.low && ns.high <= lat_ns.high;
-    let found = found.filter(|found| !is_shared || is_own(found));
+    let found =
+        found.filter(|(_, ns)| !is_shared || (ns.low <= lat_ns.low && ns.high <= lat_ns.high));
     Some(JobReason {
         job: row.label.clone(),
         direction: waits.direction.clone(),
@@ -125,10 +122,10 @@ fn carrier(low: Life, high: Life, lat_ns: Pair) -> Option<(LifeStage, Pair)> {
         return None;
     }
     let stages = low.parts().into_iter().zip(high.parts());
-    let differences = stages.map(|((stage, low), (_, high))| (stage, Pair { low, high }));
-    let share = |ns: &Pair| (ns.low - ns.high) / difference;
-    let (stage, ns) = differences.max_by(|(_, a), (_, b)| share(a).total_cmp(&share(b)))?;
-    (share(&ns) >= CARRIES).then_some((stage, ns))
+    let shares = stages
+        .map(|((stage, low), (_, high))| (stage, Pair { low, high }, (low - high) / difference));
+    let (stage, ns, share) = shares.max_by(|(.., a), (.., b)| a.total_cmp(b))?;
+    (share >= CARRIES).then_some((stage, ns))
 }
 
 impl JobReason {

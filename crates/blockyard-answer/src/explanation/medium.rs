@@ -87,11 +87,10 @@ pub(super) fn limit(drive: &DriveFigures, commands: f64) -> Option<MediumLimit> 
 /// What takes much of the busy time of `parts` ([extra-work-is-the-cause]).
 fn cause(parts: &PartsFigures) -> MediumCause {
     debug_assert!(parts.percent <= 100.0, "{parts:?} should not be in use more than always");
-    let of = |cause| {
+    let extra = [MediumCause::FullCache, MediumCause::Collection].map(|cause| {
         let takes = parts.work.iter().filter(|(work, _)| cause_of(*work) == cause);
-        takes.map(|(_, percent)| percent).sum::<f64>()
-    };
-    let extra = [MediumCause::FullCache, MediumCause::Collection].map(|cause| (cause, of(cause)));
+        (cause, takes.map(|(_, percent)| percent).sum::<f64>())
+    });
     let [larger, other] = extra;
     let larger = if other.1 > larger.1 { other } else { larger };
     let is_much = larger.1 > 0.0 && larger.1 >= MUCH_EXTRA * in_demand(parts);

@@ -32,16 +32,16 @@ const fn name(part: Part) -> &'static str {
 pub(super) fn cpu_time(low: &PmemFigures, high: &PmemFigures) -> Evidence {
     let io_ns = Pair { low: low.io_ns, high: high.io_ns };
     let more_ns = io_ns.low - io_ns.high;
-    let by = |part: Part| low.parts_ns.of(part) - high.parts_ns.of(part);
+    let times = Part::ALL.map(|part| (part, low.parts_ns.of(part) - high.parts_ns.of(part)));
     let mut parts: Vec<_> =
-        Part::ALL.into_iter().filter(|part| by(*part) > VISIBLE_SHARE * more_ns).collect();
+        times.into_iter().filter(|(_, more)| *more > VISIBLE_SHARE * more_ns).collect();
     if more_ns <= 0.0 {
         parts.clear();
     }
-    parts.sort_by(|a, b| by(*b).total_cmp(&by(*a)));
-    let part = |part: Part| PartTime {
+    parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let part = |(part, more_ns): (Part, f64)| PartTime {
         part: name(part),
-        more_ns: by(part),
+        more_ns,
         counts: counts(part, low, high),
     };
     Evidence::CpuTime { io_ns, parts: parts.into_iter().map(part).collect() }
@@ -49,15 +49,18 @@ pub(super) fn cpu_time(low: &PmemFigures, high: &PmemFigures) -> Evidence {
 
 /// What was counted of `part` for each I/O.
 fn counts(part: Part, low: &PmemFigures, high: &PmemFigures) -> Vec<(&'static str, Pair)> {
-    let pair = |of: fn(&PmemFigures) -> f64| Pair { low: of(low), high: of(high) };
-    let fetched = ("cache lines from other CPUs", pair(|figures| figures.transfers));
+    let fetched = ("cache lines from other CPUs", Pair::of(low, high, |figures| figures.transfers));
     match part {
         Part::Copy | Part::Map => Vec::new(),
         Part::Tracking if low.scans + high.scans == 0.0 => vec![fetched],
-        Part::Tracking => vec![("scans of all readers", pair(|figures| figures.scans)), fetched],
-        Part::Locks => vec![(WAITING_NS, pair(|figures| figures.lock_wait_ns))],
-        Part::Log => vec![("lines written back", pair(|figures| figures.write_backs))],
-        Part::Fences => vec![("fences", pair(|figures| figures.fences))],
+        Part::Tracking => {
+            vec![("scans of all readers", Pair::of(low, high, |figures| figures.scans)), fetched]
+        }
+        Part::Locks => vec![(WAITING_NS, Pair::of(low, high, |figures| figures.lock_wait_ns))],
+        Part::Log => {
+            vec![("lines written back", Pair::of(low, high, |figures| figures.write_backs))]
+        }
+        Part::Fences => vec![("fences", Pair::of(low, high, |figures| figures.fences))],
     }
 }
 

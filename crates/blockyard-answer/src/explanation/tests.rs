@@ -88,21 +88,22 @@ fn worse_merging_is_explained_by_early_dispatch() {
     );
 }
 
-#[test]
-fn worse_merging_without_early_dispatch_is_explained_by_neighbours_that_do_not_meet() {
-    let merged = |dequeued_percent| Figures { dequeued_percent, ..run(50_000, 12.0) };
-    let words = |high| text(&[("a", merged(high)), ("b", run(50_000, 1.0))]);
-    let end = ", but under b fewer adjacent requests are queued at the same time.";
-    let both = " Under both, requests stay mergeable until dispatch";
-    assert!(words(0.0).ends_with(&format!("{both}{end}")), "{}", words(0.0));
-    let each = " Requests stay mergeable for 100 % of their time before dispatch under b (a: 70 %)";
-    assert!(words(30.0).ends_with(&format!("{each}{end}")), "{}", words(30.0));
+fn merged_text(dequeued_percent: f64) -> String {
+    let merged = Figures { dequeued_percent, ..run(50_000, 12.0) };
+    text(&[("a", merged), ("b", run(50_000, 1.0))])
 }
 
-/// [larger-factor-is-named]
 #[test]
-fn a_lower_command_rate_is_explained_by_both_bottlenecks() {
-    let lock = |kind, mean_wait_ns, held_percent| LockFigures {
+fn worse_merging_without_early_dispatch_is_explained_by_neighbours_that_do_not_meet() {
+    let end = ", but under b fewer adjacent requests are queued at the same time.";
+    let both = " Under both, requests stay mergeable until dispatch";
+    assert!(merged_text(0.0).ends_with(&format!("{both}{end}")), "{}", merged_text(0.0));
+    let each = " Requests stay mergeable for 100 % of their time before dispatch under b (a: 70 %)";
+    assert!(merged_text(30.0).ends_with(&format!("{each}{end}")), "{}", merged_text(30.0));
+}
+
+fn lock(kind: LockKind, mean_wait_ns: f64, held_percent: f64) -> LockFigures {
+    LockFigures {
         kind,
         all: HoldFigures {
             per_io: 3.0,
@@ -114,7 +115,12 @@ fn a_lower_command_rate_is_explained_by_both_bottlenecks() {
             longest_wait_ns: 9_000,
         },
         holders: Vec::new(),
-    };
+    }
+}
+
+/// [larger-factor-is-named]
+#[test]
+fn a_lower_command_rate_is_explained_by_both_bottlenecks() {
     let locks = vec![lock(LockKind::Elevator, 900.0, 97.8), lock(LockKind::TagWords, 800.0, 98.0)];
     let locked = Figures { spinning_percent: 60.0, locks, ..run(70_000, 1.0) };
     let explanation = explained(&[("a", locked), ("b", run(140_000, 1.0))]);
@@ -129,9 +135,12 @@ fn a_lower_command_rate_is_explained_by_both_bottlenecks() {
     );
 }
 
+fn busy(commands: u64) -> Figures {
+    Figures { jobs_cpu_percent: 100.0, ..run(commands, 1.0) }
+}
+
 #[test]
 fn a_bottleneck_that_both_have_is_written_once_with_both_names() {
-    let busy = |commands| Figures { jobs_cpu_percent: 100.0, ..run(commands, 1.0) };
     let words = text(&[("a", busy(50_000)), ("b", busy(100_000))]);
     let end = " Under both a and b, the CPUs are the bottleneck (100 % of the jobs' CPUs in use).";
     assert!(words.ends_with(end), "{words}");
@@ -151,28 +160,30 @@ fn equal_designs_are_explained_by_their_bottleneck() {
     assert!(words.starts_with(begin), "{words}");
 }
 
+fn unheld() -> Figures {
+    Figures { holds: crate::Holds::default(), ..run(140_000, 1.0) }
+}
+
 /// A reader asked why three schedulers were equal. No request had ever waited in one, and the
 /// answer did not say so.
 #[test]
 fn an_answer_says_that_no_scheduler_had_a_choice() {
     const NEVER: &str = "No request ever waited in a scheduler";
-    let free = || Figures { holds: crate::Holds::default(), ..run(140_000, 1.0) };
     let held = || {
         let held = Held { count: 1, per_io: 0.1, percent: 1.0 };
         Figures { holds: [(Hold::Device, held)].into_iter().collect(), ..run(140_000, 1.0) }
     };
-    assert!(text(&[("a", free()), ("b", free())]).contains(NEVER));
-    assert!(!text(&[("a", free()), ("b", held())]).contains(NEVER));
-    assert!(!text(&[("a", free())]).contains(NEVER), "a design alone is compared with none");
+    assert!(text(&[("a", unheld()), ("b", unheld())]).contains(NEVER));
+    assert!(!text(&[("a", unheld()), ("b", held())]).contains(NEVER));
+    assert!(!text(&[("a", unheld())]).contains(NEVER), "a design alone is compared with none");
 }
 
 /// The same resource limited both designs at 97 and 98 %, and the answer named it twice.
 #[test]
 fn a_bottleneck_of_both_designs_is_named_once() {
-    let busy = |percent| Bottleneck::BusAndCard { percent };
     let evidence = [("a", 97.0), ("b", 98.0)].map(|(design, percent)| Evidence::Bottleneck {
         design: design.to_owned(),
-        bottleneck: busy(percent),
+        bottleneck: Bottleneck::BusAndCard { percent },
     });
     let explanation = Explanation {
         low: "a".to_owned(),
@@ -192,9 +203,13 @@ fn a_bottleneck_of_both_designs_is_named_once() {
 fn living(spend: fn(&mut Life, f64), reasons: &[(Hold, f64)]) -> Figures {
     let mut life_ns = Life { in_driver: 2e6, ..Life::default() };
     spend(&mut life_ns, 5e6);
-    let held = |percent| Held { percent, ..Held::default() };
-    let holds = reasons.iter().map(|(hold, percent)| (*hold, held(*percent))).collect();
-    Figures { life_ns, holds, ..run(100_000, 1.0) }
+    Figures { life_ns, holds: holds_of(reasons), ..run(100_000, 1.0) }
+}
+
+fn holds_of(reasons: &[(Hold, f64)]) -> crate::Holds {
+    let held =
+        |(hold, percent): &(Hold, f64)| (*hold, Held { percent: *percent, ..Held::default() });
+    reasons.iter().map(held).collect()
 }
 
 /// [longest-stage-is-named]
@@ -355,30 +370,36 @@ fn jobs_that_keep_a_host_waiting_are_named() {
     assert!(words.contains(larger), "{words}");
 }
 
+fn text_of_paced(waiting: u64, in_calls: u64, thinking: u64, paced: u64) -> String {
+    let jobs_ns = JobTime {
+        alive: 1000,
+        waiting,
+        in_calls,
+        thinking,
+        pausing: 1000 - waiting - in_calls - thinking,
+        paced,
+        ready: 0,
+    };
+    let slow = hosted((TransferTimes { absent: 50e3, ..TIMES }, COUNTS));
+    text_of_card(&[("a", hosted(QUICK)), ("b", Figures { jobs_ns, ..slow })])
+}
+
 /// [larger-part-of-a-job]
 #[test]
 fn of_the_latency_of_the_device_and_the_pace_of_the_jobs_the_larger_part_is_named() {
-    let paced = |waiting, in_calls, thinking, paced| {
-        let jobs_ns = JobTime {
-            alive: 1000,
-            waiting,
-            in_calls,
-            thinking,
-            pausing: 1000 - waiting - in_calls - thinking,
-            paced,
-            ready: 0,
-        };
-        let slow = hosted((TransferTimes { absent: 50e3, ..TIMES }, COUNTS));
-        text_of_card(&[("a", hosted(QUICK)), ("b", Figures { jobs_ns, ..slow })])
-    };
-    let words = |waiting, in_calls, thinking| paced(waiting, in_calls, thinking, 0);
     let latency = "Under b, the device's latency is the bottleneck (";
-    assert!(words(990, 0, 0).contains(latency) && words(700, 280, 0).contains(latency));
-    assert!(words(900, 0, 0).contains(latency), "{}", words(900, 0, 0));
+    assert!(
+        text_of_paced(990, 0, 0, 0).contains(latency)
+            && text_of_paced(700, 280, 0, 0).contains(latency)
+    );
+    assert!(text_of_paced(900, 0, 0, 0).contains(latency), "{}", text_of_paced(900, 0, 0, 0));
     let pace = "Under b, the pace of the jobs is the bottleneck (";
-    assert!(words(400, 0, 0).contains(pace) && words(300, 150, 200).contains(pace));
+    assert!(
+        text_of_paced(400, 0, 0, 0).contains(pace)
+            && text_of_paced(300, 150, 200, 0).contains(pace)
+    );
     // A faster device does not raise the rate that a job asks for.
-    assert!(paced(900, 0, 0, 100).contains(pace), "{}", paced(900, 0, 0, 100));
+    assert!(text_of_paced(900, 0, 0, 100).contains(pace), "{}", text_of_paced(900, 0, 0, 100));
 }
 
 /// [shared-idle-time-per-io]
@@ -412,14 +433,15 @@ fn equal_designs_whose_idle_time_differs_say_how_many_ios_share_it() {
     assert!(!words.contains("Between"), "{words}");
 }
 
+fn memory(of: Transfer, memory_percent: f64) -> Figures {
+    let figures = hosted(of);
+    let host = figures.mmc.map(|host| HostFigures { memory_percent, ..host });
+    Figures { mmc: host, ..figures }
+}
+
 /// [nearest-used-up-resource]
 #[test]
 fn a_busy_card_memory_is_the_bottleneck_though_the_bus_is_idle() {
-    let memory = |of: Transfer, memory_percent| {
-        let figures = hosted(of);
-        let host = figures.mmc.map(|host| HostFigures { memory_percent, ..host });
-        Figures { mmc: host, ..figures }
-    };
     let long = TransferTimes { work: 60e3, idle: 40e3, ..TIMES };
     let long = (long, TransferCounts { ios: 2.0, ..COUNTS });
     let words = text_of_card(&[("a", memory(QUICK, 99.0)), ("b", memory(long, 99.0))]);
@@ -446,19 +468,11 @@ fn a_card_that_is_always_busy_is_the_bottleneck() {
 fn in_memory(parts: [f64; 6]) -> PmemFigures {
     let [copy, tracking, locks, log, map, fences] = parts;
     let io_ns = 1000.0 + parts.iter().sum::<f64>();
-    let percent = |ns: f64| 100.0 * ns / io_ns;
+    let parts_ns = PmemParts { path: 1000.0, copy, tracking, locks, log, map, fences };
     PmemFigures {
         io_ns,
-        parts_ns: PmemParts { path: 1000.0, copy, tracking, locks, log, map, fences },
-        percent: PmemParts {
-            path: percent(1000.0),
-            copy: percent(copy),
-            tracking: percent(tracking),
-            locks: percent(locks),
-            log: percent(log),
-            map: percent(map),
-            fences: percent(fences),
-        },
+        parts_ns,
+        percent: PmemParts::new(100_000.0 / io_ns, |part| 100.0 * parts_ns.of(part) / io_ns),
         fences: 2.0,
         write_backs: 3.0,
         scans: 0.0,
@@ -533,6 +547,14 @@ fn flash(channels: f64, work: &[(Work, f64)], buffer_full_percent: f64) -> Drive
 }
 
 /// A run on a drive with one queue of 32 commands, all of which are at the device.
+fn text_of_flash(channels: f64, work: &[(Work, f64)], buffer_full_percent: f64) -> String {
+    text_of_drive(flash(channels, work, buffer_full_percent))
+}
+
+fn text_of_linked(work: &[(Work, f64)], buffer_full_percent: f64) -> String {
+    text_of_drive(DriveFigures { link_percent: 97.0, ..flash(40.0, work, buffer_full_percent) })
+}
+
 fn text_of_drive(drive: DriveFigures) -> String {
     let figures = Figures { at_device: 31.9, drive: Some(drive), ..run(10_000, 1.0) };
     explained_on("sata-ssd", &[("a", figures)]).to_string()
@@ -542,40 +564,47 @@ fn text_of_drive(drive: DriveFigures) -> String {
 #[test]
 fn a_medium_for_which_writes_wait_is_named_before_the_depth() {
     let work = [(Work::CachePrograms, 50.0), (Work::PastCache, 30.0)];
-    let named = |pressed| text_of_drive(flash(40.0, &work, pressed));
     let cache = "a: the drive's full SLC cache is the bottleneck (the write buffer is full 55 % of the time; 60 % \
                  of the data written bypassed the cache; dies 80 % in use: 50 % programs into the cache, 30 % \
                  programs that bypass the cache).";
-    assert_eq!(named(55.0), cache);
-    assert_eq!(named(20.0), cache.replace("55 %", "20 %"));
+    assert_eq!(text_of_flash(40.0, &work, 55.0), cache);
+    assert_eq!(text_of_flash(40.0, &work, 20.0), cache.replace("55 %", "20 %"));
     let depth =
         "a: the device's queue depth is the bottleneck (31.9 of 32 commands at the device).";
-    assert_eq!(named(10.0), depth);
+    assert_eq!(text_of_flash(40.0, &work, 10.0), depth);
     // What is used up all the time goes before what is used up for a smaller part of it.
-    let linked =
-        |pressed| text_of_drive(DriveFigures { link_percent: 97.0, ..flash(40.0, &work, pressed) });
     assert!(
-        linked(20.0).starts_with("a: the link to the device is the bottleneck"),
+        text_of_linked(&work, 20.0).starts_with("a: the link to the device is the bottleneck"),
         "{}",
-        linked(20.0)
+        text_of_linked(&work, 20.0)
     );
-    assert_eq!(linked(55.0), cache);
+    assert_eq!(text_of_linked(&work, 55.0), cache);
 }
 
 /// [extra-work-is-the-cause]
 #[test]
 fn extra_work_is_the_cause_if_it_takes_a_third_of_the_busy_time() {
-    let named = |work: &[(Work, f64)]| text_of_drive(flash(40.0, work, 0.0));
-    let collecting =
-        named(&[(Work::Collection, 40.0), (Work::PastCache, 35.0), (Work::Erases, 21.0)]);
+    let collecting = text_of_flash(
+        40.0,
+        &[(Work::Collection, 40.0), (Work::PastCache, 35.0), (Work::Erases, 21.0)],
+        0.0,
+    );
     assert_eq!(
         collecting,
         "a: the drive's garbage collection is the bottleneck (garbage collection relocates 2.50 bytes per byte \
          written; dies 96 % in use: 40 % moving data, 35 % programs that bypass the cache, 21 % erases)."
     );
-    let full = named(&[(Work::Collection, 30.0), (Work::PastCache, 35.0), (Work::Reads, 31.0)]);
+    let full = text_of_flash(
+        40.0,
+        &[(Work::Collection, 30.0), (Work::PastCache, 35.0), (Work::Reads, 31.0)],
+        0.0,
+    );
     assert!(full.starts_with("a: the drive's full SLC cache is"), "{full}");
-    let little = named(&[(Work::Programs, 70.0), (Work::Collection, 20.0), (Work::Erases, 10.0)]);
+    let little = text_of_flash(
+        40.0,
+        &[(Work::Programs, 70.0), (Work::Collection, 20.0), (Work::Erases, 10.0)],
+        0.0,
+    );
     assert!(little.starts_with("a: the drive's flash is the bottleneck (dies 100 %"), "{little}");
     let folding = [(Work::Folding, 96.0)];
     let mut drive = flash(40.0, &folding, 0.0);
@@ -594,13 +623,12 @@ fn extra_work_is_the_cause_if_it_takes_a_third_of_the_busy_time() {
 /// [parts-that-others-wait-for]
 #[test]
 fn channels_that_are_used_up_are_named_before_the_dies_that_wait_for_them() {
-    let named = |channels| text_of_drive(flash(channels, &[(Work::Reads, 99.0)], 0.0));
-    let text = named(96.0);
+    let text = text_of_flash(96.0, &[(Work::Reads, 99.0)], 0.0);
     assert!(
         text.starts_with("a: the drive's flash channels are the bottleneck (96 % in use)"),
         "{text}"
     );
-    let text = named(90.0);
+    let text = text_of_flash(90.0, &[(Work::Reads, 99.0)], 0.0);
     assert!(
         text.starts_with("a: the drive's flash is the bottleneck (dies 99 % in use: 99 % reads)"),
         "{text}"
@@ -622,34 +650,35 @@ fn folding_in_idle_time_limits_nobody() {
     assert!(text.starts_with("a: the device's queue depth is the bottleneck"), "{text}");
 }
 
+fn text_of_pausing(pausing: u64, thinking: u64) -> String {
+    let waiting = 1000 - pausing - thinking;
+    let jobs_ns = JobTime { alive: 1000, waiting, pausing, thinking, ..JobTime::default() };
+    let drive = Some(flash(10.0, &[(Work::CachePrograms, 20.0)], 20.0));
+    let figures = Figures { jobs_ns, drive, at_device: 3.0, ..run(10_000, 1.0) };
+    explained_on("sata-ssd", &[("a", figures)]).to_string()
+}
+
 /// [depth-fills-while-writes-wait]
 #[test]
 fn jobs_that_pause_for_longer_than_writes_wait_are_named() {
-    let named = |pausing, thinking| {
-        let waiting = 1000 - pausing - thinking;
-        let jobs_ns = JobTime { alive: 1000, waiting, pausing, thinking, ..JobTime::default() };
-        let drive = Some(flash(10.0, &[(Work::CachePrograms, 20.0)], 20.0));
-        let figures = Figures { jobs_ns, drive, at_device: 3.0, ..run(10_000, 1.0) };
-        explained_on("sata-ssd", &[("a", figures)]).to_string()
-    };
     for (pausing, thinking) in [(800, 0), (150, 60)] {
-        let text = named(pausing, thinking);
+        let text = text_of_pausing(pausing, thinking);
         assert!(text.starts_with("a: the pace of the jobs is the bottleneck (3.00"), "{text}");
     }
-    let text = named(150, 40);
+    let text = text_of_pausing(150, 40);
     assert!(text.starts_with("a: the drive's flash is the bottleneck (the write"), "{text}");
+}
+
+fn text_of_waiting(at_device: f64, life_ns: Life, reasons: &[(Hold, f64)]) -> String {
+    let holds = holds_of(reasons);
+    let drive = Some(flash(40.0, &[(Work::Reads, 20.0)], 0.0));
+    let figures = Figures { at_device, life_ns, holds, drive, ..run(10_000, 1.0) };
+    explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
 /// [depth-limits-those-that-wait]
 #[test]
 fn a_depth_is_named_for_requests_that_wait_for_it() {
-    let named = |at_device, life_ns, reasons: &[(Hold, f64)]| {
-        let held = |percent| Held { percent, ..Held::default() };
-        let holds = reasons.iter().map(|(hold, percent)| (*hold, held(*percent))).collect();
-        let drive = Some(flash(40.0, &[(Work::Reads, 20.0)], 0.0));
-        let figures = Figures { at_device, life_ns, holds, drive, ..run(10_000, 1.0) };
-        explained_on("sata-ssd", &[("a", figures)]).to_string()
-    };
     let served = Life { in_driver: 100.0, ..Life::default() };
     let for_tag = Life { waiting_for_tag: 100.0, ..served };
     // Jobs that wait for a tag cannot reap what is complete.
@@ -658,39 +687,51 @@ fn a_depth_is_named_for_requests_that_wait_for_it() {
     let depth = "a: the device's queue depth is the bottleneck (";
     let latency = "a: the device's latency is the bottleneck (";
     // A full device before which nobody waits would gain nothing by more depth.
-    assert!(named(31.9, served, &[]).starts_with(latency));
+    assert!(text_of_waiting(31.9, served, &[]).starts_with(latency));
     assert!(
-        named(31.9, Life { queued: 5.0, ..served }, &[]).starts_with(latency),
+        text_of_waiting(31.9, Life { queued: 5.0, ..served }, &[]).starts_with(latency),
         "that is little"
     );
     assert!(
-        named(31.9, for_tag, &[]).starts_with(depth) && named(31.9, queued, &[]).starts_with(depth)
+        text_of_waiting(31.9, for_tag, &[]).starts_with(depth)
+            && text_of_waiting(31.9, queued, &[]).starts_with(depth)
     );
     // Slots are empty for a moment between two commands.
-    assert!(named(29.0, for_tag, &[]).starts_with(depth));
-    assert!(named(29.0, blocked, &[]).starts_with(depth), "{}", named(29.0, blocked, &[]));
-    assert!(named(29.0, queued, &[(Hold::Device, 20.0)]).starts_with(depth));
-    assert!(named(29.0, queued, &[(Hold::Order, 20.0)]).starts_with(latency));
-    assert!(named(20.0, for_tag, &[]).starts_with(latency), "a third of the depth is free");
+    assert!(text_of_waiting(29.0, for_tag, &[]).starts_with(depth));
+    assert!(
+        text_of_waiting(29.0, blocked, &[]).starts_with(depth),
+        "{}",
+        text_of_waiting(29.0, blocked, &[])
+    );
+    assert!(text_of_waiting(29.0, queued, &[(Hold::Device, 20.0)]).starts_with(depth));
+    assert!(text_of_waiting(29.0, queued, &[(Hold::Order, 20.0)]).starts_with(latency));
+    assert!(
+        text_of_waiting(20.0, for_tag, &[]).starts_with(latency),
+        "a third of the depth is free"
+    );
+}
+
+fn text_of_dies(at_device: f64, waited_percent: f64) -> String {
+    let mut drive = flash(40.0, &[(Work::Reads, 88.0)], 0.0);
+    drive.load.waited_percent = waited_percent;
+    let life_ns = Life { in_driver: 100.0, ..Life::default() };
+    let drive = Some(drive);
+    let figures = Figures { at_device, life_ns, drive, ..run(10_000, 1.0) };
+    explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
 /// [commands-queue-for-dies]
 #[test]
 fn many_commands_that_wait_for_dies_are_limited_by_them() {
-    let named = |at_device, waited_percent| {
-        let mut drive = flash(40.0, &[(Work::Reads, 88.0)], 0.0);
-        drive.load.waited_percent = waited_percent;
-        let life_ns = Life { in_driver: 100.0, ..Life::default() };
-        let drive = Some(drive);
-        let figures = Figures { at_device, life_ns, drive, ..run(10_000, 1.0) };
-        explained_on("sata-ssd", &[("a", figures)]).to_string()
-    };
     let flash = "a: the drive's flash is the bottleneck (commands queue for the dies 60 % of their time; dies 88 % in \
                  use: 88 % reads).";
-    assert_eq!(named(16.0, 60.0), flash);
+    assert_eq!(text_of_dies(16.0, 60.0), flash);
     let latency = "a: the device's latency is the bottleneck (";
-    assert!(named(15.0, 60.0).starts_with(latency), "eight dies have seven commands to wait");
-    assert!(named(16.0, 40.0).starts_with(latency), "most of the time passes elsewhere");
+    assert!(
+        text_of_dies(15.0, 60.0).starts_with(latency),
+        "eight dies have seven commands to wait"
+    );
+    assert!(text_of_dies(16.0, 40.0).starts_with(latency), "most of the time passes elsewhere");
 }
 
 #[test]

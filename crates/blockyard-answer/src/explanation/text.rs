@@ -182,15 +182,10 @@ fn dequeued(share: &Pair, refusals: &Pair, runs: &Pair, low: &str, high: &str) -
 fn transfer_period(of: &TransferPeriod) -> String {
     let TransferPeriod { period_ns, work_ns, idle_ns, absent_ns, ios, idle_of_io_ns, in_idle_time } =
         of;
-    let is_visible =
-        |ns: &Pair| 100.0 * ns.low >= period_ns.low || 100.0 * ns.high >= period_ns.high;
-    let part = |before: &str, ns: &Pair, behind: &str| {
-        is_visible(ns).then(|| format!("{before} for {}{behind}", instead_ns(ns)))
-    };
     let parts = [
-        part("busy", work_ns, ""),
-        part("idle", idle_ns, " while requests wait"),
-        part("without a request", absent_ns, ""),
+        period_part("busy", work_ns, "", period_ns),
+        period_part("idle", idle_ns, " while requests wait", period_ns),
+        period_part("without a request", absent_ns, "", period_ns),
     ];
     let mut text = format!(
         "A transfer starts {} after the previous one: the bus and the card are {}.",
@@ -211,17 +206,25 @@ fn transfer_period(of: &TransferPeriod) -> String {
     text
 }
 
+/// A part of the period, if it is at least a hundredth of it under a design.
+fn period_part(before: &str, ns: &Pair, behind: &str, period_ns: &Pair) -> Option<String> {
+    let is_visible = 100.0 * ns.low >= period_ns.low || 100.0 * ns.high >= period_ns.high;
+    is_visible.then(|| format!("{before} for {}{behind}", instead_ns(ns)))
+}
+
 /// A part that differs: both figures are written even if they look the same.
 fn idle_part(part: &IdlePart) -> String {
-    let told = |pair: &Pair, write: fn(f64) -> String, what: &str| {
-        format!("{} {what} instead of {}", write(pair.low), write(pair.high))
-    };
     match part {
         IdlePart::Status { count } => told(count, digits, "CMD13s"),
         IdlePart::Map { ns } => told(ns, nanoseconds, "of mapping on an idle bus"),
         IdlePart::Unmap { ns } => told(ns, nanoseconds, "of unmapping on an idle bus"),
         IdlePart::WakeUps { count } => told(count, digits, "wake-ups that the bus waits for"),
     }
+}
+
+/// Both figures of a pair, the one that is explained first.
+fn told(pair: &Pair, write: fn(f64) -> String, what: &str) -> String {
+    format!("{} {what} instead of {}", write(pair.low), write(pair.high))
 }
 
 fn idle_time(of: &IdleTime) -> String {

@@ -35,19 +35,6 @@ const VARIANTS: &[Variant] = &[
 
 /// The experiment.
 pub(super) fn experiment() -> Experiment {
-    let table = |title: &str, workloads, unit: Unit, percent, counters| Table {
-        title: title.to_owned(),
-        device: DEVICE,
-        variants: VARIANTS,
-        workloads,
-        designs: DESIGNS,
-        against: Against::Nothing,
-        unit,
-        tolerance: Tolerance::Percent(percent),
-        before: &[],
-        published: [BEFORE, AFTER].map(|text| published(text, unit.name())).concat(),
-        counters,
-    };
     let overlap = &[Unit::BusPercent, Unit::UnmapInside, Unit::UnmapOutside];
     let commands = vec![dd(), find("find", 2600, 715), find("find (4000 reads)", 4000, 207)];
     Experiment {
@@ -59,6 +46,29 @@ pub(super) fn experiment() -> Experiment {
             table("dd and find", commands, Unit::Seconds, 3.0, &[Unit::SecondsAsleep]),
             table("iozone", iozone(20), Unit::KibPerS, 5.0, overlap),
         ],
+    }
+}
+
+/// A table of absolute figures, which agree within `percent`.
+fn table(
+    title: &str,
+    workloads: Vec<Workload>,
+    unit: Unit,
+    percent: f64,
+    counters: &'static [Unit],
+) -> Table {
+    Table {
+        title: title.to_owned(),
+        device: DEVICE,
+        variants: VARIANTS,
+        workloads,
+        designs: DESIGNS,
+        against: Against::Nothing,
+        unit,
+        tolerance: Tolerance::Percent(percent),
+        before: &[],
+        published: [BEFORE, AFTER].map(|text| published(text, unit.name())).concat(),
+        counters,
     }
 }
 

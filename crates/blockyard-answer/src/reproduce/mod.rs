@@ -186,20 +186,21 @@ mod tests {
         }
     }
 
+    fn figures_of(experiment: &str) -> usize {
+        let all = experiments();
+        let found = all.iter().find(|it| it.name == experiment).unwrap();
+        found.tables.iter().map(|table| table.published.len()).sum::<usize>()
+    }
+
     #[test]
     fn every_published_figure_is_in_a_table() {
-        let figures = |experiment: &str| {
-            let all = experiments();
-            let found = all.iter().find(|it| it.name == experiment).unwrap();
-            found.tables.iter().map(|table| table.published.len()).sum::<usize>()
-        };
         // Both readings of the workload have the same figures.
-        assert_eq!(figures("scsi"), 2 * (12 + 8) + 4);
-        assert_eq!(figures("mmc-mq"), 5 * (6 * 13 + 3));
+        assert_eq!(figures_of("scsi"), 2 * (12 + 8) + 4);
+        assert_eq!(figures_of("mmc-mq"), 5 * (6 * 13 + 3));
         // Both ways to complete have the same outcomes; one of them is unusable.
-        assert_eq!(figures("hsq"), 8 + 2 * 7);
-        assert_eq!(figures("mmc-double-buffer"), (2 + 3) * 6 * 13);
-        assert_eq!(figures("btt"), 3 + 3);
+        assert_eq!(figures_of("hsq"), 8 + 2 * 7);
+        assert_eq!(figures_of("mmc-double-buffer"), (2 + 3) * 6 * 13);
+        assert_eq!(figures_of("btt"), 3 + 3);
     }
 
     #[test]

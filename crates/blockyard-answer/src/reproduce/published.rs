@@ -134,11 +134,9 @@ impl Tolerance {
 /// Panics if a line is malformed; the files are built in.
 pub(super) fn published(text: &'static str, unit: &str) -> Vec<Published> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let number = |text: &str| text.parse().expect("a published figure should be a number");
     let row = |line: &'static str| {
         let (first, basis) = line.rsplit_once(',').expect("a line should have columns");
         let columns: Vec<_> = first.split(',').collect();
-        let range = |ours, least, most| Some(Range { ours, least, most });
         let ([workload, design, its_unit, figure], predicted) = match columns[..] {
             [w, d, u, f] | [w, d, u, f, "", "", ""] => ([w, d, u, f], None),
             [w, d, u, f, ours, "", ""] => {
@@ -157,6 +155,16 @@ pub(super) fn published(text: &'static str, unit: &str) -> Vec<Published> {
         (its_unit == unit).then(row)
     };
     lines.skip(1).filter_map(row).collect()
+}
+
+/// A prediction: our figure, and the least and the most of its readings.
+fn range(ours: f64, least: f64, most: f64) -> Option<Range> {
+    Some(Range { ours, least, most })
+}
+
+/// A figure of a file of published figures.
+fn number(text: &str) -> f64 {
+    text.parse().expect("a published figure should be a number")
 }
 
 #[cfg(test)]
@@ -183,7 +191,6 @@ mod tests {
     #[test]
     fn a_file_of_outcomes_has_predictions() {
         let text = "# words\nhead\na,x,s,1,2,0.5,3,blind\na,y,s,1,2,,,blind\nb,x,s,4,,,,repaired\nb,x,m,4,,,,blind\nc,x,s,5,fitted\n";
-        let range = |ours, least, most| Some(Range { ours, least, most });
         let expected = [
             (1.0, Basis::Blind, range(2.0, 0.5, 3.0)),
             (1.0, Basis::Blind, range(2.0, 2.0, 2.0)),

@@ -111,10 +111,10 @@ impl Table {
 
     /// Every simulation that the table needs.
     fn runs(&self) -> impl Iterator<Item = Run<'_>> {
-        let designs = || self.designs.iter().copied().chain(self.against.design());
         self.platforms().flat_map(move |device| {
             self.workloads.iter().flat_map(move |workload| {
-                designs().map(move |design| Run { device, options: &workload.options, design })
+                let designs = self.designs.iter().copied().chain(self.against.design());
+                designs.map(move |design| Run { device, options: &workload.options, design })
             })
         })
     }
@@ -171,31 +171,24 @@ fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
     assert!(!table.designs.is_empty(), "a table has a design to compare with");
     let mut cells = Vec::new();
     for workload in &table.workloads {
-        let figures = |device, design| of(Run { device, options: &workload.options, design });
-        let measured = |unit: Unit, device, design| {
-            let of_design = |design| unit.of(figures(device, design));
-            let figure: f64 = of_design(design)?;
-            Some(match table.against {
-                Against::Nothing => figure,
-                Against::Less(other) => figure - of_design(other)?,
-                Against::Gain(other) => 100.0 * (figure / of_design(other)? - 1.0),
-            })
-        };
+        let options = &workload.options;
         let published = |design| {
             let is_it = |it: &&Published| it.workload == workload.name && it.design == design;
             table.published.iter().find(is_it)
         };
         for &design in table.designs {
             let figure = |device| {
-                measured(table.unit, device, design)
+                measured(table, of, Run { device, options, design })
                     .expect("every run of a table should have figures in its unit")
             };
-            let first = |device| measured(table.unit, device, table.designs[0]);
             let compares = design != table.designs[0] && table.against == Against::Nothing;
-            let ratio = |device| first(device).filter(|_| compares).map(|it| figure(device) / it);
+            let ratio = |device| {
+                let first = Run { device, options, design: table.designs[0] };
+                measured(table, of, first).filter(|_| compares).map(|it| figure(device) / it)
+            };
             let device = Platform::Builtin(table.device);
             let ours = over(table.platforms().map(figure)).expect("the device has a figure");
-            let counter = |unit: &Unit| (unit.name(), unit.of(figures(device, design)));
+            let counter = |unit: &Unit| (unit.name(), unit.of(of(Run { device, options, design })));
             let names = table.variants.iter().map(|variant| variant.name);
             let of_cell = published(design);
             let is_after = of_cell.is_some_and(|it| it.basis.is_after());
@@ -240,6 +233,18 @@ fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
     cells
 }
 
+/// The figure of a run in the unit of its table, relative to what the table is against.
+#[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
+fn measured<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures, run: Run<'_>) -> Option<f64> {
+    let figure = table.unit.of(of(run))?;
+    let other = table.against.design().map(|design| table.unit.of(of(Run { design, ..run })));
+    Some(match table.against {
+        Against::Nothing => figure,
+        Against::Less(_) => figure - other??,
+        Against::Gain(_) => 100.0 * (figure / other?? - 1.0),
+    })
+}
+
 /// The name of the closest of `figures` that agrees with the `published` one, the first of several.
 #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
 fn closest<'a>(
@@ -247,9 +252,10 @@ fn closest<'a>(
     tolerance: Tolerance,
     published: f64,
 ) -> Option<&'a str> {
-    let off = |ours: f64| (ours - published).abs();
     let agreeing = figures.filter(|(_, ours)| tolerance.agrees(*ours, published));
-    agreeing.min_by(|(_, a), (_, b)| off(*a).total_cmp(&off(*b))).map(|(name, _)| name)
+    agreeing
+        .min_by(|(_, a), (_, b)| (a - published).abs().total_cmp(&(b - published).abs()))
+        .map(|(name, _)| name)
 }
 
 /// The first of `values`, which is that of the device, with their range.

@@ -74,14 +74,13 @@ impl Unit {
     #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
     #[must_use]
     pub fn of(self, figures: &Figures) -> Option<f64> {
-        let per_s = |bytes: f64| figures.iops * bytes;
-        let io_bytes = || approximate(figures.bytes) / approximate(figures.ios);
+        let io_bytes = approximate(figures.bytes) / approximate(figures.ios);
         let host = figures.mmc.as_ref();
         let memory = figures.pmem.as_ref();
         match self {
             Self::Kiops => Some(figures.iops / 1e3),
-            Self::KibPerS => Some(per_s(io_bytes() / 1024.0)),
-            Self::MibPerS => Some(per_s(io_bytes() / (1024.0 * 1024.0))),
+            Self::KibPerS => Some(figures.iops * (io_bytes / 1024.0)),
+            Self::MibPerS => Some(figures.iops * (io_bytes / (1024.0 * 1024.0))),
             Self::Seconds => Some(approximate(figures.ios) / figures.iops),
             Self::SecondsAsleep => Some(approximate(figures.jobs_ns.waiting) / 1e9),
             Self::CpuPercent => Some(figures.cpu_percent),

@@ -153,13 +153,8 @@ impl Evidence<'_> {
             self.seeds.iter().all(|rows| rows.len() == self.rows.len()),
             "a row of each seed for each row of the answer"
         );
-        let ratio = |row: &Row| {
-            let [first, other] = [from, at].map(|at| figure.in_cell(&row.designs[at]));
-            let has_both = first > 0.0 && (other > 0.0 || figure == ComparedFigure::Iops);
-            has_both.then(|| other / first)
-        };
-        let others = self.seeds.iter().map(|rows| ratio(&rows[row]));
-        let ratios = [ratio(&self.rows[row])].into_iter().chain(others);
+        let others = self.seeds.iter().map(|rows| ratio(figure, &rows[row], [from, at]));
+        let ratios = [ratio(figure, &self.rows[row], [from, at])].into_iter().chain(others);
         let Some(ratios) = ratios.collect::<Option<Vec<f64>>>() else { return Judged::Unknown };
         let interval = match ratios.as_slice() {
             [own] => self.alone(figure, row, [from, at], *own),
@@ -184,6 +179,13 @@ impl Evidence<'_> {
             [from, at].map(|at| cells[at].p99_within_ns.map(|ns| approximate(ns.max(1))));
         Interval { low: other[0] / first[1], mean: own, high: other[1] / first[0] }
     }
+}
+
+/// The ratio of a figure under the design `at` to that under `from`, if both are known.
+fn ratio(figure: ComparedFigure, row: &Row, [from, at]: [usize; 2]) -> Option<f64> {
+    let [first, other] = [from, at].map(|at| figure.in_cell(&row.designs[at]));
+    let has_both = first > 0.0 && (other > 0.0 || figure == ComparedFigure::Iops);
+    has_both.then(|| other / first)
 }
 
 /// Judges an interval of a ratio ([claims-have-intervals]).

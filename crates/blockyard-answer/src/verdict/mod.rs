@@ -171,16 +171,20 @@ impl Verdict {
 /// Returns the rows of another run in the places of those of `stated`. A job and direction that the
 /// run does not have is empty.
 pub(super) fn aligned(stated: &[Row], rows: &[Row]) -> Vec<Row> {
-    let is_same = |one: &Row, other: &Row| one.job == other.job && one.direction == other.direction;
     let places = stated.iter().enumerate().map(|(at, row)| {
-        let nth = stated[..at].iter().filter(|before| is_same(before, row)).count();
-        let found = rows.iter().filter(|other| is_same(other, row)).nth(nth);
+        let nth = stated[..at].iter().filter(|before| is_same_row(before, row)).count();
+        let found = rows.iter().filter(|other| is_same_row(other, row)).nth(nth);
         let empty = row.designs.iter().map(|cell| Cell::of(&cell.design, None, 0.0));
         found.cloned().unwrap_or_else(|| Row { designs: empty.collect(), ..row.clone() })
     });
     let aligned: Vec<_> = places.collect();
     debug_assert_eq!(aligned.len(), stated.len(), "a row in each place");
     aligned
+}
+
+/// Whether two rows are of the same job and direction.
+fn is_same_row(one: &Row, other: &Row) -> bool {
+    one.job == other.job && one.direction == other.direction
 }
 
 /// Returns how many streams before the one `at` have its name and direction. They are of other

@@ -7,9 +7,9 @@ impl Verdict {
     /// Returns the verdict without a ranking if no job ran longer than its ramp time. If only some
     /// did not, the first sentence names them.
     pub(crate) fn unless_in_ramp(mut self, runs: &[&[JobFigures]]) -> Self {
-        let jobs = || runs.iter().copied().flatten();
         let mut names: Vec<&str> = Vec::new();
-        for job in jobs().filter(|job| job.ended_in_ramp) {
+        let jobs = runs.iter().copied().flatten();
+        for job in jobs.clone().filter(|job| job.ended_in_ramp) {
             if !names.contains(&job.name.as_str()) {
                 names.push(&job.name);
             }
@@ -21,7 +21,7 @@ impl Verdict {
             "{} ended before the ramp time was over: the figures are those of the whole job, warm-up included.",
             listed(&names)
         );
-        if jobs().all(|job| job.ended_in_ramp) {
+        if jobs.clone().all(|job| job.ended_in_ramp) {
             self = match runs.len() {
                 1 => Self { sentences: Vec::new(), ..self },
                 _ => self.not_ranked("The designs are not ranked.".to_owned()),

@@ -54,8 +54,8 @@ mod tests {
     use super::*;
     use blockyard_sim::simulate::Stopped;
 
-    fn verdict() -> Verdict {
-        let cell = |design: &str, iops, ratio| Cell {
+    fn cell(design: &str, iops: f64, ratio: f64) -> Cell {
+        Cell {
             design: design.to_owned(),
             ios: 9,
             iops,
@@ -68,7 +68,10 @@ mod tests {
             max_ns: 0,
             ratio: Some(ratio),
             differs: true,
-        };
+        }
+    }
+
+    fn verdict() -> Verdict {
         let row = Row {
             job: "db".to_owned(),
             direction: "read".to_owned(),

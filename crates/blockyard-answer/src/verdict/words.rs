@@ -24,13 +24,11 @@ pub(super) fn sentences(evidence: Evidence<'_>) -> Vec<String> {
         return sentences;
     }
     let groups = groups(evidence);
-    let names = |of: &[usize]| {
-        listed(&of.iter().map(|at| first.designs[*at].design.as_str()).collect::<Vec<_>>())
-    };
+    let baseline = names_of(first, &[0]);
     sentences.push(fastest(evidence));
     for group in &groups[1..] {
         let words = against_first(evidence, group[0]);
-        sentences.push(format!("{} against {}: {words}.", names(group), names(&[0])));
+        sentences.push(format!("{} against {baseline}: {words}.", names_of(first, group)));
     }
     if let [_, same @ ..] = groups[0].as_slice()
         && !same.is_empty()
@@ -38,9 +36,15 @@ pub(super) fn sentences(evidence: Evidence<'_>) -> Vec<String> {
         let rows = || 0..rows.len();
         let is_equal = same.iter().all(|at| rows().all(|row| is_same(evidence, row, *at)));
         let known = if is_equal { "" } else { " known" };
-        sentences.push(format!("{}: no{known} difference from {}.", names(same), names(&[0])));
+        let same = names_of(first, same);
+        sentences.push(format!("{same}: no{known} difference from {baseline}."));
     }
     sentences
+}
+
+/// The names of designs in a row, listed.
+fn names_of(first: &Row, of: &[usize]) -> String {
+    listed(&of.iter().map(|at| first.designs[*at].design.as_str()).collect::<Vec<_>>())
 }
 
 /// Whether the design `at` is known to do the same as the first for the row.
@@ -76,9 +80,9 @@ fn commits(row: &Row) -> Option<String> {
 fn groups(evidence: Evidence<'_>) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for at in 0..evidence.rows[0].designs.len() {
-        let same =
-            |of: usize| (0..evidence.rows.len()).all(|row| change(evidence, row, of, at).is_none());
-        match groups.iter_mut().find(|group| same(group[0])) {
+        match groups.iter_mut().find(|group| {
+            (0..evidence.rows.len()).all(|row| change(evidence, row, group[0], at).is_none())
+        }) {
             Some(group) => group.push(at),
             None => groups.push(vec![at]),
         }
@@ -192,19 +196,19 @@ pub(crate) fn listed(names: &[&str]) -> String {
 
 /// Says what each job gains or pays under the design `at` instead of the first.
 fn against_first(evidence: Evidence<'_>, at: usize) -> String {
-    let changes = || {
-        let rows = evidence.rows.iter().enumerate();
-        rows.map(|(row, of)| (of.label.as_str(), change(evidence, row, 0, at)))
-    };
-    let changed = || changes().filter_map(|(label, change)| Some((label, change?)));
+    let changed: Vec<_> = (0..evidence.rows.len())
+        .filter_map(|row| Some((&evidence.rows[row].label, change(evidence, row, 0, at)?)))
+        .collect();
     let unchanged = (0..evidence.rows.len()).filter(|row| change(evidence, *row, 0, at).is_none());
     let is_equal = unchanged.clone().all(|row| is_same(evidence, row, at));
     let no_difference = if is_equal { "no difference" } else { "no known difference" };
-    let mut words: Vec<_> = changed()
+    let left_out = left_out(changed.len());
+    let mut words: Vec<_> = changed
+        .into_iter()
         .take(LISTED_MAX)
         .map(|(label, change)| if label.is_empty() { change } else { format!("{label} {change}") })
         .collect();
-    words.extend(left_out(changed().count()));
+    words.extend(left_out);
     let same: Vec<_> = unchanged.map(|row| evidence.rows[row].label.as_str()).collect();
     match same.len() {
         0 => {}
@@ -248,11 +252,9 @@ fn rate(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<St
     };
     let ratio = other.iops / first.iops;
     let bytes = quotient(other.bytes_per_s, first.bytes_per_s).unwrap_or(ratio);
-    let is_equal = |ratio: f64| (ratio - 1.0).abs() <= EQUAL_WITHIN;
+    let is_same_size = (ratio / bytes - 1.0).abs() <= EQUAL_WITHIN;
     match iops {
-        _ if !is_equal(ratio / bytes) => {
-            Some(format!("IOPS {} but MiB/s {}", gain(ratio), gain(bytes)))
-        }
+        _ if !is_same_size => Some(format!("IOPS {} but MiB/s {}", gain(ratio), gain(bytes))),
         Some(iops) => Some(gain(iops)),
         None => None,
     }
@@ -490,19 +492,26 @@ mod tests {
         );
     }
 
+    fn seed_rows(iops: f64, p99: u64) -> Vec<Row> {
+        vec![row("", &[(100.0, 100, 10), (iops, 100, p99)])]
+    }
+
+    fn told_of(rows: &[Row], seeds: &[Vec<Row>]) -> Vec<String> {
+        let evidence = Evidence { rows, seeds };
+        [sentences(evidence), undecided(evidence)].concat()
+    }
+
     /// [claims-have-intervals]. A difference that other seeds do not confirm is not claimed.
     #[test]
     fn a_difference_that_other_seeds_reverse_is_undecided() {
         let rows = [row("", &[(100.0, 100, 10), (104.0, 104, 20)])];
-        let seed = |iops: f64, p99: u64| vec![row("", &[(100.0, 100, 10), (iops, 100, p99)])];
-        let confirmed = [seed(104.1, 21), seed(103.9, 20), seed(104.0, 19)];
-        let of = |seeds: &[Vec<Row>]| {
-            let evidence = Evidence { rows: &rows, seeds };
-            [sentences(evidence), undecided(evidence)].concat()
-        };
-        assert_eq!(of(&confirmed), ["b is fastest.", "b against a: +4 %, p99 10.0 ms -> 20.0 ms."]);
-        let reversed = [seed(96.0, 5), seed(104.0, 22), seed(97.0, 8)];
-        let told = of(&reversed);
+        let confirmed = [seed_rows(104.1, 21), seed_rows(103.9, 20), seed_rows(104.0, 19)];
+        assert_eq!(
+            told_of(&rows, &confirmed),
+            ["b is fastest.", "b against a: +4 %, p99 10.0 ms -> 20.0 ms."]
+        );
+        let reversed = [seed_rows(96.0, 5), seed_rows(104.0, 22), seed_rows(97.0, 8)];
+        let told = told_of(&rows, &reversed);
         assert_eq!(told[0], "No design is known to be faster.");
         assert!(told[1].starts_with("b against a: IOPS undecided ("), "{told:?}");
         assert!(told[2].starts_with("p99 is undecided against a: b "), "{told:?}");

@@ -120,15 +120,17 @@ mod tests {
 
     #[test]
     fn rules_on_the_command_line_are_those_of_a_file() {
-        let read = |text: &str| source(text).read();
-        let one = read("op = [\"read\", \"fsync\"], nth = 2, error = \"io\"").expect("one rule");
+        let one =
+            source("op = [\"read\", \"fsync\"], nth = 2, error = \"io\"").read().expect("one rule");
         assert_eq!((&*one.rules[0].name, one.rules.len()), ("rule 1", 1));
         assert_eq!(one.rules[0].when.turns, Turns::Between(2, 2));
-        let two = read("{lost = true}, {name = \"second\", delay = \"1ms\"}").expect("two rules");
+        let two = source("{lost = true}, {name = \"second\", delay = \"1ms\"}")
+            .read()
+            .expect("two rules");
         let names: Vec<_> = two.rules.iter().map(|rule| &*rule.name).collect();
         assert_eq!(names, ["rule 1", "second"]);
-        let wrong = read("op = \"raed\", error = \"io\"").expect_err("no op").to_string();
+        let wrong = source("op = \"raed\", error = \"io\"").read().expect_err("no op").to_string();
         assert_eq!(wrong, "rule:1: unknown value `raed` for `op`: did you mean `read`?");
-        assert!(read("op = read, error = \"io\"").is_err());
+        assert!(source("op = read, error = \"io\"").read().is_err());
     }
 }

@@ -546,27 +546,31 @@ mod tests {
         check(&Cli::command());
     }
 
+    fn run_of(line: &str) -> Result<(Option<String>, Vec<String>), Failure> {
+        parse(line.split(' ').map(OsString::from)).map(|cli| match cli.command {
+            Command::Run(run) => (run.job.file, run.job.options),
+            other => panic!("{other:?}"),
+        })
+    }
+
     #[test]
     fn a_job_is_a_file_or_options_and_never_both_or_neither() {
-        let parse = |line: &str| {
-            parse(line.split(' ').map(OsString::from)).map(|cli| match cli.command {
-                Command::Run(run) => (run.job.file, run.job.options),
-                other => panic!("{other:?}"),
-            })
-        };
-        assert_eq!(parse("blockyard run -").unwrap(), (Some("-".to_owned()), vec![]));
+        assert_eq!(run_of("blockyard run -").unwrap(), (Some("-".to_owned()), vec![]));
         let options = vec!["--name=x".to_owned(), "--rw=read".to_owned()];
-        assert_eq!(parse("blockyard run --name=x --rw=read").unwrap(), (None, options));
-        assert!(matches!(parse("blockyard run"), Err(Failure::Input(_))));
-        assert!(matches!(parse("blockyard run a.fio --name=x"), Err(Failure::Input(_))));
+        assert_eq!(run_of("blockyard run --name=x --rw=read").unwrap(), (None, options));
+        assert!(matches!(run_of("blockyard run"), Err(Failure::Input(_))));
+        assert!(matches!(run_of("blockyard run a.fio --name=x"), Err(Failure::Input(_))));
+    }
+
+    fn error(line: &str) -> String {
+        match parse(line.split(' ').map(OsString::from)) {
+            Err(Failure::Input(words)) => words,
+            other => panic!("{line}: {other:?}"),
+        }
     }
 
     #[test]
     fn a_usage_error_is_one_line_that_names_the_help() {
-        let error = |line: &str| match parse(line.split(' ').map(OsString::from)) {
-            Err(Failure::Input(words)) => words,
-            other => panic!("{line}: {other:?}"),
-        };
         for (line, words) in [
             (
                 "blockyard btt create",

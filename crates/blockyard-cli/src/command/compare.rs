@@ -181,13 +181,6 @@ impl<'a> Comparison<'a> {
 
     fn part<'b>(&'b self, pair: &'b SavedPair<'_>) -> Page<'b> {
         let Self { saved: [first, second], names, .. } = self;
-        let shown = |at: usize| Shown {
-            name: pair.verdict.rows.first().map_or(&names[at], |row| &row.designs[at].design),
-            jobs: &pair.designs[at].jobs,
-            series: &pair.designs[at].series,
-            figures: None,
-        };
-        let of = |saved: &Saved| format!("{} on {} (seed {})", saved.job, saved.device, saved.seed);
         let design = changed("", &pair.designs[0].name, &pair.designs[1].name);
         Page {
             title: format!("{} against {}:{design}", names[1], names[0]),
@@ -196,16 +189,26 @@ impl<'a> Comparison<'a> {
             verdict: &pair.verdict,
             goals: Vec::new(),
             unsuited: &[],
-            designs: vec![shown(0), shown(1)],
+            designs: Vec::from([0, 1].map(|at| Shown {
+                name: pair.verdict.rows.first().map_or(&names[at], |row| &row.designs[at].design),
+                jobs: &pair.designs[at].jobs,
+                series: &pair.designs[at].series,
+                figures: None,
+            })),
             why: Vec::new(),
             trust: vec![format!(
                 "Two saved answers are compared: {}, and {}. Each says itself what it rests on.",
-                of(first),
-                of(second)
+                source_of(first),
+                source_of(second)
             )],
             texts: Vec::new(),
         }
     }
+}
+
+/// The job, the device and the seed of a saved answer.
+fn source_of(saved: &Saved) -> String {
+    format!("{} on {} (seed {})", saved.job, saved.device, saved.seed)
 }
 
 /// Returns `what` and its value in both answers.

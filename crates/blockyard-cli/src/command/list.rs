@@ -13,15 +13,16 @@ use crate::render::table::Table;
 use crate::terminal::width;
 
 pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
-    let devices = || profiles("device", builtin_devices());
-    let processors = || profiles("processors", builtin_processors());
-    let designs = || profiles("design", builtin_designs());
     let tables = match args.what {
-        Some(Listed::Devices) => vec![devices()],
-        Some(Listed::Processors) => vec![processors()],
-        Some(Listed::Designs) => vec![designs()],
+        Some(Listed::Devices) => vec![profiles("device", builtin_devices())],
+        Some(Listed::Processors) => vec![profiles("processors", builtin_processors())],
+        Some(Listed::Designs) => vec![profiles("design", builtin_designs())],
         Some(Listed::Options) => vec![job_options()],
-        None => vec![devices(), processors(), designs()],
+        None => vec![
+            profiles("device", builtin_devices()),
+            profiles("processors", builtin_processors()),
+            profiles("design", builtin_designs()),
+        ],
     };
     let width = width();
     let tables: Vec<_> = tables.iter().map(|table| format!("{table:width$}")).collect();

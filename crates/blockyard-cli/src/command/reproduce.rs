@@ -118,16 +118,11 @@ fn outcomes(table: &Published, cells: &[Cell]) -> String {
         if of_design.is_empty() {
             continue;
         }
-        let hits = |verdict: &dyn Fn(&Cell) -> Option<Verdict>| {
-            let verdicts: Vec<_> = of_design.iter().filter_map(|cell| verdict(cell)).collect();
-            let hits = verdicts.iter().filter(|it| **it == Verdict::Hit).count();
-            format!("{hits} of {}", verdicts.len())
-        };
         let readings = if table.variants.is_empty() { String::new() } else { met(&of_design) };
         text += &format!(
             "\nOutcome of {design}: {} predictions and {} of today's figures {}{readings}.\n\n",
-            hits(&|cell| cell.predicted_verdict),
-            hits(&|cell| cell.verdict),
+            hits(&of_design, |cell| cell.predicted_verdict),
+            hits(&of_design, |cell| cell.verdict),
             tolerance(table),
         );
         text += &outcome(table, &of_design).to_string();
@@ -136,6 +131,13 @@ fn outcomes(table: &Published, cells: &[Cell]) -> String {
         text += &variants(table);
     }
     text
+}
+
+/// The hits among the verdicts that there are, such as `3 of 4`.
+fn hits(of_design: &[&Cell], verdict: impl Fn(&Cell) -> Option<Verdict>) -> String {
+    let verdicts: Vec<_> = of_design.iter().filter_map(|cell| verdict(cell)).collect();
+    let hits = verdicts.iter().filter(|it| **it == Verdict::Hit).count();
+    format!("{hits} of {}", verdicts.len())
 }
 
 /// Says how many of `cells` agree with the published figure on the device or on one of its readings, and how many more lie
@@ -173,14 +175,8 @@ fn outcome(table: &Published, cells: &[&Cell]) -> Table {
 }
 
 /// Formats the line of an outcome.
-#[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
 fn outcome_line(table: &Published, cell: &Cell) -> Vec<String> {
     let published = cell.published.expect("an outcome is published");
-    let off = |ours: f64| match table.against {
-        Against::Nothing => percent(100.0 * (ours - published) / published),
-        Against::Less(_) | Against::Gain(_) => percent(ours - published),
-    };
-    let name = |verdict: Option<Verdict>| or_dash(verdict.map(|it| it.name().to_owned()));
     let range = |Range { ours, least, most }| match least == most {
         true => figure(table, ours),
         false => {
@@ -192,11 +188,11 @@ fn outcome_line(table: &Published, cell: &Cell) -> Vec<String> {
         or_dash(cell.published_before.map(|it| figure(table, it))),
         figure(table, published),
         or_dash(cell.predicted.map(range)),
-        or_dash(cell.predicted.map(|it| off(it.ours))),
-        name(cell.predicted_verdict),
+        or_dash(cell.predicted.map(|it| off(table, published, it.ours))),
+        verdict_name(cell.predicted_verdict),
         figure(table, cell.ours),
-        off(cell.ours),
-        name(cell.verdict),
+        off(table, published, cell.ours),
+        verdict_name(cell.verdict),
     ];
     if !table.variants.is_empty() {
         line.push(met_on(table, cell));
@@ -207,12 +203,27 @@ fn outcome_line(table: &Published, cell: &Cell) -> Vec<String> {
     line
 }
 
+/// The name of a verdict, or a dash.
+fn verdict_name(verdict: Option<Verdict>) -> String {
+    or_dash(verdict.map(|it| it.name().to_owned()))
+}
+
+/// The distance of our figure from the published one, in percent of it or in points.
+#[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
+fn off(table: &Published, published: f64, ours: f64) -> String {
+    match table.against {
+        Against::Nothing => percent(100.0 * (ours - published) / published),
+        Against::Less(_) | Against::Gain(_) => percent(ours - published),
+    }
+}
+
 /// Formats the device or the number of its variant that meets the published figure best; `-` if none does.
 fn met_on(table: &Published, cell: &Cell) -> String {
-    let number = |name| table.variants.iter().position(|variant| variant.name == name);
-    let words = cell.met_on.map(|name| match number(name) {
-        Some(at) => (at + 1).to_string(),
-        None => "device".to_owned(),
+    let words = cell.met_on.map(|name| {
+        match table.variants.iter().position(|variant| variant.name == name) {
+            Some(at) => (at + 1).to_string(),
+            None => "device".to_owned(),
+        }
     });
     or_dash(words)
 }
@@ -360,9 +371,14 @@ mod tests {
         }
     }
 
-    fn cells(table: &Published) -> [Cell; 2] {
-        let ratio = Range { ours: 1.5, least: 1.0, most: 1.75 };
-        let cell = |design, ours, published: Option<f64>, ratio| Cell {
+    fn cell(
+        table: &Published,
+        design: &'static str,
+        ours: f64,
+        published: Option<f64>,
+        ratio: Option<Range>,
+    ) -> Cell {
+        Cell {
             table: table.title.clone(),
             device: table.device,
             workload: table.workloads[0].name.clone(),
@@ -383,8 +399,12 @@ mod tests {
             basis: published.map_or(Basis::Prediction, |_| Basis::Outcome),
             counters: [(Unit::IosPerCommand.name(), Some(2.0))].into(),
             on_variants: BTreeMap::new(),
-        };
-        [cell("a", 98.0, Some(100.0), None), cell("b", 147.0, None, Some(ratio))]
+        }
+    }
+
+    fn cells(table: &Published) -> [Cell; 2] {
+        let ratio = Range { ours: 1.5, least: 1.0, most: 1.75 };
+        [cell(table, "a", 98.0, Some(100.0), None), cell(table, "b", 147.0, None, Some(ratio))]
     }
 
     #[test]

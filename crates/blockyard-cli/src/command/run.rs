@@ -81,15 +81,14 @@ fn text(
     report: &Report,
     outcome: &Outcome,
 ) -> String {
-    let wanted = |format| formats.contains(&format);
     let mut text = String::new();
-    if wanted(RunFormat::Terse) {
+    if formats.contains(&RunFormat::Terse) {
         text += &fio::terse(jobs, device, report);
     }
-    if wanted(RunFormat::Json) || wanted(RunFormat::JsonPlus) {
-        text += &fio::json(jobs, device, report, outcome, wanted(RunFormat::JsonPlus));
+    if formats.contains(&RunFormat::Json) || formats.contains(&RunFormat::JsonPlus) {
+        text += &fio::json(jobs, device, report, outcome, formats.contains(&RunFormat::JsonPlus));
     }
-    if wanted(RunFormat::Normal) {
+    if formats.contains(&RunFormat::Normal) {
         text += if text.is_empty() { "" } else { "\n" };
         text += &format!("{heading}\n\n");
         text += &fio::text(jobs, report);

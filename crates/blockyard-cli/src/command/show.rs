@@ -35,11 +35,10 @@ fn resolved(path: &str) -> Result<String, Failure> {
 
 /// Appends the keys of the table at `path`, and then its tables. A figure with its origin is one line.
 fn write_table(path: &str, table: &Table, text: &mut String) {
-    let is_figure = |of: &Table| of.contains_key("value");
     let mut tables = Vec::new();
     for (key, value) in table {
         match value {
-            Value::Table(figure) if is_figure(figure) => {
+            Value::Table(figure) if figure.contains_key("value") => {
                 let parts = ["value", "origin", "range"].into_iter();
                 let parts = parts.filter_map(|key| Some(format!("{key} = {}", figure.get(key)?)));
                 *text += &format!("{key} = {{ {} }}\n", parts.collect::<Vec<_>>().join(", "));
@@ -69,22 +68,19 @@ fn check(path: &str, all: &Table) -> Result<(), ProfileError> {
 /// Returns `above` with the keys of `below` that it lacks. At the top of a file, some keys never come from below.
 fn over(mut above: Table, below: Table, is_top: bool) -> Table {
     let model = family_tables().find(|keys| keys.iter().any(|key| above.contains_key(*key)));
-    let is_other_model = |key: &str| {
-        let others = family_tables().filter(|keys| model.is_some_and(|model| model != *keys));
-        is_top && others.flatten().any(|other| *other == key)
-    };
+    let other_models = family_tables().filter(|keys| model.is_some_and(|model| model != *keys));
+    let other_models: Vec<&str> = other_models.flatten().copied().collect();
     let of_above = |parts: &&[&str]| parts.iter().any(|key| above.contains_key(*key));
     let chosen: Vec<_> = drive_tables().into_iter().filter(of_above).flatten().copied().collect();
-    let is_other_part =
-        |key: &str, above: &Table| is_top && chosen.contains(&key) && !above.contains_key(key);
     if is_top {
         // What they name is in the layers below.
         ["base", "processors"].iter().for_each(|key| drop(above.remove(*key)));
     }
     for (key, value) in below {
-        if is_top && (OWN.contains(&key.as_str()) || is_other_model(&key))
-            || is_other_part(&key, &above)
-        {
+        let is_of_others = OWN.contains(&key.as_str())
+            || other_models.contains(&key.as_str())
+            || chosen.contains(&key.as_str()) && !above.contains_key(&key);
+        if is_top && is_of_others {
             continue;
         }
         let merged = match (above.remove(&key), value) {
@@ -105,8 +101,8 @@ mod tests {
     use super::*;
 
     fn merged(above: &str, below: &str) -> String {
-        let table = |text: &str| text.parse::<Table>().expect("TOML");
-        over(table(above), table(below), true).to_string()
+        let [above, below] = [above, below].map(|text| text.parse::<Table>().expect("TOML"));
+        over(above, below, true).to_string()
     }
 
     #[test]

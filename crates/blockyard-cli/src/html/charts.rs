@@ -19,10 +19,10 @@ const BELOW: f64 = 48.0;
 /// Draws the distribution of latencies of one job under each design: the share of I/Os that took at most that long. Each step
 /// up of the vertical axis is a tenth of the I/Os of the step before, so tails are as visible as the rest.
 pub(super) fn latencies(label: &str, designs: &[(&str, &Latency)], points_max: usize) -> Markup {
-    let counted = || designs.iter().filter(|(_, of)| of.count > 0);
-    let low = counted().map(|(_, of)| of.min.max(1)).min().unwrap_or(1);
-    let high = counted().map(|(_, of)| of.max).max().unwrap_or(1).max(low + 1);
-    let most = counted().map(|(_, of)| of.count).max().unwrap_or(1);
+    let counted = designs.iter().filter(|(_, of)| of.count > 0);
+    let low = counted.clone().map(|(_, of)| of.min.max(1)).min().unwrap_or(1);
+    let high = counted.clone().map(|(_, of)| of.max).max().unwrap_or(1).max(low + 1);
+    let most = counted.map(|(_, of)| of.count).max().unwrap_or(1);
     let steps = approximate(most).log10().ceil().clamp(1.0, 6.0);
     let axis = Axis::new(approximate(low), approximate(high));
     let x = |ns: u64| axis.at(approximate(ns));

@@ -115,29 +115,33 @@ pub(super) fn mark((x, y): (f64, f64), at: usize) -> Markup {
     html! { polygon class=(class("mark", "f", at)) points=(points.join(" ")) {} }
 }
 
+/// The height of a row of a legend.
+const ROW: f64 = 26.0;
+
 /// Draws the names of the designs with their lines, from the place `top` on, two in a row, or one if a name is long. Returns
 /// the height, too.
 pub(super) fn legend(names: &[&str], left: f64, top: f64) -> (Markup, f64) {
-    const ROW: f64 = 26.0;
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
     let has_room = LETTER * f64::from(u32::try_from(longest).unwrap_or(u32::MAX)) + 40.0
         <= (WIDTH - left) / 2.0;
     let columns = if has_room { 2 } else { 1 };
-    let place = |at: usize| {
-        let column = if at.is_multiple_of(columns) { 0.0 } else { (WIDTH - left) / 2.0 };
-        let row = f64::from(u32::try_from(at / columns).unwrap_or(u32::MAX));
-        (left + column, top + ROW * row)
-    };
     let rows = f64::from(u32::try_from(names.len().div_ceil(columns)).unwrap_or(u32::MAX));
     let drawn = html! {
         @for (at, name) in names.iter().enumerate() {
-            @let (x, y) = place(at);
+            @let (x, y) = legend_place(at, columns, left, top);
             (curve(&Area { left: x, right: x + 30.0, top: y, bottom: y }, &[(0.0, 0.0), (1.0, 0.0)], at, at + 1))
             (mark((x + 15.0, y), at))
             text x=(number(x + 38.0)) y=(number(y + 5.0)) { (name) }
         }
     };
     (drawn, ROW * rows)
+}
+
+/// The left end and the middle of the `at`-th name of a legend, row by row.
+fn legend_place(at: usize, columns: usize, left: f64, top: f64) -> (f64, f64) {
+    let column = if at.is_multiple_of(columns) { 0.0 } else { (WIDTH - left) / 2.0 };
+    let row = f64::from(u32::try_from(at / columns).unwrap_or(u32::MAX));
+    (left + column, top + ROW * row)
 }
 
 /// The rows of a chart with horizontal bars. Names stand before their bars, or above them if one is long.
@@ -191,15 +195,16 @@ pub(super) fn drawing(height: f64, label: &str, content: &Markup) -> Markup {
 mod tests {
     use super::*;
 
+    fn attribute(of: &str, name: &str) -> String {
+        let from = of.find(name).expect("the attribute") + name.len() + 2;
+        of[from..].split('"').next().expect("its value").to_owned()
+    }
+
     #[test]
     fn coinciding_lines_have_other_widths_dashes_and_marks() {
         let area = Area { left: 0.0, top: 0.0, right: 100.0, bottom: 100.0 };
         let points: Vec<_> = (0..=90).map(|n| (f64::from(n) / 90.0, 0.5)).collect();
         let drawn: Vec<_> = (0..3).map(|at| curve(&area, &points, at, 3).into_string()).collect();
-        let attribute = |of: &str, name: &str| {
-            let from = of.find(name).expect("the attribute") + name.len() + 2;
-            of[from..].split('"').next().expect("its value").to_owned()
-        };
         for name in ["stroke-width", "stroke-dasharray", "points"] {
             let mut values: Vec<_> = drawn.iter().map(|of| attribute(of, name)).collect();
             values.dedup();

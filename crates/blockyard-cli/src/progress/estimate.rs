@@ -99,8 +99,12 @@ impl Runs {
 
     /// Returns the share of all virtual time that has passed.
     fn share(&self, run_ns: u64) -> f64 {
-        let of = |run: &Run| if run.is_over { run_ns } else { run.reached_ns.min(run_ns) };
-        let told: f64 = self.begun.iter().map(|run| approximate(of(run))).sum();
+        let told: f64 = self
+            .begun
+            .iter()
+            .map(|run| if run.is_over { run_ns } else { run.reached_ns.min(run_ns) })
+            .map(approximate)
+            .sum();
         let untold = approximate(run_ns) * approximate(self.untold as u64);
         (told + untold) / (approximate(run_ns) * approximate(self.count as u64)).max(1.0)
     }

@@ -172,25 +172,31 @@ mod tests {
 
     #[test]
     fn what_figures_rest_on_is_a_sentence() {
-        let words = |fitted, stated, assumed| rests(Rests { fitted, stated, assumed, varied: 0 });
-        assert_eq!(words(0, 0, 0), "No parameter of the device states its origin.");
-        assert_eq!(words(0, 1, 2), "Of 3 device parameters: 1 from documents, 2 assumed.");
+        assert_eq!(
+            rests(Rests { fitted: 0, stated: 0, assumed: 0, varied: 0 }),
+            "No parameter of the device states its origin."
+        );
+        assert_eq!(
+            rests(Rests { fitted: 0, stated: 1, assumed: 2, varied: 0 }),
+            "Of 3 device parameters: 1 from documents, 2 assumed."
+        );
+    }
+
+    fn compared_in(low: f64, high: f64) -> String {
+        let ratio = Interval { low, mean: 1.0, high };
+        let job = String::new();
+        let design = "hsq".to_owned();
+        let figure = ComparedFigure::Iops;
+        let verdict = Verdict::of(figure, ratio);
+        let one = Comparison { job, design, figure, ratio, verdict };
+        compared(&one, "cqe", "fio job.fio")
     }
 
     #[test]
     fn an_undecided_answer_names_the_command_that_decides() {
-        let of = |low, high| {
-            let ratio = Interval { low, mean: 1.0, high };
-            let job = String::new();
-            let design = "hsq".to_owned();
-            let figure = ComparedFigure::Iops;
-            let verdict = Verdict::of(figure, ratio);
-            let one = Comparison { job, design, figure, ratio, verdict };
-            compared(&one, "cqe", "fio job.fio")
-        };
-        assert_eq!(of(0.99, 1.01), "hsq: 0.990 to 1.010, equal.");
+        assert_eq!(compared_in(0.99, 1.01), "hsq: 0.990 to 1.010, equal.");
         assert_eq!(
-            of(0.9, 1.1),
+            compared_in(0.9, 1.1),
             "hsq: 0.900 to 1.100, undecided. To decide, run on the device, under cqe and under hsq: fio job.fio"
         );
     }
@@ -206,12 +212,13 @@ mod tests {
         Seeds { count: 8, all_alike, comparisons: comparisons.collect(), goals: Vec::new() }
     }
 
+    fn told(all_alike: bool) -> String {
+        let seeds = seeds(all_alike, &[(ComparedFigure::Iops, 1.0, 1.0)]);
+        lines(&Answer { seeds: Some(seeds), ..samples::answer() }, "fio x").join("\n")
+    }
+
     #[test]
     fn an_answer_says_so_if_no_seed_made_a_difference() {
-        let told = |all_alike| {
-            let seeds = seeds(all_alike, &[(ComparedFigure::Iops, 1.0, 1.0)]);
-            lines(&Answer { seeds: Some(seeds), ..samples::answer() }, "fio x").join("\n")
-        };
         assert!(told(true).contains("All seeds gave the same result"), "{}", told(true));
         assert!(told(false).contains("Equal within 2 %: log, hsq."), "{}", told(false));
     }

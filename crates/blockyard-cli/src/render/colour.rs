@@ -23,15 +23,16 @@ pub(super) fn of(figure: f64, all: impl Iterator<Item = f64> + Clone) -> Style {
 mod tests {
     use super::*;
 
+    fn colours(all: [f64; 4]) -> [char; 4] {
+        all.map(|figure| match of(figure, all.into_iter()).get_fg_color() {
+            Some(anstyle::Color::Ansi(AnsiColor::Green)) => 'g',
+            Some(anstyle::Color::Ansi(AnsiColor::Red)) => 'r',
+            _ => '-',
+        })
+    }
+
     #[test]
     fn ties_are_coloured_alike() {
-        let colours = |all: [f64; 4]| {
-            all.map(|figure| match of(figure, all.into_iter()).get_fg_color() {
-                Some(anstyle::Color::Ansi(AnsiColor::Green)) => 'g',
-                Some(anstyle::Color::Ansi(AnsiColor::Red)) => 'r',
-                _ => '-',
-            })
-        };
         assert_eq!(colours([1.0, 0.99, 0.9, 0.5]), ['g', 'g', '-', 'r']);
         assert_eq!(colours([1.0, 0.99, 0.985, 1.0]), ['-'; 4]);
     }

@@ -13,22 +13,23 @@ const DEVICE_COLUMNS: [&str; 3] = ["commands", "busy %", "mean gap"];
 
 /// Formats the tables of `answer` about whole runs, in lines of at most `width`.
 pub(super) fn text(answer: &Answer, width: usize) -> String {
-    let designs = || answer.designs.iter().map(|of| (of.name.as_str(), &of.figures));
+    let designs = answer.designs.iter().map(|of| (of.name.as_str(), &of.figures));
     let mut text = format!(
         "All jobs together:\n{:width$}\nDevice utilisation:\n{:width$}\nWhere requests spend their time, on \
          average:\n{:width$}",
         figures(answer),
         utilisation(answer),
-        life::lives(designs().map(|(name, figures)| (name, &figures.life_ns))),
+        life::lives(designs.clone().map(|(name, figures)| (name, &figures.life_ns))),
     );
-    if let Some(holds) = life::holds(designs().map(|(name, figures)| (name, &figures.holds))) {
+    if let Some(holds) = life::holds(designs.clone().map(|(name, figures)| (name, &figures.holds)))
+    {
         text += &format!(
             "\nHolds of hardware queues, times per I/O and share of the time:\n{holds:width$}"
         );
     }
-    text += &locks::text(designs().map(|(name, figures)| (name, &figures.locks[..])), width);
-    if designs().any(|(_, of)| job_time::is_shown(&of.jobs_ns, of.one_at_a_time)) {
-        let jobs = job_time::table(designs().map(|(name, figures)| (name, &figures.jobs_ns)));
+    text += &locks::text(designs.clone().map(|(name, figures)| (name, &figures.locks[..])), width);
+    if designs.clone().any(|(_, of)| job_time::is_shown(&of.jobs_ns, of.one_at_a_time)) {
+        let jobs = job_time::table(designs.clone().map(|(name, figures)| (name, &figures.jobs_ns)));
         text += &format!("\nTime of jobs, all jobs together:\n{jobs:width$}");
     }
     let named: Vec<_> = answer.designs.iter().map(|of| (Some(of.name.as_str()), of)).collect();

@@ -11,9 +11,9 @@ pub(crate) type Named<'a> = (Option<&'a str>, &'a Outcome);
 pub(crate) fn hosts(outcomes: &[Named<'_>], width: usize) -> String {
     let hosts = outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.mmc.as_ref()?)));
     // A row needs a name: that of a single run is its design's.
-    let all = || outcomes.iter().map(|(_, of)| (of.name.as_str(), &of.figures));
-    let memories = all().filter_map(|(name, figures)| Some((name, figures.pmem.as_ref()?)));
-    let drives = all().filter_map(|(name, figures)| Some((name, figures.drive.as_ref()?)));
+    let all = outcomes.iter().map(|(_, of)| (of.name.as_str(), &of.figures));
+    let memories = all.clone().filter_map(|(name, figures)| Some((name, figures.pmem.as_ref()?)));
+    let drives = all.filter_map(|(name, figures)| Some((name, figures.drive.as_ref()?)));
     mmc::text(&hosts.collect::<Vec<_>>(), width)
         + &pmem::text(&memories.collect::<Vec<_>>(), width)
         + &drive::text(&drives.collect::<Vec<_>>(), width)

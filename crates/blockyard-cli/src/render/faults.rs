@@ -34,10 +34,16 @@ pub(crate) fn table<'a>(
 mod tests {
     use super::*;
 
+    fn count(name: &str, matched: u64, fired: u64) -> FaultCount {
+        FaultCount { name: name.to_owned(), matched, fired }
+    }
+
     fn counts() -> Vec<FaultCount> {
-        let count =
-            |name: &str, matched, fired| FaultCount { name: name.to_owned(), matched, fired };
         vec![count("bad-block", 12, 12), count("hiccup", 100_000, 97)]
+    }
+
+    fn text(of: (Option<&str>, &[FaultCount])) -> String {
+        table("design", [of].into_iter()).unwrap().to_string()
     }
 
     #[test]
@@ -45,7 +51,6 @@ mod tests {
         let of_run =
             "rule       matched  fired\nbad-block       12     12\nhiccup      100000     97\n";
         let counts = counts();
-        let text = |of| table("design", [of].into_iter()).unwrap().to_string();
         assert_eq!(text((None, &counts[..])), of_run);
         let of_designs = text((Some("mq-none"), &counts[..1]));
         assert_eq!(

@@ -56,26 +56,28 @@ pub(super) fn holds<'a>(
 mod tests {
     use super::*;
 
+    fn holds_of(count: u64) -> Holds {
+        let held = Held { count, per_io: 1.5, percent: 42.0 };
+        [(Hold::Tag, held)].into_iter().collect::<Holds>()
+    }
+
     #[test]
     fn only_reasons_that_held_something_have_a_column() {
-        let of = |count| {
-            let held = Held { count, per_io: 1.5, percent: 42.0 };
-            [(Hold::Tag, held)].into_iter().collect::<Holds>()
-        };
-        let some = of(3);
-        let none = of(0);
+        let some = holds_of(3);
+        let none = holds_of(0);
         let table = holds([("a", &some), ("b", &none)].into_iter()).unwrap().to_string();
         assert_eq!(table, "design         tag\na       1.50  42 %\nb                -\n");
         assert!(holds([("b", &none)].into_iter()).is_none());
+    }
+
+    fn table(lives_of: &[(&'static str, Life)]) -> String {
+        lives(lives_of.iter().map(|(name, life)| (*name, life))).to_string()
     }
 
     #[test]
     fn an_empty_life_has_no_shares_and_flushes_have_a_column_only_if_any() {
         let some = Life { waiting_for_flush: 3e6, ..Life::default() };
         let none = Life::default();
-        let table = |lives_of: &[(&'static str, Life)]| {
-            lives(lives_of.iter().map(|(name, life)| (*name, life))).to_string()
-        };
         let without = table(&[("a", none)]);
         assert!(
             without.ends_with("  -       -           -       -           -\n")

@@ -48,30 +48,38 @@ pub(super) fn text(rows: &[(Option<&str>, &HostFigures)], width: usize) -> Strin
 fn commands(rows: &[(&str, &HostFigures)]) -> Table {
     let mut table = Table::of_words(&["design"]);
     rows.iter().for_each(|(name, _)| table.row([(*name).to_owned()]));
-    let mut column = |name: &str, cell: &dyn Fn(&HostFigures) -> String| {
-        table.column(name, rows.iter().map(|(_, figures)| cell(figures)));
-    };
     let sent: BTreeSet<_> = rows
         .iter()
         .flat_map(|(_, figures)| figures.commands.sent().map(|(command, _)| command))
         .collect();
     for command in sent {
-        column(&command.to_string(), &|figures| number(figures.commands.of(command)));
+        column(&mut table, rows, &command.to_string(), &|figures| {
+            number(figures.commands.of(command))
+        });
     }
-    let any = |is_counted: fn(&HostFigures) -> bool| rows.iter().any(|(_, of)| is_counted(of));
-    if any(|figures| figures.queue_status > 0) {
-        column(QUEUE_STATUS, &|figures| number(figures.queue_status));
+    if rows.iter().any(|(_, figures)| figures.queue_status > 0) {
+        column(&mut table, rows, QUEUE_STATUS, &|figures| number(figures.queue_status));
     }
-    if any(|figures| figures.status_per_write.is_some()) {
-        column("CMD13/write", &status_per_write);
+    if rows.iter().any(|(_, figures)| figures.status_per_write.is_some()) {
+        column(&mut table, rows, "CMD13/write", &status_per_write);
     }
-    if any(|figures| figures.lost_writes > 0) {
-        column("lost writes", &|figures| number(figures.lost_writes));
+    if rows.iter().any(|(_, figures)| figures.lost_writes > 0) {
+        column(&mut table, rows, "lost writes", &|figures| number(figures.lost_writes));
     }
-    if any(|figures| figures.doubtful_writes > 0) {
-        column("in doubt", &|figures| number(figures.doubtful_writes));
+    if rows.iter().any(|(_, figures)| figures.doubtful_writes > 0) {
+        column(&mut table, rows, "in doubt", &|figures| number(figures.doubtful_writes));
     }
     table
+}
+
+/// Adds a column with a cell for each host.
+fn column(
+    table: &mut Table,
+    rows: &[(&str, &HostFigures)],
+    name: &str,
+    cell: &dyn Fn(&HostFigures) -> String,
+) {
+    table.column(name, rows.iter().map(|(_, figures)| cell(figures)));
 }
 
 fn host(rows: &[(&str, &HostFigures)]) -> Table {
@@ -128,13 +136,8 @@ fn lines(figures: &HostFigures) -> String {
         0 => String::new(),
         ns => format!(", unnoticed={}", time(ns)),
     };
-    let line = |name, writes| match writes {
-        0 => String::new(),
-        _ => format!("  {name:13}: {writes}\n"),
-    };
     let lost =
         line("lost writes", figures.lost_writes) + &line("in doubt", figures.doubtful_writes);
-    let pair = |of: Overlapped| exact_percent(of.inside) + " / " + &exact_percent(of.outside);
     format!(
         "\nMMC host:\n  \
            commands     : {commands}CMD13/write={}\n  \
@@ -157,6 +160,19 @@ fn lines(figures: &HostFigures) -> String {
     )
 }
 
+/// The part of a time in which the bus is busy, and the part in which it is idle.
+fn pair(of: Overlapped) -> String {
+    exact_percent(of.inside) + " / " + &exact_percent(of.outside)
+}
+
+/// A line with a number of writes, if there are any.
+fn line(name: &str, writes: u64) -> String {
+    match writes {
+        0 => String::new(),
+        _ => format!("  {name:13}: {writes}\n"),
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use blockyard_answer::{CommandCounts, TransferCounts, TransferTimes, Woken};
@@ -169,7 +185,6 @@ pub(super) mod tests {
         let mut commands = [0; 64];
         commands[18] = reads;
         (commands[13], commands[25]) = (writes, writes);
-        let overlapped = |inside, outside| Overlapped { inside, outside };
         HostFigures {
             commands: CommandCounts(commands),
             queue_status: 0,
@@ -181,8 +196,8 @@ pub(super) mod tests {
             unnoticed_ns: 0,
             absent_percent: 0.0,
             memory_percent: 0.0,
-            map_percent: overlapped(2.49, 0.0),
-            unmap_percent: overlapped(0.0, 11.23),
+            map_percent: Overlapped { inside: 2.49, outside: 0.0 },
+            unmap_percent: Overlapped { inside: 0.0, outside: 11.23 },
             wakeups_per_io: 3.96,
             woken_per_io: Woken { interrupts: 2.0, thread: 1.98, worker: 0.98, jobs: 1.0 },
             awaited_wakeups_per_io: 1.98,

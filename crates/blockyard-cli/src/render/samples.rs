@@ -59,8 +59,11 @@ pub(super) fn figures(iops: f64) -> Figures {
 }
 
 fn holds() -> Holds {
-    let held = |percent| Held { count: 7, per_io: 0.209, percent };
-    [(Hold::Budget, held(99.4)), (Hold::Leftovers, held(0.2))].into_iter().collect()
+    let shares = [(Hold::Budget, 99.4), (Hold::Leftovers, 0.2)];
+    shares
+        .map(|(hold, percent)| (hold, Held { count: 7, per_io: 0.209, percent }))
+        .into_iter()
+        .collect()
 }
 
 pub(super) fn outcome(name: &str, iops: f64, ratio: f64) -> Outcome {

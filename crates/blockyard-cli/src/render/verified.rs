@@ -17,29 +17,27 @@ pub(super) fn text(verified: &Verified) -> String {
         "verified: {reads} reads ({read_sectors} sectors), {writes} writes, {flushes} flushes, \
          {cached_sectors} sectors in the cache at the end: {verdict}\n"
     );
-    let mut line = |words: String| text += &(words + "\n");
     let cuts = &verified.power_cuts;
     if cuts.len() <= LINES_MAX {
         for PowerCut { at_ns, lost_by_right, lost_by_wrong } in cuts {
             let at = blockyard::time::Instant::from_ns(*at_ns);
-            line(format!(
+            text += &format!(
                 "  power lost at {at} s: {lost_by_right} unflushed sectors lost, {lost_by_wrong} sectors \
-                 wrong"
-            ));
+                 wrong\n"
+            );
         }
     } else {
-        let sum = |of: fn(&PowerCut) -> u64| cuts.iter().map(of).sum::<u64>();
         let most = cuts.iter().map(|cut| cut.lost_by_right).max().unwrap_or(0);
-        let right = sum(|cut| cut.lost_by_right);
-        let wrong = sum(|cut| cut.lost_by_wrong);
-        line(format!(
+        let right: u64 = cuts.iter().map(|cut| cut.lost_by_right).sum();
+        let wrong: u64 = cuts.iter().map(|cut| cut.lost_by_wrong).sum();
+        text += &format!(
             "  power lost {} times: {right} unflushed sectors lost ({most} at most at a time), {wrong} \
-             sectors wrong",
+             sectors wrong\n",
             cuts.len()
-        ));
+        );
     }
     for violation in &verified.violations {
-        line(format!("  wrong: {violation}"));
+        text += &format!("  wrong: {violation}\n");
     }
     text
 }

@@ -17,10 +17,6 @@ pub(crate) struct Layout {
 /// Formats `answer` with escape sequences for a terminal. `command` is the job for fio.
 pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     let Layout { width, details } = layout;
-    let paragraph = |lines: &[String]| {
-        let lines: Vec<_> = lines.iter().map(|line| wrapped(line, width)).collect();
-        if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
-    };
     let title = format!("{} on {}, seed {}", answer.job, answer.device, answer.seed);
     let mut text = wrapped(&title, width) + "\n";
     for sentence in findings(&answer.designs) {
@@ -36,10 +32,16 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     }
     let named: Vec<_> = answer.designs.iter().map(|of| (Some(of.name.as_str()), of)).collect();
     text += &device::findings(&named, width);
-    text += &paragraph(&certainty::lines(answer, command));
-    text += &paragraph(&why(answer));
+    text += &paragraph(&certainty::lines(answer, command), width);
+    text += &paragraph(&why(answer), width);
     let more = if details { "" } else { "--details shows where requests spend their time. " };
     text + &wrapped(&format!("{more}`blockyard help columns` explains the columns."), width) + "\n"
+}
+
+/// Lines after an empty line, if there are any.
+fn paragraph(lines: &[String], width: usize) -> String {
+    let lines: Vec<_> = lines.iter().map(|line| wrapped(line, width)).collect();
+    if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
 }
 
 /// Says which runs were stopped early, in which I/Os failed, and how late those of a trace were. That one of several was interrupted, the verdict says.

@@ -2,11 +2,6 @@
 
 /// Breaks `text` into lines of at most `width`. A number and its unit stay together.
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
-    let is_unit = |word: &str| {
-        let letters =
-            word.trim_end_matches(|letter: char| !letter.is_alphabetic() && letter != '%');
-        ["%", "ns", "us", "ms", "s"].contains(&letters)
-    };
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match words.last_mut().filter(|_| is_unit(word)) {
@@ -26,6 +21,12 @@ pub(crate) fn wrapped(text: &str, width: usize) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// Whether a word is a unit, which stays on the line of its number.
+fn is_unit(word: &str) -> bool {
+    let letters = word.trim_end_matches(|letter: char| !letter.is_alphabetic() && letter != '%');
+    ["%", "ns", "us", "ms", "s"].contains(&letters)
 }
 
 #[cfg(test)]

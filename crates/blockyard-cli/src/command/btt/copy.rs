@@ -135,11 +135,11 @@ fn fill(
             }
             true
         })?;
-        let unwritten = |lba, error| sector(&args.to, lba, error);
         for one in alike(first, from.sector_bytes(), run).filter(|one| !one.is_zeroes) {
-            worker.write(one.lba, one.bytes).map_err(|error| unwritten(one.lba, error))?;
+            worker.write(one.lba, one.bytes).map_err(|error| sector(&args.to, one.lba, error))?;
         }
-        lost.iter().try_for_each(|&lba| to.set_error(lba).map_err(|error| unwritten(lba, error)))
+        lost.iter()
+            .try_for_each(|&lba| to.set_error(lba).map_err(|error| sector(&args.to, lba, error)))
     })?;
     drop(worker);
     to.flush().map_err(|error| failed(&args.to, error))?;
@@ -278,7 +278,6 @@ fn sector(file: &Path, lba: u64, error: IoError) -> Failure {
 /// Splits the sectors from `first` on into runs in which every sector or no sector is all zeroes.
 fn alike(first: u64, sector_bytes: u32, run: &[u8]) -> impl Iterator<Item = Alike<'_>> {
     let bytes = sector_bytes as usize;
-    let is_zero = |sector: &[u8]| sector.iter().all(|&byte| byte == 0);
     let mut lba = first;
     let mut rest = run;
     core::iter::from_fn(move || {
@@ -290,6 +289,11 @@ fn alike(first: u64, sector_bytes: u32, run: &[u8]) -> impl Iterator<Item = Alik
         (lba, rest) = (lba + alike.count, later);
         Some(alike)
     })
+}
+
+/// Whether all bytes are 0.
+fn is_zero(sector: &[u8]) -> bool {
+    sector.iter().all(|&byte| byte == 0)
 }
 
 /// A run of neighbouring sectors.

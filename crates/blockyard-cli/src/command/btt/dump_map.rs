@@ -39,7 +39,6 @@ pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failur
         let arena =
             Arena { start, first_lba, layout: info.layout, slots: SlotLayout::Standard, dialect };
         let within = args.first.saturating_sub(first_lba)..end.saturating_sub(first_lba);
-        let clamped = |sector: u64| u32::try_from(sector).map_or(u32::MAX, |lba| lba);
         let end_lba = clamped(within.end).min(info.layout.external_nlba);
         let mut hole_end = 0;
         let mut looked_at = 0;
@@ -69,4 +68,9 @@ pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failur
         }
     }
     Ok(out.flush()?)
+}
+
+/// The sector as an address of an arena, or the highest address.
+fn clamped(sector: u64) -> u32 {
+    u32::try_from(sector).map_or(u32::MAX, |lba| lba)
 }

@@ -68,17 +68,15 @@ fn identify_as(args: &Inspected, read_only: bool, unlocked: bool) -> Result<Imag
     let container = args.container.map(Container::from);
     // What is repaired is on the medium step by step.
     let durability = Durability::Disk;
-    let opened = |container| {
-        let options = ImageOptions { durability, unlocked, ..options(read_only, container) };
-        Image::identify(&args.file, &options)
-    };
-    match opened(container) {
+    let options = ImageOptions { durability, unlocked, ..options(read_only, container) };
+    match Image::identify(&args.file, &options) {
         // No BTT was found. The error is about the labelled container if that has intact arenas.
         Err(ImageError::Btt(_)) if container.is_none() => {
-            let labelled = opened(Some(Container::LabelledNamespace)).map(|image| arenas(&image));
-            match labelled {
-                Ok(1..) => opened(Some(Container::LabelledNamespace)),
-                _ => opened(Some(Container::Namespace)),
+            let [labelled, plain] = [Container::LabelledNamespace, Container::Namespace]
+                .map(|container| ImageOptions { container: Some(container), ..options });
+            match Image::identify(&args.file, &labelled).map(|image| arenas(&image)) {
+                Ok(1..) => Image::identify(&args.file, &labelled),
+                _ => Image::identify(&args.file, &plain),
             }
         }
         other => other,
