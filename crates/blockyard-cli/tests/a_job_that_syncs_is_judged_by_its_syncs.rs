@@ -84,11 +84,11 @@ fn durable_writes_are_syncs() {
         let job = LOG.replace("fdatasync=1", sync);
         let job = folder.file("log.fio", &job);
         let answer = json(&disk(&job));
-        let row = |at: usize| &answer["verdict"]["rows"][at];
-        assert_eq!((&row(0)["direction"], &row(1)["direction"]), (&"sync".into(), &"write".into()));
-        let p50 = |at: usize| row(at)["designs"][0]["p50_ns"].as_u64();
-        assert_eq!(p50(0), p50(1), "{sync}: a write waits until it is durable");
-        assert!(p50(0) > Some(4_000_000), "{sync}: {:?}", p50(0));
+        let rows = [0, 1].map(|at| &answer["verdict"]["rows"][at]);
+        assert_eq!(rows.map(|row| &row["direction"]), ["sync", "write"]);
+        let [of_sync, of_write] = rows.map(|row| row["designs"][0]["p50_ns"].as_u64());
+        assert_eq!(of_sync, of_write, "{sync}: a write waits until it is durable");
+        assert!(of_sync > Some(4_000_000), "{sync}: {of_sync:?}");
     }
 }
 

@@ -33,6 +33,10 @@ struct Figures {
     median_us: f64,
 }
 
+fn near(one: f64, other: f64) -> bool {
+    (one / other - 1.0).abs() <= APART
+}
+
 impl Figures {
     fn of(json: &str, side: &str) -> Self {
         let json: Value = serde_json::from_str(&json[json.find('{').expect(json)..]).unwrap();
@@ -42,7 +46,6 @@ impl Figures {
     }
 
     fn is_near(self, other: Self) -> bool {
-        let near = |one: f64, other: f64| (one / other - 1.0).abs() <= APART;
         near(self.iops, other.iops) && near(self.median_us, other.median_us)
     }
 }
@@ -96,11 +99,11 @@ fn end(mut server: Child) -> (u64, u64) {
     server.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     let last = said.lines().last().unwrap();
     let words: Vec<_> = last.split(' ').collect();
-    let number_before = |what: &str| {
+    let [completions, late] = ["completions", "were"].map(|what| {
         let at = words.iter().position(|word| *word == what).expect(last);
         words[at - 1].parse().expect(last)
-    };
-    (number_before("completions"), number_before("were"))
+    });
+    (completions, late)
 }
 
 /// Compares fio's figures with the model's for a job with `options` on `device` under `design`.

@@ -97,11 +97,10 @@ fn a_page_says_how_it_was_made_and_how_far_to_trust_it() {
 #[test]
 fn runs_replays_and_comparisons_have_pages_too() {
     let folder = Folder::new("pages");
-    let path = |name: &str| folder.path(name);
     let job = ["--name=x", "--rw=read", "--size=1m", "--direct=1"];
-    let html = path("x.html");
-    let answer = path("x.json");
-    let trace = path("x.iolog");
+    let html = folder.path("x.html");
+    let answer = folder.path("x.json");
+    let trace = folder.path("x.iolog");
     fs::write(
         &trace,
         "fio version 2 iolog\n/dev/x add\n/dev/x open\n/dev/x read 0 4096\n/dev/x close\n",
@@ -171,11 +170,10 @@ fn a_narrow_axis_has_ticks() {
 #[test]
 fn a_comparison_shows_all_designs() {
     let folder = Folder::new("unpaired-page");
-    let path = |name: &str| folder.path(name);
     let job = ["--name=x", "--rw=read", "--size=1m", "--direct=1"];
-    let first = path("one.json");
-    let second = path("other.json");
-    let html = path("x.html");
+    let first = folder.path("one.json");
+    let second = folder.path("other.json");
+    let html = folder.path("x.html");
     for (answer, designs) in
         [(&first, "--design=none,mq-deadline"), (&second, "--design=none,kyber")]
     {

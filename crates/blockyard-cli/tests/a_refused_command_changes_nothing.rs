@@ -161,13 +161,18 @@ fn no_client_misses_an_export_that_a_command_fails_to_remove() {
                 assert!(caller.error().contains("client"));
             }
         });
-        let come = || (0..200).filter(|_| Client::connect(&running.socket).is_err()).count();
-        let missed = come();
+        let missed = (0..200).filter(|_| Client::connect(&running.socket).is_err()).count();
         is_over.store(true, Ordering::Relaxed);
         assert_eq!(missed, 0, "of 200 clients heard that there is no export");
     });
     drop(keeper);
     running.end();
+}
+
+fn comes(running: &Running, name: &str) -> bool {
+    // Its session may end by the next resize, but not before it knows the size.
+    let client = Client::connect_to(&running.socket, name);
+    client.is_ok_and(|client| client.bytes == MIB || client.bytes == 2 * MIB)
 }
 
 /// Clients that choose an export while it is resized wait for its new size ([gate-decides-once]).
@@ -189,12 +194,7 @@ fn no_client_misses_an_export_while_it_is_resized() {
                 }
             }
         });
-        let come = |name: &str| {
-            // Its session may end by the next resize, but not before it knows the size.
-            let client = Client::connect_to(&running.socket, name);
-            client.is_ok_and(|client| client.bytes == MIB || client.bytes == 2 * MIB)
-        };
-        let missed = (0..400).filter(|n| !come(["", "file"][n % 2])).count();
+        let missed = (0..400).filter(|n| !comes(&running, ["", "file"][n % 2])).count();
         is_over.store(true, Ordering::Relaxed);
         assert_eq!(missed, 0, "of 400 clients heard that there is no export");
     });

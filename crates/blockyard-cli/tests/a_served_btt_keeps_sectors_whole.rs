@@ -208,13 +208,16 @@ fn a_file_without_a_btt_is_refused_in_one_line() {
     std::fs::remove_file(path).unwrap();
 }
 
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The help of `--survives process` promised that flushed writes survive a loss of power. Cuts left sectors with the contents
 /// of others, and tables that `serve` refused. docs/BTT.md says the same as the help.
 #[test]
 fn the_help_promises_no_more_than_a_loss_of_power_leaves() {
     let out = run(&["serve", "--help"]);
     let help = String::from_utf8(out.stdout).unwrap();
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let help = words(&help);
     let promise = "process: The end of this server; a loss of power may damage any sector and the table, flushed or not";
     assert!(help.contains(promise), "{help}");

@@ -65,16 +65,22 @@ fn each_job_has_a_row_under_each_design() {
     }
 }
 
+fn ask(whatif: &[&str], goals: &[&str], code: i32) -> String {
+    said(&[whatif, goals].concat(), code)
+}
+
 #[test]
 fn a_goal_is_met_or_missed_and_check_says_so() {
     let folder = Folder::new("goals");
     let job = folder.file("mixed.fio", MIXED);
     let whatif = ["whatif", &job, "--device=emmc-hs400", "--design=mmc-blkmq,cqe", "--readings=0"];
-    let ask = |goals: &[&str], code| said(&[&whatif[..], goals].concat(), code);
-    let easy =
-        ask(&["--goal", "reader.read.p99<1s", "--goal", "log.write.bw>=1MiB/s", "--check"], 0);
+    let easy = ask(
+        &whatif,
+        &["--goal", "reader.read.p99<1s", "--goal", "log.write.bw>=1MiB/s", "--check"],
+        0,
+    );
     assert_eq!(easy.lines().nth(1), Some("All 2 designs meet all goals."), "{easy}");
-    let hard = ask(&["--goal", "max<1us", "--check"], 1);
+    let hard = ask(&whatif, &["--goal", "max<1us", "--check"], 1);
     assert_eq!(hard.lines().nth(1), Some("No design meets the goal."), "{hard}");
     assert!(hard.contains("cqe misses max<1us ("), "{hard}");
     // What one seed reaches, another may miss.
@@ -83,7 +89,7 @@ fn a_goal_is_met_or_missed_and_check_says_so() {
     let max = whole["verdict"]["rows"][1]["designs"][0]["max_ns"].as_u64().unwrap();
     let reached = format!("reader.max<={max}ns");
     let goal = ["--goal", &reached, "--check"];
-    ask(&[&goal[..], &["--seeds=1"]].concat(), 0);
+    ask(&whatif, &[&goal[..], &["--seeds=1"]].concat(), 0);
     let eight = said(&[&whatif[..], &goal, &["--seeds=8"]].concat(), 1);
     let counts = eight.lines().find(|line| line.starts_with("Goals met, of 8 seeds: ")).unwrap();
     let met = counts.split("mmc-blkmq with ").nth(1).and_then(|rest| rest.split(',').next());
@@ -91,7 +97,7 @@ fn a_goal_is_met_or_missed_and_check_says_so() {
     let easy = said(&[&whatif[..], &["--goal=max<99s", "--check", "--seeds=2"]].concat(), 0);
     assert!(easy.contains("Goals met, of 2 seeds: mmc-blkmq with 2, cqe with 2."), "{easy}");
     // Without --check a missed goal is an answer like any other.
-    ask(&["--goal", "max<1us"], 0);
+    ask(&whatif, &["--goal", "max<1us"], 0);
     for (goal, words) in [
         ("p99<20", "a time with its unit"),
         ("writer.p99<20ms", "no job `writer`; the jobs are log, reader"),
@@ -103,6 +109,12 @@ fn a_goal_is_met_or_missed_and_check_says_so() {
     }
     let errors = told(&[&whatif[..], &["--check"]].concat(), 2);
     assert!(errors.contains("--goal"), "{errors}");
+}
+
+fn alone(job: &str, design: &str) -> Value {
+    let args = ["whatif", job, "--device=sd-hs", "--readings=0", "--output-format=json"];
+    let text = said(&[&args[..], &["--design", design]].concat(), 0);
+    serde_json::from_str::<Value>(&text).unwrap()["designs"][0]["jobs"].clone()
 }
 
 #[test]
@@ -127,16 +139,11 @@ fn a_grid_has_each_scheduler_with_each_host() {
     assert_eq!(names, ["none+blkmq", "kyber+blkmq"]);
     assert_eq!(whole["unsuited"].as_array().unwrap().len(), 2);
     // The host of the grid is that of the named design.
-    let alone = |design: &str| {
-        let args = ["whatif", &job, "--device=sd-hs", "--readings=0", "--output-format=json"];
-        let text = said(&[&args[..], &["--design", design]].concat(), 0);
-        serde_json::from_str::<Value>(&text).unwrap()["designs"][0]["jobs"].clone()
-    };
-    assert_eq!(alone("deadline+hsq"), alone("hsq"));
-    assert_ne!(alone("none+hsq"), alone("hsq"));
+    assert_eq!(alone(&job, "deadline+hsq"), alone(&job, "hsq"));
+    assert_ne!(alone(&job, "none+hsq"), alone(&job, "hsq"));
     // Hosts of one grid are those of one kernel, today's: a thread that submits sleeps in the driver.
-    assert_eq!(alone("deadline+blkmq"), alone("mmc-blkmq-6.6"));
-    assert_ne!(alone("deadline+blkmq"), alone("mmc-blkmq"));
+    assert_eq!(alone(&job, "deadline+blkmq"), alone(&job, "mmc-blkmq-6.6"));
+    assert_ne!(alone(&job, "deadline+blkmq"), alone(&job, "mmc-blkmq"));
     // If no design can run, that is an error.
     let errors = told(&["whatif", &job, "--device=sd-hs", "--design=cqe,btt"], 2);
     assert!(errors.contains("command queue"), "{errors}");
@@ -144,15 +151,16 @@ fn a_grid_has_each_scheduler_with_each_host() {
     assert!(errors.contains("has no `[host]`"), "{errors}");
 }
 
+fn run_under(design: &str) -> String {
+    let job = ["--name=x", "--rw=read", "--size=1m", "--direct=1", "--output-format=json"];
+    said(&[&["run", "--design", design], &job[..]].concat(), 0)
+}
+
 #[test]
 fn short_names_are_understood_everywhere() {
     for (short, full) in [("none", "mq-none"), ("deadline", "mq-deadline"), ("kyber", "mq-kyber")] {
         assert_eq!(said(&["show", short], 0), said(&["show", full], 0));
-        let run = |design: &str| {
-            let job = ["--name=x", "--rw=read", "--size=1m", "--direct=1", "--output-format=json"];
-            said(&[&["run", "--design", design], &job[..]].concat(), 0)
-        };
-        assert_eq!(run(short), run(full));
+        assert_eq!(run_under(short), run_under(full));
     }
     assert_eq!(said(&["show", "blkmq"], 0), said(&["show", "mmc-blkmq-6.6"], 0));
     let shown = said(&["show", "mq-deadline"], 0);
@@ -213,20 +221,21 @@ fn a_run_until_steady_stops_and_says_so() {
     let long = ["whatif", "--device=srp", "--design=mq-none", "--output-format=json", "--seed=7"];
     let long = [&long[..], &job[..], &["--runtime=60", "--time_based"]].concat();
     let long = of(&blockyard(&long).stdout);
-    let iops = |of: &Value| of["designs"][0]["iops"].as_f64().unwrap();
-    assert!((iops(&steady) / iops(&long) - 1.0).abs() < 0.02, "{} {}", iops(&steady), iops(&long));
+    let [steady, long] = [&steady, &long].map(|of| of["designs"][0]["iops"].as_f64().unwrap());
+    assert!((steady / long - 1.0).abs() < 0.02, "{steady} {long}");
+}
+
+fn catches_interrupts(status: &str) -> bool {
+    let text = fs::read_to_string(status).unwrap_or_default();
+    let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 2 != 0)
 }
 
 /// Waits until `child` catches SIGINT.
 fn await_handler(child: &Child) {
     let status = format!("/proc/{}/status", child.id());
-    let catches = || {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-            .is_some_and(|mask| mask & 2 != 0)
-    };
-    while !catches() {
+    while !catches_interrupts(&status) {
         std::thread::yield_now();
     }
 }
@@ -315,17 +324,18 @@ fn quiet_drops_notes() {
     assert_eq!(told(&["run", &job, "--quiet"], 0), "");
 }
 
+fn save(folder: &Folder, job: &str, device: &str, designs: &str) -> String {
+    let args = ["whatif", job, "--output-format=json", "--readings=0"];
+    let answer = said(&[&args[..], &["--device", device, "--design", designs]].concat(), 0);
+    folder.file(&format!("{device}.json"), &answer)
+}
+
 #[test]
 fn saved_answers_are_compared_by_design() {
     let folder = Folder::new("compare");
     let job = folder.file("mixed.fio", MIXED);
-    let save = |device: &str, designs: &str| {
-        let args = ["whatif", &job, "--output-format=json", "--readings=0"];
-        let answer = said(&[&args[..], &["--device", device, "--design", designs]].concat(), 0);
-        folder.file(&format!("{device}.json"), &answer)
-    };
-    let slow = save("sd-hs", "mmc-blkmq,hsq");
-    let fast = save("sd-sdr104", "hsq,mmc-blkmq");
+    let slow = save(&folder, &job, "sd-hs", "mmc-blkmq,hsq");
+    let fast = save(&folder, &job, "sd-sdr104", "hsq,mmc-blkmq");
     let text = said(&["compare", &slow, &fast], 0);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(", device sd-hs -> sd-sdr104, seed 1"), "{text}");
@@ -336,9 +346,8 @@ fn saved_answers_are_compared_by_design() {
     let json = said(&["compare", &slow, &fast, "--output-format=json"], 0);
     let whole: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(whole[0]["design"], "hsq");
-    let saved =
-        |path: &str| serde_json::from_str::<Value>(&fs::read_to_string(path).unwrap()).unwrap();
-    let first = &saved(&slow)["designs"][1]["jobs"][0]["write"]["iops"];
+    let saved: Value = serde_json::from_str(&fs::read_to_string(&slow).unwrap()).unwrap();
+    let first = &saved["designs"][1]["jobs"][0]["write"]["iops"];
     assert_eq!(&whole[0]["verdict"]["rows"][0]["designs"][0]["iops"], first);
     // An error names the damage.
     let damaged = fs::read_to_string(&slow).unwrap().replace("\"count\": [", "\"count\": [7, ");
@@ -358,6 +367,11 @@ fn saved_answers_are_compared_by_design() {
     }
 }
 
+fn run_on(device: &str) -> String {
+    let job = ["--name=x", "--rw=randread", "--size=1m", "--direct=1", "--output-format=json"];
+    said(&[&["run", "--device", device], &job[..]].concat(), 0).replace(device, "")
+}
+
 #[test]
 fn a_file_may_build_on_a_file_and_is_shown_resolved() {
     let folder = Folder::new("bases");
@@ -373,11 +387,7 @@ fn a_file_may_build_on_a_file_and_is_shown_resolved() {
     assert!(!shown.contains("base ="), "{shown}");
     // What is shown is the same device.
     let again = folder.file("again.toml", &shown);
-    let run = |device: &str| {
-        let job = ["--name=x", "--rw=randread", "--size=1m", "--direct=1", "--output-format=json"];
-        said(&[&["run", "--device", device], &job[..]].concat(), 0).replace(device, "")
-    };
-    assert_eq!(run(&mine), run(&again));
+    assert_eq!(run_on(&mine), run_on(&again));
     let circle = folder.file("circle.toml", "base = \"circle.toml\"\n");
     let errors = told(&["show", &circle], 2);
     assert!(

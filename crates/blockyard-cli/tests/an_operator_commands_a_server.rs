@@ -6,7 +6,7 @@ mod operator;
 
 use core::time::Duration;
 use nbd::{Client, EIO, ENOSPC, FLUSH, READ, signal};
-use operator::{Running, blockyard, start, text};
+use operator::{Running, blockyard, rules_from_now, start, text};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 use serde_json::{Value, json};
 use std::fs;
@@ -43,11 +43,13 @@ fn the_list_shows_exports_and_clients_with_their_rates() {
     assert_eq!(default["size_bytes"], 64 << 20);
     assert_eq!((&default["clients"], &disk["clients"]), (&json!(2), &json!(0)));
     assert_eq!(disk["rates"]["read_bytes_per_s"], 0);
-    let rate = |name: &str| default["rates"][name].as_u64().unwrap();
-    assert!(rate("reads_per_s") > 10, "{list}");
+    let rates = ["reads_per_s", "writes_per_s", "read_bytes_per_s", "written_bytes_per_s"];
+    let [reads, writes, read_bytes, written_bytes] =
+        rates.map(|name| default["rates"][name].as_u64().unwrap());
+    assert!(reads > 10, "{list}");
     // Up to a request that one of the looks has cut, and what a division leaves.
-    assert!(rate("read_bytes_per_s").abs_diff(rate("reads_per_s") * 512) < 1024, "{list}");
-    assert!(rate("written_bytes_per_s").abs_diff(rate("writes_per_s") * 8192) < 16_384, "{list}");
+    assert!(read_bytes.abs_diff(reads * 512) < 1024, "{list}");
+    assert!(written_bytes.abs_diff(writes * 8192) < 16_384, "{list}");
     let [one, two, three] = &list["clients"].as_array().unwrap()[..] else { panic!("{list}") };
     assert_eq!((&one["export"], &three["export"]), (&json!(""), &Value::Null));
     assert_eq!((&one["tls"], &two["requests"].as_u64().is_some()), (&Value::Null, &true));
@@ -104,28 +106,29 @@ fn a_drain_answers_what_is_in_flight_and_ends_the_server() {
     assert!(!log.contains("signal"), "{log}");
 }
 
+fn time_of(client: &mut Client, reads: u32) -> Duration {
+    let start = Instant::now();
+    (0..reads).for_each(|_| assert_eq!(client.read(0, 512).len(), 512));
+    start.elapsed()
+}
+
 #[test]
 fn rate_and_delay_change_while_clients_are_served() {
     let running = start(&["memory:1m", "--rate", "unlimited", "--delay", "0us"]);
     let mut client = running.client();
-    let mut time_of = |reads| {
-        let start = Instant::now();
-        (0..reads).for_each(|_| assert_eq!(client.read(0, 512).len(), 512));
-        start.elapsed()
-    };
     let ms = Duration::from_millis;
     // Far below what 20 requests per second or 100 ms for each would take.
     let quick = ms(4000);
-    assert!(time_of(100) < quick);
+    assert!(time_of(&mut client, 100) < quick);
     let changed = "export \"\" is changed, for waiting and later requests\n";
     assert_eq!(running.does(&["rate", "", "20iops"]), changed);
-    assert!(time_of(21) >= ms(1000));
+    assert!(time_of(&mut client, 21) >= ms(1000));
     let list = running.does(&["list"]);
     assert!(list.contains("(default): at most 20 requests/s; no delay\n"), "{list}");
     assert_eq!(running.does(&["rate", "", "unlimited"]), changed);
-    assert!(time_of(100) < quick);
+    assert!(time_of(&mut client, 100) < quick);
     assert_eq!(running.does(&["delay", "", "100ms-110ms"]), changed);
-    assert!(time_of(5) >= ms(500));
+    assert!(time_of(&mut client, 5) >= ms(500));
     let list = running.list();
     let delay = json!({ "min_ns": 100_000_000, "max_ns": 110_000_000 });
     assert_eq!(
@@ -133,7 +136,7 @@ fn rate_and_delay_change_while_clients_are_served() {
         (&delay, &Value::Null)
     );
     assert_eq!(running.does(&["delay", "", "0us"]), changed);
-    assert!(time_of(50) < quick);
+    assert!(time_of(&mut client, 50) < quick);
     let words = "blockyard: error: there is no export \"other\"\n";
     assert_eq!(running.refuses(&["rate", "other", "1m"]), words);
     let mut caller = running.caller();
@@ -159,17 +162,20 @@ fn rules(rules: &[(&str, &str)]) -> PathBuf {
     path
 }
 
+fn error(words: &str) -> String {
+    format!("blockyard: error: {words}\n")
+}
+
 #[test]
 fn fault_rules_change_while_clients_are_served() {
     let running = start(&["memory:1m", "--fault", "none"]);
     let mut client = running.client();
-    let now = |rules: &str| format!("the fault rules of export \"\" from now on: {rules}\n");
     assert_eq!(client.call(FLUSH, 0, 0), 0);
     let file = rules(&[
         ("cut", "op = \"read\"\nnth = 2\nerror = \"medium\""),
         ("full", "op = \"flush\"\nerror = \"no-space\""),
     ]);
-    assert_eq!(running.does(&["fault", "", text(&file)]), now("cut, full"));
+    assert_eq!(running.does(&["fault", "", text(&file)]), rules_from_now("cut, full"));
     assert!(running.does(&["list"]).contains("(default): fault rules cut, full\n"));
     assert_eq!(client.read(0, 3), [0; 3]);
     assert_eq!(client.call(READ, 0, 512), EIO);
@@ -178,13 +184,12 @@ fn fault_rules_change_while_clients_are_served() {
     let refused = rules(&[("far", "sectors = \"2048..2049\"\nerror = \"io\"")]);
     let words =
         "fault rule \"far\" cannot strike export \"\": its sectors are beyond the end of the disk";
-    let error = |words: &str| format!("blockyard: error: {words}\n");
     assert_eq!(running.refuses(&["fault", "", text(&refused)]), error(words));
     let misspelt = rules(&[("x", "lots = true")]);
     let words = running.refuses(&["fault", "", text(&misspelt)]);
     assert!(words.starts_with("blockyard: error: rules:3: unknown key `lots`"), "{words}");
     assert_eq!(client.call(FLUSH, 0, 0), ENOSPC, "a refused command changes nothing");
-    assert_eq!(running.does(&["fault", "", "none"]), now("none"));
+    assert_eq!(running.does(&["fault", "", "none"]), rules_from_now("none"));
     assert_eq!(client.call(FLUSH, 0, 0), 0);
     drop(client);
     running.end();
@@ -196,41 +201,43 @@ fn fault_rules_change_while_clients_are_served() {
     [file, refused, misspelt].iter().for_each(|path| fs::remove_file(path).unwrap());
 }
 
+fn read_until(client: &mut Client, status: u32) {
+    let start = Instant::now();
+    while client.call(READ, 0, 512) != status {
+        if status != 0 {
+            client.stream.read_exact(&mut [0; 512]).unwrap();
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "no read ends with {status}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if status == 0 {
+        client.stream.read_exact(&mut [0; 512]).unwrap();
+    }
+}
+
 #[test]
 fn fault_rules_fire_at_their_times_from_the_start_or_the_command() {
     let later = rules(&[("later", "op = \"read\"\nfrom = \"1s\"\nerror = \"io\"")]);
     let running = start(&["memory:1m", "--fault", text(&later)]);
     let mut client = running.client();
-    let start = Instant::now();
-    let mut ends_with = |status| {
-        while client.call(READ, 0, 512) != status {
-            if status != 0 {
-                client.stream.read_exact(&mut [0; 512]).unwrap();
-            }
-            assert!(start.elapsed() < Duration::from_secs(20), "no read ends with {status}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        if status == 0 {
-            client.stream.read_exact(&mut [0; 512]).unwrap();
-        }
-    };
-    ends_with(EIO);
+    read_until(&mut client, EIO);
     std::thread::sleep(Duration::from_millis(2100));
     let at_first = rules(&[("at first", "op = \"read\"\nfor = \"2s\"\nerror = \"io\"")]);
     running.does(&["fault", "", text(&at_first)]);
-    ends_with(EIO);
-    ends_with(0);
+    read_until(&mut client, EIO);
+    read_until(&mut client, 0);
     let log = running.end();
     assert!(log.contains("at first"), "{log}");
     [later, at_first].iter().for_each(|path| fs::remove_file(path).unwrap());
 }
 
+fn help(words: &[&str]) -> String {
+    let output = blockyard(&[&["ctl"], words, &["--help"]].concat()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[test]
 fn the_help_of_ctl_fits_a_terminal() {
-    let help = |words: &[&str]| {
-        let output = blockyard(&[&["ctl"], words, &["--help"]].concat()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
     let all = help(&[]);
     let commands = all.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let names: Vec<_> =
@@ -340,15 +347,17 @@ fn the_socket_is_private_and_replaces_only_that_of_a_dead_server() {
     let control = running.control.clone();
     running.end();
 
-    let words = |why: &str| format!("blockyard: error: {}: {why}\n", text(&control));
     let absent = blockyard(&["ctl", text(&control), "list"]).output().unwrap();
     assert_eq!(absent.status.code(), Some(1));
     let errors = String::from_utf8(absent.stderr).unwrap();
-    assert_eq!(errors, words("No such file or directory (os error 2)"));
+    assert_eq!(
+        errors,
+        error(&format!("{}: No such file or directory (os error 2)", text(&control)))
+    );
     drop(UnixListener::bind(&control).unwrap());
     let dead = blockyard(&["ctl", text(&control), "list"]).output().unwrap();
     let errors = String::from_utf8(dead.stderr).unwrap();
-    assert_eq!(errors, words("no server listens there"));
+    assert_eq!(errors, error(&format!("{}: no server listens there", text(&control))));
     let socket = nbd::socket();
     let address = format!("unix:{}", text(&socket));
     let args = ["serve", "null:1m", "--nbd", &address, "--control", text(&control)];
@@ -362,12 +371,10 @@ fn the_socket_is_private_and_replaces_only_that_of_a_dead_server() {
 #[test]
 fn many_operators_wait_for_each_other() {
     let running = start(&["memory:1m"]);
-    let ctl = || {
-        let mut command = blockyard(&["ctl", text(&running.control), "list"]);
-        command.spawn().unwrap()
-    };
     // Each takes a second, and four are served at a time.
-    let operators: Vec<_> = (0..12).map(|_| ctl()).collect();
+    let operators: Vec<_> = (0..12)
+        .map(|_| blockyard(&["ctl", text(&running.control), "list"]).spawn().unwrap())
+        .collect();
     for operator in operators {
         let output = operator.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -383,15 +390,12 @@ fn a_command_to_a_server_that_hangs_ends_in_time() {
     let hanging = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
     bind(&hanging, &address).unwrap();
     listen(&hanging, 0).unwrap();
-    let ctl = || {
-        let output =
-            blockyard(&["ctl", text(&path), "--timeout", "200ms", "list"]).output().unwrap();
-        assert_eq!(output.status.code(), Some(1));
-        String::from_utf8(output.stderr).unwrap()
-    };
     // The first connection stays in the queue of the socket, which has room for no other.
     for _ in 0..2 {
-        let words = ctl();
+        let ctl = ["ctl", text(&path), "--timeout", "200ms", "list"];
+        let output = blockyard(&ctl).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let words = String::from_utf8(output.stderr).unwrap();
         assert!(words.contains("the server does not answer within 0.2 s (--timeout)"), "{words}");
     }
     fs::remove_file(path).unwrap();
@@ -412,16 +416,15 @@ fn a_rule_that_gives_every_request_back_holds_no_lane() {
     let file = rules(&[("again", "requeue = true")]);
     let mut client = running.client();
     let mut other = Client::connect_to(&running.socket, "other").unwrap();
-    let change = |name: &str, rules: &str| running.does(&["fault", name, rules]);
     for _ in 0..2 {
-        change("", text(&file));
+        running.does(&["fault", "", text(&file)]);
         client.ask(READ, 0, 512).unwrap();
         (0..20).for_each(|_| assert_eq!(other.read(0, 3), [0; 3], "others are served"));
-        change("", "none");
+        running.does(&["fault", "", "none"]);
         assert_eq!(client.reply().unwrap().1, 0);
         client.stream.read_exact(&mut [0; 512]).unwrap();
     }
-    change("", text(&file));
+    running.does(&["fault", "", text(&file)]);
     client.ask(READ, 0, 512).unwrap();
     drop(other);
     signal(&running.server, "-TERM");
@@ -431,23 +434,24 @@ fn a_rule_that_gives_every_request_back_holds_no_lane() {
     fs::remove_file(file).unwrap();
 }
 
+fn waits_until(running: &Running, client: &mut Client, changes: &[&[&str]]) {
+    client.ask(READ, 0, 512).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let start = Instant::now();
+    changes.iter().for_each(|change| drop(running.does(change)));
+    assert_eq!(client.reply().unwrap().1, 0);
+    client.stream.read_exact(&mut [0; 512]).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(20), "the request ends after the change");
+}
+
 /// A read under 1 B/s, or a delay of hours, waited on when the operator had lifted the limit.
 #[test]
 fn a_changed_rate_or_delay_applies_to_requests_that_wait() {
     let running = start(&["memory:1m", "--rate", "1", "--delay", "0us"]);
     let mut client = running.client();
-    let mut waits_until = |changes: &[&[&str]]| {
-        client.ask(READ, 0, 512).unwrap();
-        std::thread::sleep(Duration::from_millis(100));
-        let start = Instant::now();
-        changes.iter().for_each(|change| drop(running.does(change)));
-        assert_eq!(client.reply().unwrap().1, 0);
-        client.stream.read_exact(&mut [0; 512]).unwrap();
-        assert!(start.elapsed() < Duration::from_secs(20), "the request ends after the change");
-    };
-    waits_until(&[&["rate", "", "unlimited"]]);
+    waits_until(&running, &mut client, &[&["rate", "", "unlimited"]]);
     running.does(&["delay", "", "1000s"]);
-    waits_until(&[&["delay", "", "2000s"], &["delay", "", "1ms"]]);
+    waits_until(&running, &mut client, &[&["delay", "", "2000s"], &["delay", "", "1ms"]]);
     drop(client);
     running.end();
 }

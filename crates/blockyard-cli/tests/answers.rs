@@ -41,6 +41,10 @@ fn reader(designs: &str, more: &[&str]) -> Value {
     serde_json::from_str(&answer(&args)).unwrap()
 }
 
+fn figure(of: &Value, key: &str) -> f64 {
+    of[key].as_f64().unwrap()
+}
+
 #[test]
 fn polling_buys_latency_with_processor_time() {
     let polled = example("polled.toml");
@@ -50,7 +54,6 @@ fn polling_buys_latency_with_processor_time() {
     let [without, with] = [0, 1].map(|at| &slept["designs"][at]);
     assert_eq!((&without["lat_ns"], &without["iops"]), (&with["lat_ns"], &with["iops"]));
     let spun = &spun["designs"][0];
-    let figure = |of: &Value, key: &str| of[key].as_f64().unwrap();
     assert!(spun["lat_ns"]["mean"].as_u64() < with["lat_ns"]["mean"].as_u64());
     // The job keeps one of 16 processors fully busy.
     assert_eq!(figure(spun, "cpu_percent"), 100.0 / 16.0);
@@ -72,14 +75,19 @@ fn polling_without_a_polled_queue_is_refused_with_the_missing_key() {
 const WRITERS: &str = "--name=x --filename=/dev/mmcblk0 --direct=1 --bs=4k --size=1m --numjobs=20 \
                        --group_reporting --device=emmc-hs400-sprd";
 
+fn asked(rw: &str, more: &[&str]) -> String {
+    let rw = format!("--rw={rw}");
+    let designs = ["whatif", "--design=mmc-blkmq,hsq", &rw];
+    let args = designs.into_iter().chain(more.iter().copied());
+    answer(&args.chain(WRITERS.split(' ')).collect::<Vec<_>>())
+}
+
+fn is_shared(words: &str) -> bool {
+    ["Each transfer carries", "I/Os per transfer"].iter().any(|w| words.contains(w))
+}
+
 #[test]
 fn an_explanation_names_the_time_between_mmc_transfers() {
-    let asked = |rw: &str, more: &[&str]| {
-        let rw = format!("--rw={rw}");
-        let designs = ["whatif", "--design=mmc-blkmq,hsq", &rw];
-        let args = designs.into_iter().chain(more.iter().copied());
-        answer(&args.chain(WRITERS.split(' ')).collect::<Vec<_>>())
-    };
     let random: Value =
         serde_json::from_str(&asked("randwrite", &["--output-format=json"])).unwrap();
     let why = random["why"].as_str().unwrap();
@@ -89,14 +97,11 @@ fn an_explanation_names_the_time_between_mmc_transfers() {
         why.contains("Between two transfers there are 1.00 CMD13s instead of 0.00 and "),
         "{why}"
     );
-    let is_shared = |words: &str| {
-        ["Each transfer carries", "I/Os per transfer"].iter().any(|w| words.contains(w))
-    };
     assert!(!is_shared(why), "{why}");
-    let mmc = |design: usize| &random["designs"][design]["mmc"];
-    assert_eq!([&mmc(0)["status_per_write"], &mmc(1)["status_per_write"]], [1.0, 0.0]);
-    assert_eq!(mmc(0)["commands"]["CMD13"], mmc(0)["commands"]["CMD25"]);
-    assert!(mmc(1)["commands"].get("CMD13").is_none());
+    let [blkmq, hsq] = [0, 1].map(|design| &random["designs"][design]["mmc"]);
+    assert_eq!([&blkmq["status_per_write"], &hsq["status_per_write"]], [1.0, 0.0]);
+    assert_eq!(blkmq["commands"]["CMD13"], blkmq["commands"]["CMD25"]);
+    assert!(hsq["commands"].get("CMD13").is_none());
 
     // Merged I/Os share the time that is lost between transfers.
     let sequential = asked("write", &["--details"]);
@@ -106,17 +111,18 @@ fn an_explanation_names_the_time_between_mmc_transfers() {
     assert!(sequential.lines().all(|line| line.chars().count() <= 80), "{sequential}");
 }
 
+fn run_of_writers(format: &str) -> String {
+    let format = format!("--output-format={format}");
+    let args = ["run", "--design=mmc-blkmq", "--rw=randwrite", &format];
+    answer(&args.into_iter().chain(WRITERS.split(' ')).collect::<Vec<_>>())
+}
+
 #[test]
 fn a_run_shows_its_mmc_host_if_it_has_one() {
-    let run = |format: &str| {
-        let format = format!("--output-format={format}");
-        let args = ["run", "--design=mmc-blkmq", "--rw=randwrite", &format];
-        answer(&args.into_iter().chain(WRITERS.split(' ')).collect::<Vec<_>>())
-    };
-    let lines = run("normal");
+    let lines = run_of_writers("normal");
     assert!(lines.contains("\nMMC host:\n  commands     : CMD13="), "{lines}");
     assert!(lines.contains(", CMD13/write=1.00\n  bus          : busy="), "{lines}");
-    let object: Value = serde_json::from_str(&run("json")).unwrap();
+    let object: Value = serde_json::from_str(&run_of_writers("json")).unwrap();
     assert_eq!(object["mmc"]["status_per_write"], 1.0);
     assert!(object["mmc"]["wakeups_per_io"].as_f64() > Some(1.0), "{}", object["mmc"]);
 
@@ -154,13 +160,14 @@ fn published_command_lines_run_as_they_are() {
     }
 }
 
+fn jobs(name: &str) -> Vec<Value> {
+    let text = answer(&["run", &example(name), "--device=null", "--output-format=json"]);
+    serde_json::from_str::<Value>(&text).unwrap()["jobs"].as_array().unwrap().clone()
+}
+
 /// Each file of `examples/mmc` does what the comment at its top says.
 #[test]
 fn workloads_of_the_mmc_series_report_each_of_their_jobs() {
-    let jobs = |name: &str| {
-        let text = answer(&["run", &example(name), "--device=null", "--output-format=json"]);
-        serde_json::from_str::<Value>(&text).unwrap()["jobs"].as_array().unwrap().clone()
-    };
     let iozone = jobs("mmc/iozone.fio");
     let records = (0..13).map(|at| 4_u64 << at);
     let kinds = ["write", "rewrite", "read", "reread", "randread", "randwrite"];
@@ -285,23 +292,23 @@ fn mismatch(value: &Value, schema: &Value, root: &Value, place: &str) -> Option<
     }
 }
 
+fn ask(job: &str, device: &str, designs: &str, more: &[&str]) -> Value {
+    let setting = ["whatif", job, "--output-format=json", "--device", device, "--design", designs];
+    serde_json::from_str(&answer(&[&setting[..], more].concat())).unwrap()
+}
+
 #[test]
 fn whatif_json_matches_its_schema() {
     let schema: Value = serde_json::from_str(&answer(&["schema", "whatif"])).unwrap();
     let folder = Folder::new("schema");
     let job = folder.file("quick.fio", QUICK);
-    let ask = |device: &str, designs: &str, more: &[&str]| -> Value {
-        let setting =
-            ["whatif", &job, "--output-format=json", "--device", device, "--design", designs];
-        serde_json::from_str(&answer(&[&setting[..], more].concat())).unwrap()
-    };
     for (device, designs, more) in [
         ("srp", "mq-none,mq-deadline", &["--verify", "--power-cut=1ms"][..]),
         ("emmc-hs400-sprd", "mmc-blkmq,hsq", &[]),
         ("pmem-dram", "pmem-raw,btt", &[]),
         ("null", "mq-none", &[]),
     ] {
-        let whole = ask(device, designs, more);
+        let whole = ask(&job, device, designs, more);
         assert_eq!(mismatch(&whole, &schema, &schema, ""), None, "{device}");
         assert_eq!(whole["device"], device);
         let outcomes = whole["designs"].as_array().unwrap();
@@ -311,20 +318,20 @@ fn whatif_json_matches_its_schema() {
             agrees_with_itself(outcome);
         }
     }
-    let mut wrong = ask("null", "mq-none", &[]);
+    let mut wrong = ask(&job, "null", "mq-none", &[]);
     wrong["designs"][0]["surplus"] = 1.into();
     assert!(mismatch(&wrong, &schema, &schema, "").is_some(), "the checker should find a mismatch");
 }
 
 /// The figures of jobs, histograms and series add up to those of the run.
 fn agrees_with_itself(outcome: &Value) {
-    let sum = |list: &Value| list.as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
     let of_jobs = outcome["jobs"].as_array().unwrap().iter();
     let directions = of_jobs.flat_map(|job| ["read", "write", "trim"].map(|of| &job[of]));
     let ios: u64 = directions.clone().filter_map(|of| of["ios"].as_u64()).sum();
     assert_eq!(outcome["ios"], ios);
     for of in directions.chain([outcome]).filter(|of| !of.is_null()) {
-        assert_eq!(of["ios"], sum(&of["lat_ns"]["histogram"]["count"]));
+        let counts = of["lat_ns"]["histogram"]["count"].as_array().unwrap();
+        assert_eq!(of["ios"], counts.iter().filter_map(Value::as_u64).sum::<u64>());
     }
     let series = &outcome["series"];
     let len = series["at_ns"].as_array().unwrap().len();
@@ -409,9 +416,10 @@ fn the_same_seed_gives_the_same_bytes() {
         let whatif =
             ["whatif", &job, "--device=srp", "--design=legacy-deadline,mq-deadline", format];
         assert_eq!(answer(&whatif), answer(&whatif));
-        let run = |seed| answer(&["run", &job, "--device=srp", format, seed]);
-        assert_eq!(run("--seed=7"), run("--seed=7"));
-        assert_ne!(run("--seed=7"), run("--seed=8"));
+        let [first, again, other] = ["--seed=7", "--seed=7", "--seed=8"]
+            .map(|seed| answer(&["run", &job, "--device=srp", format, seed]));
+        assert_eq!(first, again);
+        assert_ne!(first, other);
     }
 }
 
@@ -485,16 +493,17 @@ fn a_missing_file_is_named() {
     assert!(message.starts_with("blockyard: error: /no/such/file.fio: cannot read"), "{message}");
 }
 
+fn replay(args: &[&str]) -> (String, String) {
+    let output = blockyard(args);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    (String::from_utf8(output.stdout).unwrap(), told)
+}
+
 /// The description of the trace goes to standard error; the answer equals that of `run` or `whatif`.
 #[test]
 fn a_trace_is_answered_like_a_job() {
     let trace = example("traces/database");
-    let replay = |args: &[&str]| {
-        let output = blockyard(args);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(0), "{told}");
-        (String::from_utf8(output.stdout).unwrap(), told)
-    };
     let (run, told) = replay(&["replay", &trace]);
     assert!(run.contains("issued rwts: total=98,24,4,4"), "{run}");
     let sniffed = "blktrace in 2 files: 130 I/Os of 10.5 MiB in 9.80 ms";
@@ -585,15 +594,13 @@ fn a_trace_changes_no_answer_and_is_the_same_every_time() {
     let folder = Folder::new("trace");
     let job = folder.file("job.fio", QUICK);
     let plain = answer(&["run", &job, "--device=null", "--output-format=json"]);
-    let traced = |name: &str| {
+    let [first, second] = ["first", "second"].map(|name| {
         let trace = folder.path(&format!("{name}.json"));
         let prefix = folder.path(name);
         let options = ["--output-format=json", "--trace", &trace, "--blktrace", &prefix];
         assert_eq!(answer(&[&["run", &job, "--device=null"], &options[..]].concat()), plain);
         (fs::read(&trace).unwrap(), fs::read(format!("{prefix}.blktrace.0")).unwrap())
-    };
-    let first = traced("first");
-    let second = traced("second");
+    });
     assert!(first == second && first.1.len() > 48);
     assert_eq!(first.1.len() % 8, 0, "records and payloads are multiples of 8 bytes");
 }

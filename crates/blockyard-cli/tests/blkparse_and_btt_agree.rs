@@ -36,23 +36,26 @@ fn output(tool: &str, args: &[&str], folder: &Path) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
+fn count(stages: &StageStats, actions: &[Action]) -> u64 {
+    actions.iter().map(|action| stages.count(*action)).sum()
+}
+
 /// Returns our own counts by blktrace's action letters.
 fn counted(stages: &StageStats) -> BTreeMap<&'static str, u64> {
-    let count = |actions: &[Action]| actions.iter().map(|action| stages.count(*action)).sum();
     let unplug = Action::Unplug { requests: 0, sleeping: false };
     BTreeMap::from([
-        ("Q", count(&[Action::Queue])),
-        ("X", count(&[Action::Split])),
-        ("M", count(&[Action::BackMerge, Action::Join])),
-        ("F", count(&[Action::FrontMerge])),
-        ("G", count(&[Action::GetRequest])),
-        ("S", count(&[Action::Sleep])),
-        ("P", count(&[Action::Plug])),
-        ("U", count(&[unplug])),
-        ("I", count(&[Action::Insert])),
-        ("D", count(&[Action::Issue])),
+        ("Q", count(stages, &[Action::Queue])),
+        ("X", count(stages, &[Action::Split])),
+        ("M", count(stages, &[Action::BackMerge, Action::Join])),
+        ("F", count(stages, &[Action::FrontMerge])),
+        ("G", count(stages, &[Action::GetRequest])),
+        ("S", count(stages, &[Action::Sleep])),
+        ("P", count(stages, &[Action::Plug])),
+        ("U", count(stages, &[unplug])),
+        ("I", count(stages, &[Action::Insert])),
+        ("D", count(stages, &[Action::Issue])),
         ("C", completions(stages)),
-        ("R", count(&[Action::Requeue])),
+        ("R", count(stages, &[Action::Requeue])),
     ])
 }
 
@@ -127,6 +130,12 @@ fn records_are_in_the_categories_that_blkparse_filters_by() {
     assert_eq!((letters("read"), letters("discard")), (String::new(), String::new()));
 }
 
+fn shown(folder: &Folder, name: &str) -> String {
+    let case = CASES.iter().find(|case| case.name == name).unwrap();
+    case.run(&folder.0, false, true);
+    output("blkparse", &["-i", name], &folder.0)
+}
+
 // [record-in-file-of-its-cpu]
 #[test]
 fn blkparse_shows_processes_splits_and_errors() {
@@ -134,22 +143,17 @@ fn blkparse_shows_processes_splits_and_errors() {
         return;
     }
     let folder = Folder::new("blkparse-shows");
-    let shown = |name: &str| {
-        let case = CASES.iter().find(|case| case.name == name).unwrap();
-        case.run(&folder.0, false, true);
-        output("blkparse", &["-i", name], &folder.0)
-    };
-    let text = shown("elevator");
+    let text = shown(&folder, "elevator");
     let all = events(&text);
-    let of_sector = |sector| all.iter().filter(move |words| words.get(7) == Some(&sector));
     let first = all[0].clone();
     assert_eq!(first[..7], ["8,0", "0", "1", "0.000000000", "1000", "Q", "R"]);
-    let letters: String = of_sector(first[7]).map(|words| words[5]).collect();
+    let of_first: Vec<_> = all.iter().filter(|words| words.get(7) == Some(&first[7])).collect();
+    let letters: String = of_first.iter().map(|words| words[5]).collect();
     assert_eq!(letters, "QGIDC", "a lone read under mq-deadline");
-    assert_eq!(of_sector(first[7]).next_back().unwrap().last(), Some(&"[0]"), "without error");
-    assert!(of_sector(first[7]).take(4).all(|words| words.last() == Some(&"[job]")), "{text}");
+    assert_eq!(of_first.last().unwrap().last(), Some(&"[0]"), "without error");
+    assert!(of_first.iter().take(4).all(|words| words.last() == Some(&"[job]")), "{text}");
 
-    let text = shown("split");
+    let text = shown(&folder, "split");
     let split = events(&text).into_iter().find(|words| words[5] == "X").unwrap();
     let [from, slash, rest] = split[7..10] else { panic!("{split:?}") };
     let sectors: u64 = rest.parse::<u64>().unwrap() - from.parse::<u64>().unwrap();
@@ -159,17 +163,16 @@ fn blkparse_shows_processes_splits_and_errors() {
         "the part should be as long as the device allows"
     );
 
-    let text = shown("plugged");
-    let released = |words: &Vec<&str>| matches!(words[5], "U" | "UT");
+    let text = shown(&folder, "plugged");
     let requests = events(&text)
         .iter()
-        .filter(|words| released(words))
+        .filter(|words| matches!(words[5], "U" | "UT"))
         .map(|words| words.last().unwrap().parse::<u64>().unwrap())
         .sum::<u64>();
     let got = events(&text).iter().filter(|words| words[5] == "G").count() as u64;
     assert_eq!(requests, got, "every request should be released from a plug");
 
-    let text = shown("refused");
+    let text = shown(&folder, "refused");
     for disk in ["8,0", "8,16"] {
         assert!(events(&text).iter().any(|words| words[0] == disk), "{disk}");
     }
@@ -196,15 +199,24 @@ fn btt_measures_the_same_times() {
         let binary = format!("{}.bin", case.name);
         output("blkparse", &["-i", case.name, "-d", &binary, "-O"], &folder.0);
         let btt = output("btt", &["-i", &binary], &folder.0);
-        let times = |stage| report.stages.times_ns(Direction::Read, stage);
         for (theirs, ours) in [("D2C", Stage::InDriver), ("Q2C", Stage::Total)] {
             let (mean, count) = phase(&btt, theirs);
-            assert_eq!(count, times(ours).count(), "{} {theirs}", case.name);
-            assert!(mean.abs_diff(times(ours).mean()) <= 1, "{} {theirs}: {mean}", case.name);
+            assert_eq!(
+                count,
+                report.stages.times_ns(Direction::Read, ours).count(),
+                "{} {theirs}",
+                case.name
+            );
+            assert!(
+                mean.abs_diff(report.stages.times_ns(Direction::Read, ours).mean()) <= 1,
+                "{} {theirs}: {mean}",
+                case.name
+            );
         }
         if case.name == "elevator" {
             let (mean, count) = phase(&btt, "I2D");
-            let waited = times(Stage::Staged).sum() + times(Stage::Held).sum();
+            let waited = report.stages.times_ns(Direction::Read, Stage::Staged).sum()
+                + report.stages.times_ns(Direction::Read, Stage::Held).sum();
             let waited = u64::try_from(waited / u128::from(count)).unwrap();
             assert!(mean.abs_diff(waited) <= 1, "I2D: {mean}, ours {waited}");
         }

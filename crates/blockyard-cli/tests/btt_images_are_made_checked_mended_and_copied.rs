@@ -353,18 +353,21 @@ fn the_container_can_be_given_by_an_option() {
     answers(&["create", &file, "--size", "17m", "--pmemblk-pool"], 0);
     // Without the pool's header, detection looks for the BTT at the wrong offset.
     put(&file, 0, &[0; 8]);
-    let serve = |options: &[&str]| serve_nowhere(&file, options);
     let raw = folder.file("back");
     let next = folder.file("next");
     fails(&["copy", &source, &file], 2);
     fails(&["copy", &file, &raw], 2);
     fails(&["convert", &file, &next, "--to", "labelled"], 2);
-    assert!(serve(&[]).contains("no BTT"), "{}", serve(&[]));
+    assert!(serve_nowhere(&file, &[]).contains("no BTT"), "{}", serve_nowhere(&file, &[]));
     let said = ["--container", "pool"];
     answers(&[&["copy", &source, &file], &said[..]].concat(), 0);
     answers(&[&["copy", &file, &raw], &said[..]].concat(), 0);
     answers(&[&["convert", &file, &next, "--to", "labelled"], &said[..]].concat(), 0);
-    assert!(serve(&said).contains("/no/such/folder/socket"), "{}", serve(&said));
+    assert!(
+        serve_nowhere(&file, &said).contains("/no/such/folder/socket"),
+        "{}",
+        serve_nowhere(&file, &said)
+    );
     let back = contents(&raw);
     assert_eq!(back[..9 * 512], contents(&source));
 }
@@ -454,12 +457,15 @@ fn a_broken_image_is_copied_and_served_only_by_force() {
         );
     }
     assert!(contents(&file) == before, "the image should be unchanged");
-    let serve = |options: &[&str]| serve_nowhere(&file, options);
     for options in [&[][..], &["--sync"], &["--readonly"]] {
-        let words = serve(options);
+        let words = serve_nowhere(&file, options);
         assert!(words.contains(" sectors 1 and 2") && words.contains("--force"), "{words}");
     }
-    assert!(serve(&["--force"]).contains("/no/such/folder/socket"), "{}", serve(&["--force"]));
+    assert!(
+        serve_nowhere(&file, &["--force"]).contains("/no/such/folder/socket"),
+        "{}",
+        serve_nowhere(&file, &["--force"])
+    );
     answers(&["copy", "--force", &file, &raw], 0);
     answers(&["convert", "--force", &file, &next, "--to", "pool"], 0);
     answers(&["check", &next], 0);
@@ -476,13 +482,11 @@ fn an_image_in_use_can_be_inspected() {
     let info = answers(&["info", &good], 0);
     let map = answers(&["dump-map", &good], 0);
     let options = ImageOptions::default();
-    let open = |file: &str| {
+    let [used, _broken] = [&good, &file].map(|file| {
         let image =
             Image::identify(file.as_ref(), &options).expect("the file should hold an image");
         image.open(&options).expect("the BTT should open")
-    };
-    let used = open(&good);
-    let _broken = open(&file);
+    });
     assert_eq!(answers(&["dump-map", &good], 0), map);
     let stop = AtomicBool::new(false);
     let writes = AtomicU64::new(0);

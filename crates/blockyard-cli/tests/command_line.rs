@@ -106,23 +106,24 @@ fn the_help_says_what_seeds_vary() {
     assert!(help.contains("Each further seed draws other offsets"), "{help}");
 }
 
+fn invalid_path(argument: &str) -> String {
+    format!(
+        "invalid value 'unix:/run/c.sock' for '{argument}': expected a path without `unix:`: /run/c.sock; see "
+    )
+}
+
 #[test]
 fn a_near_miss_exits_2_and_says_what_to_write() {
     let serve = ["serve", "null:1m", "--nbd", "127.0.0.1:0"];
-    let path = |argument| {
-        format!(
-            "invalid value 'unix:/run/c.sock' for '{argument}': expected a path without `unix:`: /run/c.sock; see "
-        )
-    };
     fails(
         &[&serve[..], &["--control", "unix:/run/c.sock"]].concat(),
         2,
-        &format!("{}`blockyard serve --help`", path("--control <PATH>")),
+        &format!("{}`blockyard serve --help`", invalid_path("--control <PATH>")),
     );
     fails(
         &["ctl", "unix:/run/c.sock", "list"],
         2,
-        &format!("{}`blockyard ctl --help`", path("<PATH>")),
+        &format!("{}`blockyard ctl --help`", invalid_path("<PATH>")),
     );
     fails(
         &[&serve[..], &["--as", "nvme-tlc", "--set", "flash.slc=0B"]].concat(),
@@ -137,6 +138,10 @@ fn a_near_miss_exits_2_and_says_what_to_write() {
     );
 }
 
+fn run_on<'a>(job: &[&'a str], device: &'a str, disks: &'a str) -> Vec<&'a str> {
+    [&["run", "--device", device, "--disks", disks], job].concat()
+}
+
 #[test]
 fn disks_are_given_to_a_host_and_refused_for_a_card() {
     let job = [
@@ -147,19 +152,18 @@ fn disks_are_given_to_a_host_and_refused_for_a_card() {
         "--bs=4k",
         "--io_size=1m",
     ];
-    let on = |device, disks| [&["run", "--device", device, "--disks", disks], &job[..]].concat();
-    let output = blockyard(&on("null", "2"));
+    let output = blockyard(&run_on(&job, "null", "2"));
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
     assert!(text(&output.stdout).contains("read: IOPS="), "{}", text(&output.stdout));
     let whatif = [&["whatif", "--design", "mq-none", "--device", "srp", "--disks", "2"], &job[..]];
     assert_eq!(blockyard(&whatif.concat()).status.code(), Some(0));
     let one = "command line:2: more file names than disks: the device has 1; give all jobs the same `filename=`, or \
                let `--disks` give more disks to a null device or a SCSI host";
-    fails(&on("null", "1"), 2, one);
+    fails(&run_on(&job, "null", "1"), 2, one);
     let card = "--disks: `sd-hs` is one disk; a null device or a SCSI host can have several";
-    fails(&on("sd-hs", "2"), 2, card);
+    fails(&run_on(&job, "sd-hs", "2"), 2, card);
     for wrong in ["0", "1025", "x"] {
-        assert_eq!(blockyard(&on("null", wrong)).status.code(), Some(2), "{wrong}");
+        assert_eq!(blockyard(&run_on(&job, "null", wrong)).status.code(), Some(2), "{wrong}");
     }
 }
 
@@ -170,8 +174,12 @@ fn list_names_every_builtin() {
     let all = text(&output.stdout);
     let builtins = builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors());
     for builtin in builtins {
-        let named = |line: &str| line.split(' ').next() == Some(builtin.name);
-        assert_eq!(all.lines().filter(|line| named(line)).count(), 1, "{}", builtin.name);
+        assert_eq!(
+            all.lines().filter(|line| line.split(' ').next() == Some(builtin.name)).count(),
+            1,
+            "{}",
+            builtin.name
+        );
     }
     let devices = text(&blockyard(&["list", "devices"]).stdout).to_owned();
     let designs = text(&blockyard(&["list", "designs"]).stdout).to_owned();
@@ -238,22 +246,25 @@ fn a_command_line_of_fio_is_taken_as_it_is() {
     }
 }
 
+fn run_file(file: &str, args: &[&str]) -> Output {
+    blockyard(&[&["run", file, "--device=null"], args].concat())
+}
+
 #[test]
 fn switches_of_fio_choose_from_a_job_file() {
     let path = std::env::temp_dir().join(format!("blockyard-sections-{}.fio", std::process::id()));
     let jobs = "[global]\ndirect=1\nsize=1m\n[a]\nbs=4k\n[b]\nrw=write\n";
     std::fs::write(&path, jobs).unwrap();
     let file = path.to_str().unwrap();
-    let run = |args: &[&str]| blockyard(&[&["run", file, "--device=null"], args].concat());
-    let b = run(&["--section=b", "--output-format=json", "--bs=64k"]);
+    let b = run_file(file, &["--section=b", "--output-format=json", "--bs=64k"]);
     let answer: serde_json::Value = serde_json::from_slice(&b.stdout).unwrap();
     assert_eq!(answer["jobs"].as_array().unwrap().len(), 1);
     assert_eq!(answer["jobs"][0]["write"]["total_ios"], 16, "options precede the file");
-    let terse = run(&["--minimal"]);
+    let terse = run_file(file, &["--minimal"]);
     assert!(text(&terse.stdout).lines().all(|line| line.starts_with("3;")), "{terse:?}");
-    let silent = run(&["--parse-only"]);
+    let silent = run_file(file, &["--parse-only"]);
     assert_eq!((silent.status.code(), text(&silent.stdout)), (Some(0), ""));
-    assert_eq!(run(&["--section=a", "--readonly"]).status.code(), Some(0));
+    assert_eq!(run_file(file, &["--section=a", "--readonly"]).status.code(), Some(0));
     for (args, words) in [
         (&["--readonly"][..], ":7: job `b` writes or trims: --readonly forbids it"),
         (&["--section=c"], ": there is no section [c]"),
@@ -261,7 +272,7 @@ fn switches_of_fio_choose_from_a_job_file() {
         (&["--terse-version=5"], "only version 3 of fio's terse format is supported"),
         (&["--name=x"], "has a --name"),
     ] {
-        let output = run(args);
+        let output = run_file(file, args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
     }
@@ -320,24 +331,26 @@ fn examples_of_the_help_can_be_run() {
     }
 }
 
+fn run_with(args: &[&str]) -> Output {
+    let job = ["--name=a", "--direct=1", "--number_ios=1", "--bs=${BLOCKYARD_TEST_BS}"];
+    let all = [&["run", "--output-format=json"], args, &job].concat();
+    command(&all).env("BLOCKYARD_TEST_BS", "8k").output().unwrap()
+}
+
+fn bytes_read(output: &Output) -> u64 {
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    answer["jobs"][0]["read"]["io_bytes"].as_u64().unwrap()
+}
+
 /// A variable of the environment counts as in fio, and a note says so. One of the command line comes first.
 #[test]
 fn variables_of_a_job_are_given_or_taken_from_the_environment() {
-    let run = |args: &[&str]| {
-        let job = ["--name=a", "--direct=1", "--number_ios=1", "--bs=${BLOCKYARD_TEST_BS}"];
-        let all = [&["run", "--output-format=json"], args, &job].concat();
-        command(&all).env("BLOCKYARD_TEST_BS", "8k").output().unwrap()
-    };
-    let bytes = |output: &Output| {
-        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        answer["jobs"][0]["read"]["io_bytes"].as_u64().unwrap()
-    };
-    let taken = run(&[]);
-    assert_eq!(bytes(&taken), 8192);
+    let taken = run_with(&[]);
+    assert_eq!(bytes_read(&taken), 8192);
     let told = "`8k`, from the environment; --env sets it";
     assert!(text(&taken.stderr).contains(told), "{}", text(&taken.stderr));
-    let given = run(&["--env", "BLOCKYARD_TEST_BS=4k"]);
-    assert_eq!(bytes(&given), 4096);
+    let given = run_with(&["--env", "BLOCKYARD_TEST_BS=4k"]);
+    assert_eq!(bytes_read(&given), 4096);
     assert!(!text(&given.stderr).contains("environment"), "{}", text(&given.stderr));
     fails(
         &["run", "--name=a", "--bs=${BLOCKYARD_TEST_NONE}"],
@@ -400,13 +413,14 @@ fn a_full_disk_is_an_error() {
     assert!(text(&output.stderr).starts_with("blockyard: error: "));
 }
 
+fn coloured(variables: &[&str]) -> bool {
+    let mut command = command(&["show", "nothing"]);
+    command.envs(variables.iter().map(|name| (name, "1")));
+    text(&command.output().unwrap().stderr).contains('\u{1b}')
+}
+
 #[test]
 fn the_environment_forces_or_forbids_colours() {
-    let coloured = |variables: &[&str]| {
-        let mut command = command(&["show", "nothing"]);
-        command.envs(variables.iter().map(|name| (name, "1")));
-        text(&command.output().unwrap().stderr).contains('\u{1b}')
-    };
     assert!(!coloured(&[]), "a pipe is not a terminal");
     assert!(coloured(&["CLICOLOR_FORCE"]));
     assert!(!coloured(&["NO_COLOR", "CLICOLOR_FORCE"]));

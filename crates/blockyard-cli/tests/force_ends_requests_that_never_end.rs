@@ -17,23 +17,24 @@ const BOUND: Duration = Duration::from_secs(30);
 
 const HELD: [&str; 4] = ["delay", "rate", "late", "lost"];
 
+fn set_rule(running: &Running, then: &str) {
+    let rules = nbd::path("rules.toml");
+    fs::write(&rules, format!("[[rule]]\nname = \"held\"\n{then}\n")).unwrap();
+    running.does(&["fault", "", text(&rules)]);
+    fs::remove_file(&rules).unwrap();
+}
+
 /// Starts a server whose default export holds every request from now on, and has data.
 fn holding(source: &str, how: &str) -> Running {
     let options = ["--delay", "0us", "--rate", "unlimited", "--fault", "none"];
     let timeout = ["--drain-timeout", "4s", "--export", "other=memory:1m"];
     let running = start(&[&[source], &options[..], &timeout[..]].concat());
     assert_eq!(running.client().write(0, &[7; 4096]), 0);
-    let rules = nbd::path("rules.toml");
-    let rule = |then: &str| {
-        fs::write(&rules, format!("[[rule]]\nname = \"held\"\n{then}\n")).unwrap();
-        running.does(&["fault", "", text(&rules)]);
-        fs::remove_file(&rules).unwrap();
-    };
     match how {
         "delay" => drop(running.does(&["delay", "", "3600s"])),
         "rate" => drop(running.does(&["rate", "", "1"])),
-        "late" => rule("delay = \"3600s\""),
-        _ => rule("lost = true"),
+        "late" => set_rule(&running, "delay = \"3600s\""),
+        _ => set_rule(&running, "lost = true"),
     }
     running
 }

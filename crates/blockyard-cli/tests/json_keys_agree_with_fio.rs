@@ -122,11 +122,9 @@ fn options_are_those_of_fio_and_more() {
     fs::remove_file(&file).unwrap();
     assert_eq!(ours["global options"], fio["global options"]);
     for at in [0, 1] {
-        let options =
-            |answer: &Value| answer["jobs"][at]["job options"].as_object().unwrap().clone();
-        let ours = options(&ours);
-        let theirs = options(&fio);
-        for (option, value) in &theirs {
+        let [ours, theirs] =
+            [&ours, &fio].map(|answer| answer["jobs"][at]["job options"].as_object().unwrap());
+        for (option, value) in theirs {
             assert_eq!(ours.get(option), Some(value), "{option} of job {at}");
         }
         for option in ["name", "bs", "ioengine", "rw", "iodepth", "numjobs", "direct"] {

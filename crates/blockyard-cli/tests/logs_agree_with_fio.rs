@@ -19,8 +19,11 @@ use folder::Folder;
 fn logs(folder: &Folder) -> BTreeMap<String, String> {
     let entries = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
     let logs = entries.filter(|path| path.extension().is_some_and(|end| end == "log"));
-    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-    logs.map(|path| (name(&path), fs::read_to_string(path).unwrap())).collect()
+    logs.map(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, fs::read_to_string(path).unwrap())
+    })
+    .collect()
 }
 
 /// Runs `job` in `folder`.
@@ -83,6 +86,10 @@ const JOBS: &[&str] = &[
     "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log=a\nlog_avg_msec=60000\nlog_offset=1\nlog_prio=1\n",
 ];
 
+fn with_engine(job: &str, engine: &str) -> String {
+    job.replace("rw=", &format!("ioengine={engine}\nrw="))
+}
+
 #[test]
 fn files_and_lines_agree_with_fio() {
     if Command::new("fio").arg("--version").output().is_err() {
@@ -91,21 +98,21 @@ fn files_and_lines_agree_with_fio() {
         return;
     }
     for job in JOBS {
-        let with_engine = |engine| job.replace("rw=", &format!("ioengine={engine}\nrw="));
         let theirs = Folder::new("logs-fio");
         let ours = Folder::new("logs-ours");
-        fs::write(theirs.0.join("job.fio"), with_engine("null")).unwrap();
+        fs::write(theirs.0.join("job.fio"), with_engine(job, "null")).unwrap();
         let fio = Command::new("fio").arg("job.fio").current_dir(&theirs.0).output().unwrap();
         assert!(fio.status.success(), "{job}");
         let engine = if job.contains("iodepth") { "libaio" } else { "psync" };
-        answer(&ours, &with_engine(engine), &[]);
+        answer(&ours, &with_engine(job, engine), &[]);
         // For each file: the forms of its lines, and how often each occurs.
-        let forms = |folder: &Folder| -> BTreeMap<_, _> {
-            let forms_of =
-                |log: &str| (log.lines().map(form).collect::<BTreeSet<_>>(), log.lines().count());
-            logs(folder).into_iter().map(|(name, log)| (name, forms_of(&log))).collect()
-        };
-        assert_eq!(forms(&ours), forms(&theirs), "{job}");
+        let [ours, theirs] = [&ours, &theirs].map(|folder| {
+            let forms = logs(folder).into_iter().map(|(name, log)| {
+                (name, log.lines().map(form).collect::<BTreeSet<_>>(), log.lines().count())
+            });
+            forms.collect::<Vec<_>>()
+        });
+        assert_eq!(ours, theirs, "{job}");
     }
 }
 
@@ -125,6 +132,11 @@ runtime=2
 
 const DIRECTIONS: [(&str, u64); 2] = [("read", 0), ("write", 1)];
 
+fn lines_of(logs: &BTreeMap<String, String>, kind: &str, direction: u64) -> Vec<Vec<u64>> {
+    let log = columns(&logs[&format!("p_{kind}.1.log")]);
+    log.into_iter().filter(|line| line[2] == direction).collect()
+}
+
 #[test]
 fn logs_of_single_ios_match_the_answer() {
     let folder = Folder::new("logs-values");
@@ -132,15 +144,12 @@ fn logs_of_single_ios_match_the_answer() {
     let json = answer(&folder, &PACED.replace("size=1g", "size=1g\nlog_offset=1"), &args);
     let logs = logs(&folder);
     for (name, direction) in DIRECTIONS {
-        let of = |kind: &str| -> Vec<Vec<u64>> {
-            let log = columns(&logs[&format!("p_{kind}.1.log")]);
-            log.into_iter().filter(|line| line[2] == direction).collect()
-        };
         let counted = &json["jobs"][0][name];
         let ios = counted["total_ios"].as_u64().unwrap();
         assert!(ios > 500, "{counted}");
         for latency in ["slat", "clat", "lat"] {
-            let values: Vec<u64> = of(latency).iter().map(|line| line[1]).collect();
+            let values: Vec<u64> =
+                lines_of(&logs, latency, direction).iter().map(|line| line[1]).collect();
             let counted = &counted[&format!("{latency}_ns")];
             assert_eq!(values.len() as u64, ios, "{name} {latency}");
             assert_eq!(values.iter().min().copied(), counted["min"].as_u64());
@@ -148,10 +157,21 @@ fn logs_of_single_ios_match_the_answer() {
             let mean = values.iter().sum::<u64>() as f64 / values.len() as f64;
             assert!((mean - counted["mean"].as_f64().unwrap()).abs() < 0.001, "{name} {latency}");
         }
-        assert!(of("iops").iter().all(|line| line[1] == 1 && line[3] == 8192));
-        assert!(of("iops").iter().all(|line| line[4] % 8192 == 0 && line[4] < 1 << 30));
-        assert!(of("iops").iter().any(|line| line[4] > 1 << 28), "offsets are random");
-        for (bandwidth, clat) in of("bw").iter().zip(of("clat")) {
+        assert!(
+            lines_of(&logs, "iops", direction).iter().all(|line| line[1] == 1 && line[3] == 8192)
+        );
+        assert!(
+            lines_of(&logs, "iops", direction)
+                .iter()
+                .all(|line| line[4] % 8192 == 0 && line[4] < 1 << 30)
+        );
+        assert!(
+            lines_of(&logs, "iops", direction).iter().any(|line| line[4] > 1 << 28),
+            "offsets are random"
+        );
+        for (bandwidth, clat) in
+            lines_of(&logs, "bw", direction).iter().zip(lines_of(&logs, "clat", direction))
+        {
             assert_eq!(bandwidth[1], 8192 * 1_000_000 / clat[1]);
         }
     }
@@ -159,6 +179,10 @@ fn logs_of_single_ios_match_the_answer() {
         let times: Vec<_> = columns(log).iter().map(|line| line[0]).collect();
         assert!(times.is_sorted() && times.last().is_some_and(|ms| (1950..2100).contains(ms)));
     }
+}
+
+fn ios_of(logs: &BTreeMap<String, String>, kind: &str, direction: u64) -> Vec<(u64, u64)> {
+    lines_of(logs, kind, direction).iter().map(|line| (line[0], line[1])).collect()
 }
 
 /// Compares averaged logs with means computed from the logs of single I/Os.
@@ -174,15 +198,10 @@ fn averaged_logs_match_the_ios_of_each_window() {
     let each = logs(&each);
     let windowed = logs(&windowed);
     for (name, direction) in DIRECTIONS {
-        let of = |logs: &BTreeMap<String, String>, kind: &str| -> Vec<(u64, u64)> {
-            let log = columns(&logs[&format!("p_{kind}.1.log")]);
-            let lines = log.iter().filter(|line| line[2] == direction);
-            lines.map(|line| (line[0], line[1])).collect()
-        };
         for latency in ["slat", "clat", "lat"] {
-            let mut ios = of(&each, latency);
+            let mut ios = ios_of(&each, latency, direction);
             let mut begun = 0;
-            for (at, told) in of(&windowed, latency) {
+            for (at, told) in ios_of(&windowed, latency, direction) {
                 // The first I/O past the end of a window closes it and is still counted in it. The last
                 // window ends with the job.
                 let closing = ios.iter().position(|(ms, _)| *ms >= begun + WINDOW_MS);
@@ -195,22 +214,25 @@ fn averaged_logs_match_the_ios_of_each_window() {
             }
             assert!(ios.is_empty(), "{name} {latency}: {ios:?} are in no window");
         }
-        let done: Vec<u64> = of(&each, "iops").iter().map(|io| io.0).collect();
+        let done: Vec<u64> = ios_of(&each, "iops", direction).iter().map(|io| io.0).collect();
         let counted = &json["jobs"][0][name];
         for (kind, key, of_one) in [("iops", "iops", 1000), ("bw", "bw", 8192 * 1000)] {
             let unit = if kind == "bw" { 1024 } else { 1 };
-            let samples = of(&windowed, kind);
+            let samples = ios_of(&windowed, kind, direction);
             assert_eq!(samples.len() as u64, 2000 / WINDOW_MS, "{name} {kind}");
             for (at, value) in &samples {
                 let within = done.iter().filter(|ms| (at - WINDOW_MS..*at).contains(ms)).count();
-                let rate = |ios: usize| ios as u64 * of_one / WINDOW_MS / unit;
-                assert_eq!(*value, rate(within), "{name} {kind} at {at} ms");
+                assert_eq!(
+                    *value,
+                    within as u64 * of_one / WINDOW_MS / unit,
+                    "{name} {kind} at {at} ms"
+                );
             }
-            let values = || samples.iter().map(|sample| sample.1);
-            assert_eq!(counted[format!("{key}_min")], values().min().unwrap());
-            assert_eq!(counted[format!("{key}_max")], values().max().unwrap());
+            let values: Vec<u64> = samples.iter().map(|sample| sample.1).collect();
+            assert_eq!(counted[format!("{key}_min")], *values.iter().min().unwrap());
+            assert_eq!(counted[format!("{key}_max")], *values.iter().max().unwrap());
             assert_eq!(counted[format!("{key}_samples")], samples.len() as u64);
-            let mean = values().sum::<u64>() as f64 / samples.len() as f64;
+            let mean = values.iter().sum::<u64>() as f64 / samples.len() as f64;
             assert!((counted[format!("{key}_mean")].as_f64().unwrap() - mean).abs() < 1e-6);
         }
     }
@@ -230,8 +252,8 @@ fn ramp_time_is_not_logged_and_times_start_after_it() {
     let job = PACED.replace("runtime=2", "runtime=1\nramp_time=1\nstartdelay=1");
     let json = answer(&folder, &job, &["--device=srp", "--iops-log=p"]);
     let log = columns(&logs(&folder)["p_iops.1.log"]);
-    let ios = |name: &str| json["jobs"][0][name]["total_ios"].as_u64().unwrap();
-    assert_eq!(log.len() as u64, ios("read") + ios("write"));
+    let ios = ["read", "write"].map(|name| json["jobs"][0][name]["total_ios"].as_u64().unwrap());
+    assert_eq!(log.len() as u64, ios[0] + ios[1]);
     assert!(log[0][0] < 10 && log.last().unwrap()[0] < 1100, "{:?} to {:?}", log[0], log.last());
 }
 
@@ -257,16 +279,18 @@ fn whatif_notes_that_it_writes_no_logs() {
     assert_eq!((output.status.code(), logs(&folder).len()), (Some(0), 0));
 }
 
+fn fails(folder: &Folder, args: &[&str], message: &str) {
+    let output = run(folder, PACED, args);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(output.stdout.is_empty() && errors.starts_with(message), "{errors}");
+}
+
 #[test]
 fn a_log_that_cannot_be_made_or_written_fails_the_run() {
     let folder = Folder::new("logs-full");
-    let fails = |args: &[&str], message: &str| {
-        let output = run(&folder, PACED, args);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{errors}");
-        assert!(output.stdout.is_empty() && errors.starts_with(message), "{errors}");
-    };
     fails(
+        &folder,
         &["--bw-log=no/such/folder"],
         "blockyard: error: no/such/folder_bw.1.log: cannot write the log: no such file or directory",
     );
@@ -276,6 +300,7 @@ fn a_log_that_cannot_be_made_or_written_fails_the_run() {
     #[cfg(unix)]
     std::os::unix::fs::symlink("/dev/full", folder.0.join("p_iops.1.log")).unwrap();
     fails(
+        &folder,
         &["--iops-log=p"],
         "blockyard: error: p_iops.1.log: cannot write the log: no storage space",
     );

@@ -138,6 +138,11 @@ fn qemu_converts_compares_and_finds_its_patterns() {
     fs::remove_file(source).unwrap();
 }
 
+fn served_file(path: &Path, read_only: bool) -> DiskConfig {
+    let file = disk(Source::File { path: path.to_owned(), buffered: false });
+    DiskConfig { read_only, ..file }
+}
+
 /// Two writers of one file destroy it, so the server takes the locks of QEMU's file driver.
 #[test]
 fn qemu_and_the_server_do_not_write_one_file() {
@@ -146,16 +151,14 @@ fn qemu_and_the_server_do_not_write_one_file() {
     }
     let path = nbd::file(BYTES);
     let name = path.to_str().unwrap();
-    let served = || disk(Source::File { path: path.clone(), buffered: false });
-    let read_only = || DiskConfig { read_only: true, ..served() };
 
-    let running = Running::start(served(), |_| ());
+    let running = Running::start(served_file(&path, false), |_| ());
     let output = Command::new("qemu-io").args(["-f", "raw", "-c", "write 0 512", name]).output();
     let errors = String::from_utf8(output.unwrap().stderr).unwrap();
     assert!(errors.contains("Failed to get \"write\" lock"), "{errors}");
     running.stop();
 
-    let reader = Running::start(read_only(), |_| ());
+    let reader = Running::start(served_file(&path, true), |_| ());
     assert!(reader.server.written_elsewhere().is_empty());
     let mut writer = Command::new("qemu-io")
         .args(["-f", "raw", name])
@@ -166,10 +169,11 @@ fn qemu_and_the_server_do_not_write_one_file() {
     writer.stdin.as_mut().unwrap().write_all(b"write 0 512\n").unwrap();
     let mut answer = [0; 16];
     writer.stdout.as_mut().unwrap().read_exact(&mut answer).unwrap();
-    let start = |disk| Server::start(&Config::new(vec![disk], Vec::new()));
-    let refused = start(served()).expect_err("qemu-io writes the file").to_string();
+    let refused = Server::start(&Config::new(vec![served_file(&path, false)], Vec::new()))
+        .expect_err("qemu-io writes the file")
+        .to_string();
     assert!(refused.contains("another disk, program or mount writes to it"), "{refused}");
-    let beside = Running::start(read_only(), |_| ());
+    let beside = Running::start(served_file(&path, true), |_| ());
     assert_eq!(beside.server.written_elsewhere(), [""], "the default export");
     drop(writer.stdin.take());
     assert!(writer.wait().unwrap().success());
@@ -178,35 +182,36 @@ fn qemu_and_the_server_do_not_write_one_file() {
     fs::remove_file(path).unwrap();
 }
 
+fn check_every_command(running: &Running, read_only: bool) {
+    let mut nbdsh = Command::new("nbdsh");
+    nbdsh.args(["-c", include_str!("peers/every_command.py")]).env("NBD_URI", uri(running));
+    // Debian's Python has the module; another Python in the path may not.
+    let path = std::env::var("PATH").unwrap();
+    nbdsh.env("PATH", format!("/usr/bin:{path}"));
+    if read_only {
+        nbdsh.env("READ_ONLY", "yes");
+    }
+    let output = nbdsh.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.ends_with(" kinds of sessions\n"), "{said}");
+    if said.starts_with('2') {
+        nbd::not_checked("extended headers by libnbd, which has them since 1.18");
+    }
+}
+
 /// The script lists the commands, the flags, and the requests that must be refused.
 #[test]
 fn libnbd_does_every_command_with_every_flag() {
     if !has("nbdsh") {
         return;
     }
-    let check = |running: &Running, read_only: bool| {
-        let mut nbdsh = Command::new("nbdsh");
-        nbdsh.args(["-c", include_str!("peers/every_command.py")]).env("NBD_URI", uri(running));
-        // Debian's Python has the module; another Python in the path may not.
-        let path = std::env::var("PATH").unwrap();
-        nbdsh.env("PATH", format!("/usr/bin:{path}"));
-        if read_only {
-            nbdsh.env("READ_ONLY", "yes");
-        }
-        let output = nbdsh.output().unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{errors}");
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.ends_with(" kinds of sessions\n"), "{said}");
-        if said.starts_with('2') {
-            nbd::not_checked("extended headers by libnbd, which has them since 1.18");
-        }
-    };
-    each_kind(|running| check(running, false));
+    each_kind(|running| check_every_command(running, false));
     let (path, _) = half_full();
     let file = disk(Source::File { path: path.clone(), buffered: false });
     let running = Running::start(DiskConfig { read_only: true, ..file }, |_| ());
-    check(&running, true);
+    check_every_command(&running, true);
     running.stop();
     fs::remove_file(path).unwrap();
 }

@@ -244,15 +244,15 @@ fn check(words: &[&str], block: u64, is_kept: bool) {
     fs::write(&rules, slow).unwrap();
     let has_layers = words.contains(&LAYERS[0]);
     let is_cached_device = words[0].starts_with("/dev/") && words.contains(&"--buffered");
-    let blank = || (0..SESSIONS).map(|session| Model::new(session, block, is_cached_device));
-    let mut models: Vec<_> = blank().collect();
+    let blank = (0..SESSIONS).map(|session| Model::new(session, block, is_cached_device));
+    let mut models: Vec<_> = blank.clone().collect();
     for (nth, engine) in (0..).zip(ENGINES) {
         eprintln!(
             "BLOCKYARD_MODEL_SEED={seed} BLOCKYARD_MODEL_BATCHES={batches} {words:?} {engine:?}"
         );
         let words = [words, engine].concat();
         if !is_kept {
-            models = blank().collect();
+            models = blank.clone().collect();
         }
         let running = start(&words);
         running.does(&["add", "spare", "memory:1m"]);

@@ -33,8 +33,8 @@ fn end(mut server: Child) {
 
 fn run(args: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = command(args).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (status.code(), text(stdout), text(stderr))
+    let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (status.code(), stdout, stderr)
 }
 
 #[test]
@@ -111,6 +111,12 @@ fn a_pidfile_exists_while_clients_can_connect() {
     assert!(log.contains("--pidfile: "), "{log}");
 }
 
+fn next_message(socket: &UnixDatagram) -> String {
+    let mut message = [0; 64];
+    let len = socket.recv(&mut message).unwrap();
+    String::from_utf8(message[..len].to_vec()).unwrap()
+}
+
 #[test]
 fn a_service_manager_hears_when_clients_can_connect_and_when_the_server_ends() {
     let socket = nbd::socket();
@@ -119,15 +125,10 @@ fn a_service_manager_hears_when_clients_can_connect_and_when_the_server_ends() {
     heard.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let address = format!("unix:{}", socket.display());
     let mut server = command(&["--nbd", &address]).env("NOTIFY_SOCKET", &manager).spawn().unwrap();
-    let mut message = [0; 64];
-    let mut next = || {
-        let len = heard.recv(&mut message).unwrap();
-        String::from_utf8(message[..len].to_vec()).unwrap()
-    };
-    assert_eq!(next().trim(), "READY=1");
+    assert_eq!(next_message(&heard).trim(), "READY=1");
     Client::connect(&socket).unwrap().bye();
     signal(&server, "-TERM");
-    assert_eq!(next().trim(), "STOPPING=1");
+    assert_eq!(next_message(&heard).trim(), "STOPPING=1");
     assert!(server.wait().unwrap().success());
     fs::remove_file(manager).unwrap();
 }
@@ -151,24 +152,25 @@ fn a_server_ends_with_its_parent_if_it_is_asked_to() {
     }
 }
 
+fn uri(folder: &Path, disks: &[&str], address: &str) -> String {
+    let mut server = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    server.arg("serve").args(disks).args(["--nbd", address, "--run", "echo \"$uri\""]);
+    let output = server.current_dir(folder).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// `$uri` once had the path as it is, and no export.
 #[test]
 fn the_uri_of_a_command_is_encoded_and_names_the_export() {
     let folder = nbd::path("a b");
     fs::create_dir(&folder).unwrap();
     // A short path from the working folder: that of a socket has at most 107 bytes.
-    let uri = |disks: &[&str], address: &str| {
-        let mut server = Command::new(env!("CARGO_BIN_EXE_blockyard"));
-        server.arg("serve").args(disks).args(["--nbd", address, "--run", "echo \"$uri\""]);
-        let output = server.current_dir(&folder).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
     let named = ["--export", "a b/\u{fc}&?=memory:1m", "--export", "other=memory:1m"];
     let words = "nbd+unix:///a%20b/%C3%BC%26%3F?socket=x%20%25.sock\n";
-    assert_eq!(uri(&named, "unix:x %.sock"), words);
-    let tcp = uri(&named, "127.0.0.1:0");
+    assert_eq!(uri(&folder, &named, "unix:x %.sock"), words);
+    let tcp = uri(&folder, &named, "127.0.0.1:0");
     assert!(tcp.starts_with("nbd://127.0.0.1:") && tcp.ends_with("/a%20b/%C3%BC%26%3F\n"), "{tcp}");
-    let default = uri(&["memory:1m", "--export", "other=memory:1m"], "unix:x.sock");
+    let default = uri(&folder, &["memory:1m", "--export", "other=memory:1m"], "unix:x.sock");
     assert_eq!(default, "nbd+unix:///?socket=x.sock\n");
     fs::remove_dir_all(folder).unwrap();
 }

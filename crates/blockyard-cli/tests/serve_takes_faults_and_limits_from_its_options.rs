@@ -10,7 +10,7 @@ mod operator;
 use certificates::Certificates;
 use core::time::Duration;
 use nbd::{Client, EIO, ENOSPC, FLUSH, READ, signal};
-use operator::{blockyard, start, text};
+use operator::{blockyard, rules_from_now, start, text};
 use std::fs;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -35,18 +35,17 @@ fn fault_rules_come_from_the_command_line() {
     let running = start(&["memory:1m", "--fault", "op = \"fsync\", nth = 1, error = \"no-space\""]);
     let mut client = running.client();
     assert_eq!([client.call(FLUSH, 0, 0), client.call(FLUSH, 0, 0)], [ENOSPC, 0]);
-    let now = |rules: &str| format!("the fault rules of export \"\" from now on: {rules}\n");
     let two = "{op = [\"read\"], error = \"io\"}, {name = \"slow\", delay = \"1ms\"}";
-    assert_eq!(running.does(&["fault", "", two]), now("rule 1, slow"));
+    assert_eq!(running.does(&["fault", "", two]), rules_from_now("rule 1, slow"));
     assert_eq!(client.call(READ, 0, 512), EIO);
     let mut ctl = blockyard(&["ctl", text(&running.control), "fault", "", "-"]);
     let ctl = told(&mut ctl, "[[rule]]\nop = \"fsync\"\nerror = \"io\"\n");
     let output = ctl.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), now("rule 1"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), rules_from_now("rule 1"));
     assert_eq!(client.call(FLUSH, 0, 0), EIO);
     let words = running.refuses(&["fault", "", "op = \"raed\", error = \"io\""]);
     assert!(words.contains("unknown value `raed` for `op`: did you mean `read`?"), "{words}");
-    assert_eq!(running.does(&["fault", "", "none"]), now("none"));
+    assert_eq!(running.does(&["fault", "", "none"]), rules_from_now("none"));
     drop(client);
     running.end();
 }
@@ -111,10 +110,8 @@ fn a_limit_of_zero_is_refused() {
 #[test]
 fn a_disk_added_to_a_server_with_client_certificates_may_ask_for_one() {
     let certificates = Certificates::new();
-    let of = |name| certificates.file(name).to_str().unwrap().to_owned();
-    let chain = of("server-cert.pem");
-    let key = of("server-key.pem");
-    let ca = of("ca-cert.pem");
+    let [chain, key, ca] = ["server-cert.pem", "server-key.pem", "ca-cert.pem"]
+        .map(|name| text(&certificates.file(name)).to_owned());
     let socket = nbd::socket();
     let control = nbd::socket();
     let address = format!("unix:{}", text(&socket));
@@ -138,25 +135,24 @@ fn a_disk_added_to_a_server_with_client_certificates_may_ask_for_one() {
     assert!(words.contains("--allow-certificate needs a server with --tls-client-ca"), "{words}");
 }
 
+fn write_untimely(key: &str, begin: i32, end: i32, path: &str) {
+    let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(begin, 1, 1);
+    params.not_after = rcgen::date_time_ymd(end, 1, 1);
+    let own = rcgen::KeyPair::from_pem(&fs::read_to_string(key).unwrap()).unwrap();
+    fs::write(path, params.self_signed(&own).unwrap().pem()).unwrap();
+}
+
 /// An expired certificate was once loaded without a word.
 #[test]
 fn a_certificate_outside_its_time_has_a_warning() {
     let certificates = Certificates::new();
-    let of = |name: &str| certificates.file(name).to_str().unwrap().to_owned();
-    let chain = of("server-cert.pem");
-    let key = of("server-key.pem");
-    let ca = of("ca-cert.pem");
+    let [chain, key, ca] = ["server-cert.pem", "server-key.pem", "ca-cert.pem"]
+        .map(|name| text(&certificates.file(name)).to_owned());
     let valid = fs::read(&chain).unwrap();
-    let untimely = |begin: i32, end: i32, path: &str| {
-        let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
-        params.not_before = rcgen::date_time_ymd(begin, 1, 1);
-        params.not_after = rcgen::date_time_ymd(end, 1, 1);
-        let own = rcgen::KeyPair::from_pem(&fs::read_to_string(&key).unwrap()).unwrap();
-        fs::write(path, params.self_signed(&own).unwrap().pem()).unwrap();
-    };
-    untimely(2001, 2002, &chain);
-    let expired_ca = of("expired-ca.pem");
-    untimely(2001, 2003, &expired_ca);
+    write_untimely(&key, 2001, 2002, &chain);
+    let expired_ca = text(&certificates.file("expired-ca.pem")).to_owned();
+    write_untimely(&key, 2001, 2003, &expired_ca);
     let mut authorities = fs::read(&ca).unwrap();
     authorities.extend(fs::read(&expired_ca).unwrap());
     fs::write(&expired_ca, authorities).unwrap();
@@ -171,7 +167,7 @@ fn a_certificate_outside_its_time_has_a_warning() {
         std::thread::sleep(Duration::from_millis(5));
     }
     running.list();
-    untimely(4000, 4001, &chain);
+    write_untimely(&key, 4000, 4001, &chain);
     signal(&running.server, "-HUP");
     std::thread::sleep(Duration::from_millis(500));
     fs::write(&chain, valid).unwrap();

@@ -88,10 +88,29 @@ fn terse_fields_agree_with_fio() {
         for (theirs, ours) in theirs.iter().zip(&ours) {
             assert_eq!(ours.len(), theirs.len() + DISK, "{job}");
             // Only the program's name may differ.
-            let forms = |fields: &[&str]| fields[2..].iter().map(|f| form(f)).collect::<Vec<_>>();
-            assert_eq!(forms(&ours[..theirs.len()]), forms(theirs), "{job}");
+            let [ours, theirs] = [&ours[..theirs.len()], theirs]
+                .map(|fields| fields[2..].iter().map(|f| form(f)).collect::<Vec<_>>());
+            assert_eq!(ours, theirs, "{job}");
         }
     }
+}
+
+fn number(fields: &[&str], at: usize) -> f64 {
+    fields[at].trim_end_matches('%').parse::<f64>().unwrap()
+}
+
+#[expect(clippy::float_arithmetic, reason = "figures have fractions")]
+fn near(fields: &[&str], at: usize, value: f64) {
+    let off = (number(fields, at) - value).abs();
+    assert!(off <= 1e-6 + value.abs() * 1e-6, "field {at}: {} for {value}", fields[at]);
+}
+
+fn whole(fields: &[&str], at: usize, value: f64) {
+    near(fields, at, value.floor());
+}
+
+fn float(value: &Value) -> f64 {
+    value.as_f64().unwrap()
 }
 
 #[test]
@@ -104,36 +123,33 @@ fn terse_fields_match_the_json() {
     let fields = fields(&line).remove(0);
     let json: Value = serde_json::from_str(&json).unwrap();
     let job = &json["jobs"][0];
-    let number = |at: usize| fields[at].trim_end_matches('%').parse::<f64>().unwrap();
-    let near = |at: usize, value: f64| {
-        let off = (number(at) - value).abs();
-        assert!(off <= 1e-6 + value.abs() * 1e-6, "field {at}: {} for {value}", fields[at]);
-    };
-    let whole = |at: usize, value: f64| near(at, value.floor());
-    let of = |value: &Value| value.as_f64().unwrap();
     assert_eq!((fields[2], fields[3], fields[4]), ("x", "0", "0"));
-    assert!(of(&job["read"]["clat_ns"]["mean"]) > 0.0, "{json}");
+    assert!(float(&job["read"]["clat_ns"]["mean"]) > 0.0, "{json}");
     for (kind, begin) in [("read", 5), ("write", 46)] {
         let kind = &job[kind];
-        whole(begin, of(&kind["io_kbytes"]));
-        whole(begin + 1, of(&kind["bw"]));
-        whole(begin + 2, of(&kind["iops"]));
-        whole(begin + 3, of(&kind["runtime"]));
+        whole(&fields, begin, float(&kind["io_kbytes"]));
+        whole(&fields, begin + 1, float(&kind["bw"]));
+        whole(&fields, begin + 2, float(&kind["iops"]));
+        whole(&fields, begin + 3, float(&kind["runtime"]));
         for (latency, at) in [("slat_ns", 4), ("clat_ns", 8), ("lat_ns", 32)] {
-            whole(begin + at, of(&kind[latency]["min"]) / 1e3);
-            whole(begin + at + 1, of(&kind[latency]["max"]) / 1e3);
-            near(begin + at + 2, of(&kind[latency]["mean"]) / 1e3);
-            near(begin + at + 3, of(&kind[latency]["stddev"]) / 1e3);
+            whole(&fields, begin + at, float(&kind[latency]["min"]) / 1e3);
+            whole(&fields, begin + at + 1, float(&kind[latency]["max"]) / 1e3);
+            near(&fields, begin + at + 2, float(&kind[latency]["mean"]) / 1e3);
+            near(&fields, begin + at + 3, float(&kind[latency]["stddev"]) / 1e3);
         }
-        let median = of(&kind["clat_ns"]["percentile"]["50.000000"]) / 1e3;
+        let median = float(&kind["clat_ns"]["percentile"]["50.000000"]) / 1e3;
         assert_eq!(fields[begin + 18], format!("50.000000%={:.0}", median.floor()));
-        whole(begin + 36, of(&kind["bw_min"]));
-        near(begin + 38, of(&kind["bw_agg"]));
+        whole(&fields, begin + 36, float(&kind["bw_min"]));
+        near(&fields, begin + 38, float(&kind["bw_agg"]));
     }
-    near(88, of(&job["sys_cpu"]));
-    whole(89, of(&job["ctx"]));
-    assert!((number(95) - of(&job["iodepth_level"]["8"])).abs() <= 0.05, "{}", fields[95]);
-    let shares: f64 = (99..121).map(number).sum();
+    near(&fields, 88, float(&job["sys_cpu"]));
+    whole(&fields, 89, float(&job["ctx"]));
+    assert!(
+        (number(&fields, 95) - float(&job["iodepth_level"]["8"])).abs() <= 0.05,
+        "{}",
+        fields[95]
+    );
+    let shares: f64 = (99..121).map(|at| number(&fields, at)).sum();
     assert!((shares - 100.0).abs() < 0.2, "every latency should fall into a range: {shares}");
     assert_eq!(fields[121], "null");
     assert!(line.ends_with(";of no weight\n"), "{line}");

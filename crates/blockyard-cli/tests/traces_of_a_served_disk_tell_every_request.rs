@@ -180,12 +180,11 @@ fn perfetto_json_has_a_span_for_each_request() {
     let of_disks = DONE.map(|(reads, writes)| reads + writes);
     assert_eq!(of_lanes, of_disks);
     let done: usize = of_disks.iter().sum();
-    let named = |name: &str| {
-        events.iter().any(|event| {
-            event["name"] == "process_name" && event["args"]["name"].as_str() == Some(name)
-        })
-    };
-    assert!(named("mq-deadline, lane 0: requests") && named("mq-deadline, lane 1: device slots"));
+    for process in ["mq-deadline, lane 0: requests", "mq-deadline, lane 1: device slots"] {
+        assert!(events.iter().any(|event| {
+            event["name"] == "process_name" && event["args"]["name"].as_str() == Some(process)
+        }));
+    }
     assert!(!text.contains("processors"), "a server's trace should have no processors");
     // Every command has a device slot, and no two share one at a time.
     let slots = events.iter().filter(|event| event["ph"] == "X");
@@ -227,8 +226,9 @@ fn blkparse_completes_as_many_requests_as_clients_did() {
     assert_eq!(lanes, [true; LANES], "each lane should have a file");
     for (disk, (reads, writes)) in ["8,0", "8,16"].into_iter().zip(DONE) {
         for action in ["Q", "D", "C"] {
-            let of = |op: &str| count[&(disk.to_owned(), action.to_owned(), op.to_owned())];
-            assert_eq!((of("R"), of("W")), (reads, writes), "{disk} {action}");
+            let done =
+                ["R", "W"].map(|op| count[&(disk.to_owned(), action.to_owned(), op.to_owned())]);
+            assert_eq!(done, [reads, writes], "{disk} {action}");
         }
     }
 }
@@ -277,14 +277,15 @@ fn traces_are_complete_when_a_server_stops_at_once() {
         let trace: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
         let spans = trace["traceEvents"].as_array().unwrap().iter();
         let in_driver = spans.filter(|event| event["name"] == "in driver");
-        let ends = |kind| in_driver.clone().filter(|event| event["ph"] == kind).count() as u64;
-        assert_eq!((ends("b"), ends("e")), (ENDED + STUCK + 1, ENDED + 1), "{words}");
+        let ends = ["b", "e"]
+            .map(|kind| in_driver.clone().filter(|event| event["ph"] == kind).count() as u64);
+        assert_eq!(ends, [ENDED + STUCK + 1, ENDED + 1], "{words}");
         if let Some(text) = blkparse(&folder) {
-            let of = |letter: &str| {
+            let counted = ["D", "C"].map(|letter| {
                 let words = text.lines().map(|line| line.split_whitespace().nth(5));
                 words.filter(|word| *word == Some(letter)).count() as u64
-            };
-            assert_eq!((of("D"), of("C")), (ENDED + STUCK + 1, ENDED + 1), "{words}");
+            });
+            assert_eq!(counted, [ENDED + STUCK + 1, ENDED + 1], "{words}");
         }
     }
 }
@@ -293,7 +294,8 @@ fn traces_are_complete_when_a_server_stops_at_once() {
 #[test]
 fn a_blocked_trace_does_not_delay_a_second_signal() {
     let folder = Folder::new();
-    let (pipe, socket) = (folder.file("pipe"), short("pipe"));
+    let pipe = folder.file("pipe");
+    let socket = short("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let address = format!("unix:{}", socket.display());
     let server = serve(&["memory:1m", "--nbd", &address, "--trace", &pipe]);

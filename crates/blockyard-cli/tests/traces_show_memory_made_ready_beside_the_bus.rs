@@ -44,6 +44,13 @@ struct Traced {
     events: Vec<Value>,
 }
 
+fn named<'a>(events: &'a [Value], what: &str, name: &str) -> Vec<&'a Value> {
+    let is = |event: &&Value| {
+        event["name"] == what && event["args"]["name"].as_str().unwrap().ends_with(name)
+    };
+    events.iter().filter(is).collect::<Vec<_>>()
+}
+
 impl Traced {
     fn of(test: &str, case: &str) -> Self {
         let folder = Folder::new(test);
@@ -56,14 +63,9 @@ impl Traced {
 
     /// Returns the slices of `process` on tracks whose name ends in `track`.
     fn slices(&self, process: &str, track: &str) -> Vec<Slice> {
-        let named = |what: &'static str, name: &str| {
-            let is = |event: &&Value| {
-                event["name"] == what && event["args"]["name"].as_str().unwrap().ends_with(name)
-            };
-            self.events.iter().filter(is).collect::<Vec<_>>()
-        };
-        let pid = &named("process_name", process)[0]["pid"];
-        let of_process = named("thread_name", track).into_iter().filter(|at| at["pid"] == *pid);
+        let pid = &named(&self.events, "process_name", process)[0]["pid"];
+        let of_process =
+            named(&self.events, "thread_name", track).into_iter().filter(|at| at["pid"] == *pid);
         let tids: Vec<_> = of_process.map(|event| &event["tid"]).collect();
         let slices = self.events.iter().filter(|event| {
             event["ph"] == "X" && event["pid"] == *pid && tids.contains(&&event["tid"])
@@ -141,15 +143,18 @@ fn cmd13_follows_each_write_except_under_the_host_software_queue() {
 fn busy_time_lies_in_the_transaction_only_if_the_controller_waits() {
     for (case, waits) in [("mmc-status", true), ("mmc-hsq", true), ("mmc-polled", false)] {
         let traced = Traced::of("busy", case);
-        let (bus, busy) = (traced.transactions(), traced.slices("bus", "card busy"));
+        let bus = traced.transactions();
+        let busy = traced.slices("bus", "card busy");
         let report = traced.report.mmc.as_ref().unwrap();
         assert_eq!(busy.len() as u64, report.commands[24] + report.commands[25], "{case}");
         let with_memory: Vec<_> = bus.iter().filter(|slice| slice.slot.is_some()).collect();
-        let is_where_it_belongs = |busy: &&Slice| match waits {
-            true => with_memory.iter().any(|other| busy.lies_in(other)),
-            false => with_memory.iter().any(|other| other.until == busy.from),
-        };
-        assert!(busy.iter().all(|busy| is_where_it_belongs(&busy)), "{case}");
+        let is_where_it_belongs = busy.iter().all(|busy| {
+            with_memory.iter().any(|other| match waits {
+                true => busy.lies_in(other),
+                false => other.until == busy.from,
+            })
+        });
+        assert!(is_where_it_belongs, "{case}");
     }
 }
 
@@ -161,10 +166,10 @@ fn transactions_match_the_report() {
         let bus = traced.transactions();
         let time: u64 = bus.iter().map(|slice| slice.until - slice.from).sum();
         assert_eq!(time, report.bus_busy.as_ns(), "{case}");
-        let words = || bus.iter().flat_map(|slice| slice.name.split(' '));
+        let words = bus.iter().flat_map(|slice| slice.name.split(' '));
         for (number, counted) in report.commands.iter().enumerate() {
             let name = format!("CMD{number}");
-            let there = words().filter(|word| **word == name).count();
+            let there = words.clone().filter(|word| **word == name).count();
             assert_eq!(there as u64, *counted, "{case}: {name}");
         }
     }

@@ -95,24 +95,23 @@ fn check_tracks(events: &[Event]) {
 /// Asserts that a command occupies its device slot from the instant at which a processor has issued it.
 fn check_begins(events: &[Event]) {
     let processes = processes(events);
-    let of = |name: &str| {
+    let [processors, slots] = ["processors", "device slots"].map(|name| {
         let process = processes[name];
         events.iter().filter(move |event| event.phase == 'X' && event.track.0 == process)
-    };
-    let ends: BTreeSet<u64> =
-        of("processors").map(|event| event.ns + ns(&event.value["dur"])).collect();
-    for command in of("device slots") {
+    });
+    let ends: BTreeSet<u64> = processors.map(|event| event.ns + ns(&event.value["dur"])).collect();
+    for command in slots {
         assert!(ends.contains(&command.ns), "{}", command.value);
     }
 }
 
 /// Asserts that a requeued request leaves the driver at the instant of its requeue.
 fn check_requeues(events: &[Event]) {
-    let of = |phase: char, name: &'static str| {
+    let [ends, requeues] = [('e', "in driver"), ('i', "requeue")].map(|(phase, name)| {
         events.iter().filter(move |event| event.phase == phase && event.name == name)
-    };
-    let ends: BTreeSet<u64> = of('e', "in driver").map(|event| event.ns).collect();
-    for requeue in of('i', "requeue") {
+    });
+    let ends: BTreeSet<u64> = ends.map(|event| event.ns).collect();
+    for requeue in requeues {
         assert!(ends.contains(&requeue.ns), "{}", requeue.value);
     }
 }
@@ -130,35 +129,35 @@ fn counters(events: &[Event]) -> BTreeMap<String, (u64, u64)> {
     counters
 }
 
+fn is_named(events: &[Event], what: &str, track: (u64, u64)) -> bool {
+    events.iter().any(|event| event.name == what && event.track == track)
+}
+
 fn check_names(events: &[Event]) {
-    let named = |what: &str, track: (u64, u64)| {
-        events.iter().any(|event| event.name == what && event.track == track)
-    };
     let mut tracks: Vec<_> = events.iter().map(|event| event.track).collect();
     tracks.sort_unstable();
     tracks.dedup();
     for track in tracks {
-        assert!(named("process_name", (track.0, 0)), "{track:?}");
-        assert!(track.1 == 0 || named("thread_name", track), "{track:?}");
+        assert!(is_named(events, "process_name", (track.0, 0)), "{track:?}");
+        assert!(track.1 == 0 || is_named(events, "thread_name", track), "{track:?}");
     }
 }
 
 /// Asserts that each kind of instant occurs as often as the statistics say.
 fn check_instants(events: &[Event], report: &Report) {
-    let count = |action| report.stages.count(action);
     let unplug = Action::Unplug { requests: 0, sleeping: false };
     let mut expected: BTreeMap<&str, u64> = BTreeMap::from([
-        ("back merge", count(Action::BackMerge)),
-        ("front merge", count(Action::FrontMerge)),
-        ("join", count(Action::Join)),
-        ("split", count(Action::Split)),
-        ("sleep", count(Action::Sleep)),
-        ("unplug", count(unplug)),
-        ("requeue", count(Action::Requeue)),
+        ("back merge", report.stages.count(Action::BackMerge)),
+        ("front merge", report.stages.count(Action::FrontMerge)),
+        ("join", report.stages.count(Action::Join)),
+        ("split", report.stages.count(Action::Split)),
+        ("sleep", report.stages.count(Action::Sleep)),
+        ("unplug", report.stages.count(unplug)),
+        ("requeue", report.stages.count(Action::Requeue)),
     ]);
-    let instants = || events.iter().filter(|event| event.phase == 'i');
+    let instants = events.iter().filter(|event| event.phase == 'i');
     let is_hold = |event: &&Event| event.name.starts_with("hold: ");
-    for event in instants().filter(|event| !is_hold(event)) {
+    for event in instants.clone().filter(|event| !is_hold(event)) {
         let left = expected.get_mut(event.name.as_str());
         if let Some(left) = left {
             *left -= 1;
@@ -170,14 +169,14 @@ fn check_instants(events: &[Event], report: &Report) {
 
     // A hold appears only if its reason differs from the previous one on its hardware queue.
     let mut last = BTreeMap::new();
-    for hold in instants().filter(is_hold) {
+    for hold in instants.clone().filter(is_hold) {
         let before = last.insert(hold.track, hold.name.as_str());
         assert_ne!(before, Some(hold.name.as_str()), "{}", hold.value);
     }
     for reason in Hold::ALL {
         let name = format!("hold: {}", reason.name());
-        let told = instants().any(|event| event.name == name);
-        assert_eq!(told, count(Action::Hold(reason)) > 0, "{name}");
+        let told = instants.clone().any(|event| event.name == name);
+        assert_eq!(told, report.stages.count(Action::Hold(reason)) > 0, "{name}");
     }
 }
 

@@ -39,30 +39,32 @@ fn a_job_waits_as_long_as_the_value_says() {
 #[test]
 fn a_trace_is_replayed_on_the_device_with_its_new_values() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/database.csv");
-    let slow = |time: &str| {
+    let [slow, quick] = ["50ms", "1ms"].map(|time| {
         let set =
             format!("--device null --set null.completion=timer --set null.completion-time={time}");
         let of = answer(&format!("replay {trace} --design mq-none,mq-none {set}"));
         of["designs"][0]["lat_ns"]["min"].as_u64().expect("a number")
-    };
-    assert!(slow("50ms") >= 50_000_000);
-    assert!((1_000_000..50_000_000).contains(&slow("1ms")));
+    });
+    assert!(slow >= 50_000_000);
+    assert!((1_000_000..50_000_000).contains(&quick));
+}
+
+fn whatif_with(set: &str) -> serde_json::Value {
+    let words = "whatif --device sd-hs --design mmc-blkmq,hsq --readings 4";
+    answer(&format!("{words} --set {set} {JOB}"))
 }
 
 /// A reading varies what is assumed, but not what the user says.
 #[test]
 fn readings_keep_the_value() {
-    let whatif = |set: &str| {
-        let words = "whatif --device sd-hs --design mmc-blkmq,hsq --readings 4";
-        answer(&format!("{words} --set {set} {JOB}"))
-    };
-    let wide = whatif("card.access=800us");
-    let narrow = whatif("card.access=1us");
+    let wide = whatif_with("card.access=800us");
+    let narrow = whatif_with("card.access=1us");
     assert_eq!(wide["rests"], narrow["rests"]);
     assert_eq!(wide["readings"]["count"], 4);
     let stated = answer(&format!("whatif --device sd-hs --design mmc-blkmq,hsq {JOB}"));
-    let varied = |of: &serde_json::Value| of["rests"]["varied"].as_u64().expect("a count");
-    assert_eq!(varied(&stated), varied(&wide) + 1);
+    let [stated, varied] =
+        [&stated, &wide].map(|of| of["rests"]["varied"].as_u64().expect("a count"));
+    assert_eq!(stated, varied + 1);
 }
 
 #[test]

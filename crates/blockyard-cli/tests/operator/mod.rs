@@ -23,6 +23,11 @@ pub(crate) fn blockyard(args: &[&str]) -> Command {
     command
 }
 
+/// The answer to a change of fault rules.
+pub(crate) fn rules_from_now(rules: &str) -> String {
+    format!("the fault rules of export \"\" from now on: {rules}\n")
+}
+
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }

@@ -75,14 +75,13 @@ impl Life {
     /// Draws the instants of cuts, in order: numbers of records.
     fn instants(&self, cuts: usize, prng: &mut Prng) -> Vec<usize> {
         let records = &self.history.records;
-        let is_promise = |record: &Record| match record {
+        let promises = records.iter().enumerate().filter(|(_, record)| match record {
             Record::Answered(number) => {
                 let request = &self.history.requests[*number];
                 request.fua || request.change == Change::Flush || self.btt.is_some()
             }
             _ => false,
-        };
-        let promises = records.iter().enumerate().filter(|(_, record)| is_promise(record));
+        });
         let promises: Vec<usize> = promises.map(|(place, _)| place + 1).collect();
         let mut instants: Vec<usize> = (0..cuts)
             .map(|nth| match nth.is_multiple_of(2) {
