@@ -234,9 +234,8 @@ fn logs(folder: &Path, prefix: &str) -> Instances {
 /// Reads a line of a log: time, latency, direction, length, offset.
 fn listed(line: &str) -> Listed {
     let fields: Vec<_> = line.split(',').map(str::trim).collect();
-    let number = |at: usize| fields[at].parse::<u64>().expect(line);
-    let small = u8::try_from(number(2)).expect(line);
-    (small, u32::try_from(number(3)).expect(line), number(4))
+    let [small, number, large] = [2, 3, 4].map(|at| fields[at].parse::<u64>().expect(line));
+    (u8::try_from(small).expect(line), u32::try_from(number).expect(line), large)
 }
 
 /// Returns the I/Os of each case, from fio and from us. The instances come in no order.
@@ -261,19 +260,14 @@ fn owned(cases: &[Case]) -> Vec<(String, u64)> {
 
 /// Describes the first I/O that differs.
 fn first_difference(fio: &[Vec<Listed>], our: &[Vec<Listed>]) -> String {
-    let (Some(fio), Some(our)) = (fio.first(), our.first()) else {
+    let Some((fio, our)) = fio.first().zip(our.first()) else {
         return format!("{} instances of fio's, {} of ours", fio.len(), our.len());
     };
     let at =
         fio.iter().zip(our).position(|(fio, our)| fio != our).unwrap_or(fio.len().min(our.len()));
-    let from = |list: &[Listed]| format!("{:?}", &list[at.min(list.len())..list.len().min(at + 4)]);
-    format!(
-        "{} and {} I/Os; from I/O {at} on fio {}, we {}",
-        fio.len(),
-        our.len(),
-        from(fio),
-        from(our)
-    )
+    let [fios, ours] =
+        [fio, our].map(|list| format!("{:?}", &list[at.min(list.len())..list.len().min(at + 4)]));
+    format!("{} and {} I/Os; from I/O {at} on fio {fios}, we {ours}", fio.len(), our.len())
 }
 
 fn expect_none(failures: &[String]) {
@@ -346,15 +340,14 @@ fn drawn_jobs_do_as_many_ios_as_fios() {
         cases.iter().zip(both("in-numbers", &cases)).zip(IN_NUMBERS)
     {
         for direction in 0..3 {
-            let amounts = |lists: &[Vec<Listed>]| {
+            let [fio, our] = [&fio, &our].map(|lists| {
                 let of_direction = lists.iter().flatten().filter(|(of, ..)| *of == direction);
-                of_direction
-                    .fold((0, 0), |(ios, bytes), (_, len, _)| (ios + 1, bytes + u64::from(*len)))
-            };
-            let fio: (u64, u64) = amounts(&fio);
-            let our: (u64, u64) = amounts(&our);
-            let near = |a: u64, b: u64| a.abs_diff(b) * 100 <= a.max(b) * percent;
-            if !near(fio.0, our.0) || !near(fio.1, our.1) {
+                of_direction.fold((0_u64, 0_u64), |(ios, bytes), (_, len, _)| {
+                    (ios + 1, bytes + u64::from(*len))
+                })
+            });
+            let mut pairs = [(fio.0, our.0), (fio.1, our.1)].into_iter();
+            if pairs.any(|(a, b)| a.abs_diff(b) * 100 > a.max(b) * percent) {
                 failures.push(format!(
                     "{options}, {disk} KiB: (I/Os, bytes) of fio {fio:?}, ours {our:?}"
                 ));

@@ -101,6 +101,10 @@ fn the_number_of_ios_is_that_of_fio() {
     }
 }
 
+fn sorted(part: &[u64]) -> std::collections::BTreeSet<u64> {
+    part.iter().copied().collect::<std::collections::BTreeSet<_>>()
+}
+
 // [each-block-once]
 #[test]
 fn a_random_pass_visits_each_block_once() {
@@ -117,10 +121,14 @@ fn a_random_pass_visits_each_block_once() {
     assert_eq!(first, second);
     let others = blocks("rw=randread size=4m loops=2 randrepeat=0");
     assert_ne!(others[..1024], others[1024..]);
-    let sorted = |part: &[u64]| part.iter().copied().collect::<std::collections::BTreeSet<_>>();
     assert_eq!(sorted(first), sorted(second));
     let repeats = blocks("rw=randread size=4m norandommap");
     assert!(sorted(&repeats).len() < 700, "a draw with repeats misses one block in e");
+}
+
+fn follows(percent: u32) -> usize {
+    let blocks = blocks(&format!("rw=randread percentage_random={percent} size=40m"));
+    blocks.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() * 100 / blocks.len()
 }
 
 #[test]
@@ -133,10 +141,6 @@ fn a_sequencer_continues_or_repeats_a_random_offset() {
     for run in blocks("rw=randread:8 rw_sequencer=identical size=4m").chunks(8) {
         assert!(run.iter().all(|block| *block == run[0]), "{run:?}");
     }
-    let follows = |percent| {
-        let blocks = blocks(&format!("rw=randread percentage_random={percent} size=40m"));
-        blocks.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() * 100 / blocks.len()
-    };
     assert_eq!(follows(0), 99);
     assert!((68..=72).contains(&follows(30)));
 }
@@ -231,9 +235,12 @@ fn syncs_follow_their_writes() {
     assert_eq!(ios("rw=read size=16k end_fsync=1 fsync=1").len(), 4);
 }
 
+fn files(options: &str) -> Vec<u16> {
+    ios(options).iter().map(|io| io.file).collect::<Vec<_>>()
+}
+
 #[test]
 fn files_take_turns() {
-    let files = |options: &str| ios(options).iter().map(|io| io.file).collect::<Vec<_>>();
     assert_eq!(files("nrfiles=2 size=24k"), [0, 1, 0, 1, 0, 1]);
     assert_eq!(
         files("nrfiles=2 size=32k file_service_type=roundrobin:2"),
@@ -274,11 +281,14 @@ fn a_skewed_choice_prefers_some_files() {
     }
 }
 
+fn on_device(options: &str) -> Vec<u64> {
+    blocks(&format!("filename=f {options}"))
+}
+
 /// A name is a disk, which is longer than `size` here. Numbers of I/Os in fio 3.33 and 3.42 on a
 /// file of 1 MiB.
 #[test]
 fn a_region_of_a_longer_device_ends_for_good() {
-    let on_device = |options: &str| blocks(&format!("filename=f {options}"));
     // An I/O begins while fewer bytes than the limit are issued, and may end behind the region.
     assert_eq!(on_device("rw=read bs=64k size=100k").len(), 2);
     assert_eq!(on_device("rw=randread bs=64k size=1100k norandommap").len(), 18);
@@ -292,14 +302,18 @@ fn a_region_of_a_longer_device_ends_for_good() {
     assert_eq!(on_device(&format!("rw=read size=64k {zones}")), expected);
 }
 
+fn timed(options: &str) -> Vec<u64> {
+    blocks(&format!("time_based runtime=1 {options}")).into_iter().take(400).collect()
+}
+
+fn in_turn(length: u64) -> Vec<u64> {
+    (0..400).map(move |at| at % length).collect::<Vec<_>>()
+}
+
 /// Time-based jobs in fio 3.33 and 3.42: both directions of a mix go through the whole region, and
 /// a pass does not end early.
 #[test]
 fn a_time_based_job_covers_its_region() {
-    let timed = |options: &str| -> Vec<_> {
-        blocks(&format!("time_based runtime=1 {options}")).into_iter().take(400).collect()
-    };
-    let in_turn = |length: u64| (0..400).map(move |at| at % length).collect::<Vec<_>>();
     assert_eq!(timed("rw=write size=40k io_size=16k"), in_turn(10));
     assert_eq!(timed("rw=write size=40k number_ios=7"), in_turn(10));
     let mixed = ios("time_based runtime=1 rw=rw size=400k");
@@ -312,15 +326,16 @@ fn a_time_based_job_covers_its_region() {
     assert_eq!(zones[20..26], [60, 61, 62, 63, 0, 1]);
 }
 
+fn offsets(options: &str, instance: u32, seed: u64) -> (Vec<u64>, Vec<IoOp>) {
+    let options = format!("rw=randrw size=1m numjobs=2 {options}");
+    let ios = ios_of(&job(&options), instance, seed);
+    let ops: Vec<_> = ios.iter().map(|io| io.op).collect();
+    (ios.iter().map(|io| io.offset_bytes).collect::<Vec<_>>(), ops)
+}
+
 // [repeatable-draws]
 #[test]
 fn seeds_repeat_the_draws_that_they_should() {
-    let offsets = |options: &str, instance, seed| {
-        let options = format!("rw=randrw size=1m numjobs=2 {options}");
-        let ios = ios_of(&job(&options), instance, seed);
-        let ops: Vec<_> = ios.iter().map(|io| io.op).collect();
-        (ios.iter().map(|io| io.offset_bytes).collect::<Vec<_>>(), ops)
-    };
     let default = offsets("", 0, 1);
     assert_eq!(default, offsets("", 0, 1));
     assert_eq!(default.0, offsets("", 0, 2).0);

@@ -37,10 +37,6 @@ impl Source {
     ///
     /// A [`TraceError`] if there is no such file, or if there are too many.
     pub fn at(path: &str) -> Result<Self, TraceError> {
-        let whole = |fault| TraceError {
-            place: Place { file: Arc::from(path), position: Position::Whole },
-            fault,
-        };
         let named = Path::new(path);
         let prefix = match path.rsplit_once(PER_CPU) {
             Some((prefix, cpu)) if cpu.parse::<u16>().is_ok() => Some(prefix),
@@ -49,16 +45,17 @@ impl Source {
         };
         let parts = match prefix {
             None => vec![Part::file(named)],
-            Some(prefix) => {
-                per_cpu(prefix).map_err(|error| whole(TraceFault::Unreadable(error.kind())))?
-            }
+            Some(prefix) => per_cpu(prefix)
+                .map_err(|error| whole(path, TraceFault::Unreadable(error.kind())))?,
         };
         match parts.len() {
-            0 if named.is_dir() => Err(whole(TraceFault::Unreadable(io::ErrorKind::IsADirectory))),
-            0 if path == "-" || named.exists() => Err(whole(TraceFault::NotAFile)),
-            0 => Err(whole(TraceFault::Unreadable(io::ErrorKind::NotFound))),
+            0 if named.is_dir() => {
+                Err(whole(path, TraceFault::Unreadable(io::ErrorKind::IsADirectory)))
+            }
+            0 if path == "-" || named.exists() => Err(whole(path, TraceFault::NotAFile)),
+            0 => Err(whole(path, TraceFault::Unreadable(io::ErrorKind::NotFound))),
             1..=PARTS_MAX => Ok(Self { parts }),
-            _ => Err(whole(TraceFault::TooManyParts)),
+            _ => Err(whole(path, TraceFault::TooManyParts)),
         }
     }
 
@@ -73,6 +70,11 @@ impl Source {
         debug_assert!(!self.parts.is_empty(), "a source has a file");
         &self.parts
     }
+}
+
+/// A fault of the file as a whole.
+fn whole(path: &str, fault: TraceFault) -> TraceError {
+    TraceError { place: Place { file: Arc::from(path), position: Position::Whole }, fault }
 }
 
 impl Part {

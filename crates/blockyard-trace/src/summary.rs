@@ -217,21 +217,29 @@ impl Summing {
             disk.name.clone_from(name);
         }
         let mut warnings = Vec::new();
-        let mut warn = |applies: bool, warning| warnings.extend(applies.then_some(warning));
-        warn(taken == Taken::Dispatched, Warning::Dispatches);
-        warn(moved.0 > 0, Warning::Moved { entries: moved.0, by: moved.1 });
-        warn(passed.assumes_calls, Warning::Calls);
+        warn(&mut warnings, taken == Taken::Dispatched, Warning::Dispatches);
+        warn(&mut warnings, moved.0 > 0, Warning::Moved { entries: moved.0, by: moved.1 });
+        warn(&mut warnings, passed.assumes_calls, Warning::Calls);
         let stacked = passed.remapped > 0 && summary.disks.len() > 1;
-        warn(stacked, Warning::Remapped { times: passed.remapped });
+        warn(&mut warnings, stacked, Warning::Remapped { times: passed.remapped });
         for (number, disk) in summary.disks.iter().enumerate() {
             let coarse = disk.alignment_bytes() >= ALIGNED_SUSPECT_BYTES;
-            warn(coarse && disk.records >= ALIGNED_RECORDS_MIN, Warning::Coarse { disk: number });
+            warn(
+                &mut warnings,
+                coarse && disk.records >= ALIGNED_RECORDS_MIN,
+                Warning::Coarse { disk: number },
+            );
         }
-        warn(self.took_max > TOOK_SUSPECT, Warning::LongAnswer(self.took_max));
-        warn(summary.span > SPAN_SUSPECT, Warning::LongSpan(summary.span));
+        warn(&mut warnings, self.took_max > TOOK_SUSPECT, Warning::LongAnswer(self.took_max));
+        warn(&mut warnings, summary.span > SPAN_SUSPECT, Warning::LongSpan(summary.span));
         summary.warnings = warnings;
         summary
     }
+}
+
+/// Adds a warning that applies.
+fn warn(warnings: &mut Vec<Warning>, applies: bool, warning: Warning) {
+    warnings.extend(applies.then_some(warning))
 }
 
 impl DiskSummary {

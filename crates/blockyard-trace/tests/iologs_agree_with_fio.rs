@@ -53,7 +53,6 @@ fn issued_by_fio(folder: &Folder, log: &str) -> Vec<Listed> {
         let field = |name: &str| {
             fields.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
         };
-        let hex = |name| u64::from_str_radix(field(name)?.trim_start_matches("0x"), 16).ok();
         // fio's numbers of directions: read, write, trim, sync, data sync.
         let op = match field("ddir")? {
             "0" => Op::Read,
@@ -61,7 +60,9 @@ fn issued_by_fio(folder: &Folder, log: &str) -> Vec<Listed> {
             "2" => Op::Discard,
             _ => Op::Flush,
         };
-        Some((op, hex("off")?, hex("len")?))
+        let [offset, len] = ["off", "len"]
+            .map(|name| u64::from_str_radix(field(name)?.trim_start_matches("0x"), 16).ok());
+        Some((op, offset?, len?))
     });
     issued.collect()
 }

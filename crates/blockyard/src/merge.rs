@@ -168,24 +168,29 @@ pub enum Candidate {
 mod tests {
     use super::*;
 
+    fn discard(sector: u64) -> Extent {
+        Extent::from(&Bio::new(Op::Discard, sector, 8, 0))
+    }
+
     /// A discard is one range; as many join as the device takes in one command.
     #[test]
     fn discards_join_up_to_the_limit_of_ranges() {
         let limits = Limits { max_discard_sectors: 64, max_discard_segments: 2, ..Limits::new(64) };
-        let discard = |sector| Extent::from(&Bio::new(Op::Discard, sector, 8, 0));
         let two = Extent { ranges: 2, ..discard(0) };
         assert_eq!(fit(&discard(0), &discard(40), &limits), Fit::Join(Merge::Discard));
         assert_eq!(fit(&two, &discard(40), &limits), Fit::TooBig);
+    }
+
+    fn zeroes(sector: u64, segments: u16) -> Extent {
+        Extent::from(&Bio { segments, ..Bio::new(Op::WriteZeroes, sector, 8, 0) })
     }
 
     /// Only reads and writes have a limit of segments; the others must not overflow their count.
     #[test]
     fn segments_of_other_ops_merge_up_to_what_their_count_holds() {
         let limits = Limits { max_write_zeroes_sectors: 64, ..Limits::new(64) };
-        let zeroes = |sector, segments| {
-            Extent::from(&Bio { segments, ..Bio::new(Op::WriteZeroes, sector, 8, 0) })
-        };
-        let fit_with = |segments| fit(&zeroes(0, u16::MAX - 8), &zeroes(8, segments), &limits);
-        assert_eq!((fit_with(8), fit_with(9)), (Fit::Join(Merge::Back), Fit::TooBig));
+        let fits =
+            [8, 9].map(|segments| fit(&zeroes(0, u16::MAX - 8), &zeroes(8, segments), &limits));
+        assert_eq!(fits, [Fit::Join(Merge::Back), Fit::TooBig]);
     }
 }

@@ -257,8 +257,8 @@ mod tests {
             request: None,
         };
         for (one, other) in [(false, false), (true, false), (false, true), (true, true)] {
-            let counter = |listens| Counter { listens, heard: 0 };
-            let mut pair = (counter(one), counter(other));
+            let mut pair =
+                (Counter { listens: one, heard: 0 }, Counter { listens: other, heard: 0 });
             <&mut (Counter, Counter) as Sink>::event(&mut &mut pair, &event);
             assert_eq!((pair.0.heard, pair.1.heard), (u32::from(one), u32::from(other)));
             assert_eq!(<&mut _ as Sink>::listens(&&mut pair), one || other, "{one} or {other}");

@@ -324,34 +324,38 @@ fn a_rule_matches_by_op_and_sectors() {
     }
 }
 
+fn failed_of_12(turns: Turns) -> Vec<u64> {
+    let when = When { turns, ..When::default() };
+    let mut rig = rig_with(vec![rule("x", when, Action::Error(Status::IoError))], Policies::NONE);
+    rig.run_each(reads(12));
+    failures(&rig).into_iter().map(|(cookie, _)| cookie + 1).collect::<Vec<_>>()
+}
+
 #[test]
 fn a_rule_fires_on_the_matches_whose_turn_it_is() {
-    let failed_of_12 = |turns| {
-        let when = When { turns, ..When::default() };
-        let mut rig =
-            rig_with(vec![rule("x", when, Action::Error(Status::IoError))], Policies::NONE);
-        rig.run_each(reads(12));
-        failures(&rig).into_iter().map(|(cookie, _)| cookie + 1).collect::<Vec<_>>()
-    };
     assert_eq!(failed_of_12(Turns::Every(5)), [5, 10]);
     assert_eq!(failed_of_12(Turns::Between(5, 5)), [5]);
     assert_eq!(failed_of_12(Turns::Between(11, u64::MAX)), [11, 12]);
     assert_eq!(failed_of_12(Turns::All).len(), 12);
 }
 
+fn never() -> Vec<FaultRule> {
+    vec![rule("x", When { turns: Turns::Every(0), ..When::default() }, Action::Again)]
+}
+
 /// A rule for every 0th match would never fire.
 #[test]
 fn a_rule_that_cannot_fire_is_refused() {
-    let never =
-        || vec![rule("x", When { turns: Turns::Every(0), ..When::default() }, Action::Again)];
-    let refused = |make: &dyn Fn()| {
-        std::panic::catch_unwind(core::panic::AssertUnwindSafe(make)).expect_err("every 0th match")
-    };
-    let _ = refused(&|| _ = Faulty::new(Disk::default(), never(), Prng::new(1), &TAGS));
-    let _ = refused(&|| {
-        let mut faulty = Faulty::new(Disk::default(), vec![], Prng::new(1), &TAGS);
-        faulty.set_rules(never(), Instant::ZERO);
-    });
+    let makes: [fn(); 2] = [
+        || _ = Faulty::new(Disk::default(), never(), Prng::new(1), &TAGS),
+        || {
+            let mut faulty = Faulty::new(Disk::default(), vec![], Prng::new(1), &TAGS);
+            faulty.set_rules(never(), Instant::ZERO);
+        },
+    ];
+    for make in makes {
+        let _ = std::panic::catch_unwind(make).expect_err("every 0th match");
+    }
 }
 
 #[test]
@@ -362,10 +366,9 @@ fn rules_that_are_set_later_count_from_then_on() {
         let now = rig.now;
         let s = Duration::from_secs;
         let when = When { during: Some(s(1)..s(2)), ..nth(2) };
-        let later = |s| now + Duration::from_secs(s);
         rig.host.driver.below.set_rules(vec![rule("second", when, error)], now);
         assert_eq!(counts(&rig), [(0, 0)]);
-        for (at, cookies) in [(now, 2..4), (later(1), 4..7), (later(2), 7..9)] {
+        for (at, cookies) in [(now, 2..4), (now + s(1), 4..7), (now + s(2), 7..9)] {
             rig.now = rig.now.max(at);
             rig.run_each(cookies.map(|cookie| Bio::read(1000 * cookie, 8, cookie)));
         }

@@ -19,11 +19,12 @@ fn one_input_again() {
 /// Returns `count` inputs of random bytes, always the same.
 fn inputs(count: usize) -> Vec<Vec<u8>> {
     let mut state = 1_u64;
-    let mut byte = || {
+    let bytes = core::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         state.to_be_bytes()[0]
-    };
-    (0..count).map(|_| (0..1000).map(|_| byte()).collect()).collect()
+    });
+    let bytes: Vec<u8> = bytes.take(count * 1000).collect();
+    bytes.chunks(1000).map(<[u8]>::to_vec).collect()
 }
 
 /// Random bytes must exercise the core, or the test proves nothing.

@@ -73,6 +73,15 @@ const CPU: CpuId = CpuId(0);
 const OTHER_CPU: CpuId = CpuId(1);
 const BUSY: Accept = Accept::Busy(Busy::Device);
 
+fn letter(op: Op) -> char {
+    match op {
+        Op::Read => 'r',
+        Op::Write => 'w',
+        Op::Flush => 'f',
+        _ => 'p',
+    }
+}
+
 impl Rig {
     fn new(hctxs: u16, depth: u16, policies: Policies) -> Self {
         let reserved = 0;
@@ -119,12 +128,6 @@ impl Rig {
     /// Returns the ops of the requests in the device: `r`, `w`, `f` for a flush, `p` for
     /// passthrough.
     fn owned(&self) -> String {
-        let letter = |op: Op| match op {
-            Op::Read => 'r',
-            Op::Write => 'w',
-            Op::Flush => 'f',
-            _ => 'p',
-        };
         self.host.driver.owned.iter().map(|(_, _, op, _)| letter(*op)).collect()
     }
 

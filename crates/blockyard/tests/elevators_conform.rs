@@ -51,20 +51,17 @@ fn kyber_conforms_with_any_tunables() {
     for seed in SEEDS {
         println!("seed {seed}");
         let mut draws = Prng::new(seed);
-        let mut depth = |usual| draws.pick(&[1, 1, 2, 5, usual]);
-        let depths = KyberTunables {
-            read_depth: depth(256),
-            write_depth: depth(128),
-            discard_depth: depth(64),
-            other_depth: depth(16),
-            ..KyberTunables::default()
-        };
+        let [read_depth, write_depth, discard_depth, other_depth] =
+            [256, 128, 64, 16].map(|usual| draws.pick(&[1, 1, 2, 5, usual]));
         let tunables = KyberTunables {
             read_latency: Duration::from_us(draws.pick(&[0, 50, 2_000])),
             write_latency: Duration::from_us(draws.pick(&[0, 50, 10_000])),
             adjust: draws.pick(&[KyberAdjust::Percentiles, KyberAdjust::Steps]),
             staging: draws.pick(&[KyberStaging::ByDomain, KyberStaging::Together]),
-            ..depths
+            read_depth,
+            write_depth,
+            discard_depth,
+            other_depth,
         };
         conformance::elevator(seed, |config, _| Box::new(Kyber::new(&config.map, tunables)));
     }

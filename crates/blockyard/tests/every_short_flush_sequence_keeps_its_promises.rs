@@ -167,8 +167,9 @@ impl Reference {
 
     fn flush_if_possible(&mut self) {
         let native_fua = self.native_fua;
-        let sequenced = |kind: Kind| kind.asks_before() || kind.asks_after(native_fua);
-        let held = self.bios.iter().any(|(_, kind, at)| *at == Place::Data && sequenced(*kind));
+        let held = self.bios.iter().any(|(_, kind, at)| {
+            *at == Place::Data && (kind.asks_before() || kind.asks_after(native_fua))
+        });
         if self.flushes || held {
             return;
         }
@@ -241,6 +242,10 @@ struct World {
     may_fail: bool,
     ledger: Ledger,
     reference: Reference,
+}
+
+fn small(count: usize) -> u8 {
+    u8::try_from(count).expect("there should be at most six bios")
 }
 
 impl World {
@@ -384,9 +389,8 @@ impl World {
                     Command::Flush => None,
                 });
                 let fua = self.setup.native_fua;
-                let sequenced = |kind: Kind| kind.asks_before() || kind.asks_after(fua);
                 assert_eq!(
-                    data.filter(|kind| sequenced(*kind)).count(),
+                    data.filter(|kind| kind.asks_before() || kind.asks_after(fua)).count(),
                     0,
                     "[flush-waits-for-data]"
                 );
@@ -410,7 +414,6 @@ impl World {
     /// owed to it. The identity of writes, cookies, tags and requests does not matter. The places
     /// come from the reference, which agrees with the device in every state.
     fn key(&self) -> Vec<u8> {
-        let small = |count: usize| u8::try_from(count).expect("there should be at most six bios");
         let (lost, saved) = self.ledger.at_risk(self.flush_sent_at);
         let left = index(self.setup.bios) - self.kinds.len();
         let mut key = vec![small(left), u8::from(self.may_fail), small(lost), small(saved)];

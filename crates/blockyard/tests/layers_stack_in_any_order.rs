@@ -115,6 +115,10 @@ fn delays_and_rates_that_are_set_later_hold_from_then_on() {
     assert_eq!(ends(&limited), [100, 100, 600, 1100]);
 }
 
+fn rates(per_s: u64) -> Rates {
+    Rates { requests_per_s: Some(per_s), ..Rates::NONE }
+}
+
 /// Requests that waited for hours under a delay or a rate went on waiting when it was lifted. A
 /// request counts as taken at the change, and a delay counts from the completion below.
 #[test]
@@ -133,7 +137,6 @@ fn delays_and_rates_that_are_set_later_hold_for_requests_that_wait() {
     delayed.run([]);
     assert_eq!(ends(&delayed), [550, 550], "they came from below when the rig looked, at 300 us");
 
-    let rates = |per_s| Rates { requests_per_s: Some(per_s), ..Rates::NONE };
     let mut limited = rig(Limited::new(Disk::default(), rates(1), &TAGS));
     submit(&mut limited, 3);
     for (at, per_s) in [(50, 2), (300, 2000)] {
@@ -269,9 +272,12 @@ fn a_layer_answers_timeouts_of_held_requests<D: Device>(mut rig: Rig<Checked<D>>
     rig.host.driver.all_ended();
 }
 
+fn disk() -> Disk {
+    Disk { gives_up: true, ..Disk::default() }
+}
+
 #[test]
 fn a_request_whose_completion_is_held_is_not_given_up() {
-    let disk = || Disk { gives_up: true, ..Disk::default() };
     let late = Duration::from_us(500);
     let delayed = Delayed::new(disk(), Extra::fixed(late), Prng::new(1), &TAGS);
     a_layer_answers_timeouts_of_held_requests(rig(delayed));

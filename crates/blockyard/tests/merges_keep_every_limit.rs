@@ -25,9 +25,12 @@ fn how_they_touch(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> Option<Merge> {
     Some(if a.first() < b.first() { Merge::Back } else { Merge::Front })
 }
 
-fn oracle(a: &Extent, b: &Extent, limits: &Limits) -> Fit {
+fn excluded(side: &Extent) -> bool {
     const NEVER: [Flags; 3] = [Flags::NO_MERGE, Flags::PREFLUSH, Flags::FUA];
-    let excluded = |side: &Extent| NEVER.iter().any(|&flag| side.flags.contains(flag));
+    NEVER.iter().any(|&flag| side.flags.contains(flag))
+}
+
+fn oracle(a: &Extent, b: &Extent, limits: &Limits) -> Fit {
     let differ = (a.op, a.prio, a.write_hint) != (b.op, b.prio, b.write_hint);
     let never = matches!(a.op, Op::Flush | Op::DriverIn | Op::DriverOut);
     if excluded(a) || excluded(b) || differ || never {
@@ -190,29 +193,29 @@ fn compare(cases: impl Iterator<Item = (Extent, Extent)>, limits: &Limits, answe
     }
 }
 
+/// Extents of up to three sectors, two segments and two ranges that begin at `first` to `last`.
+fn small_extents(op: Op, first: u64, last: u64) -> impl Iterator<Item = Extent> {
+    let ranges_max = if op == Op::Discard { 2 } else { 1 };
+    let places = (first..=last).flat_map(|sector| (1..=3).map(move |sectors| (sector, sectors)));
+    places.flat_map(move |(sector, sectors)| {
+        (1..=2).flat_map(move |segments| {
+            (1..=ranges_max).map(move |ranges| Extent {
+                segments,
+                ranges,
+                ..plain(op, sector, sectors)
+            })
+        })
+    })
+}
+
 /// Every position of two extents of up to three sectors, under every limit.
 #[test]
 fn every_place_of_two_small_extents() {
     let mut answers = [0; 3];
     for limits in small_limits() {
         for op in ALL_OPS {
-            let places = |first, last| {
-                (first..=last).flat_map(|sector| (1..=3).map(move |sectors| (sector, sectors)))
-            };
-            let shapes =
-                || (1..=2).flat_map(|segments| (1..=2).map(move |ranges| (segments, ranges)));
-            let extents = move |first, last| {
-                places(first, last).flat_map(move |(sector, sectors)| {
-                    let shapes =
-                        shapes().filter(move |(_, ranges)| op == Op::Discard || *ranges == 1);
-                    shapes.map(move |(segments, ranges)| Extent {
-                        segments,
-                        ranges,
-                        ..plain(op, sector, sectors)
-                    })
-                })
-            };
-            let pairs = extents(4, 6).flat_map(|a| extents(0, 10).map(move |b| (a, b)));
+            let pairs =
+                small_extents(op, 4, 6).flat_map(|a| small_extents(op, 0, 10).map(move |b| (a, b)));
             compare(pairs, &limits, &mut answers);
         }
     }
@@ -220,9 +223,8 @@ fn every_place_of_two_small_extents() {
     assert!(answers.iter().all(|count| *count > 10_000), "{answers:?}");
 }
 
-/// Every pair of operations, flags, priorities and hints of two extents that touch.
-#[test]
-fn every_nature_of_two_extents() {
+/// Extents of every operation, flag, priority and hint.
+fn natures() -> impl Iterator<Item = Extent> {
     const FLAGS: [Flags; 7] = [
         Flags::NONE,
         Flags::SYNC,
@@ -232,16 +234,19 @@ fn every_nature_of_two_extents() {
         Flags::GAP_HEAD,
         Flags::GAP_TAIL,
     ];
-    let natures = || {
-        ALL_OPS.into_iter().flat_map(|op| {
-            FLAGS.into_iter().flat_map(move |flags| {
-                (0..4_u8).map(move |apart| {
-                    let prio = IoPrio { level: apart & 1, ..IoPrio::default() };
-                    Extent { flags, prio, write_hint: apart >> 1, ..plain(op, 8, 2) }
-                })
+    ALL_OPS.into_iter().flat_map(|op| {
+        FLAGS.into_iter().flat_map(move |flags| {
+            (0..4_u8).map(move |apart| {
+                let prio = IoPrio { level: apart & 1, ..IoPrio::default() };
+                Extent { flags, prio, write_hint: apart >> 1, ..plain(op, 8, 2) }
             })
         })
-    };
+    })
+}
+
+/// Every pair of operations, flags, priorities and hints of two extents that touch.
+#[test]
+fn every_nature_of_two_extents() {
     let mut answers = [0; 3];
     for virt_boundary in [false, true] {
         for max_discard_segments in [1, 2] {

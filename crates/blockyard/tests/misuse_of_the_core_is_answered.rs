@@ -137,11 +137,8 @@ fn a_foreign_host_is_named() {
     let hctx = HctxId(0);
     let tag = DriverTag(0);
     assert_named(name, || queue.in_flight_request(&foreign, hctx, tag).is_some());
-    let complete = |queue: &mut RequestQueue, host: &mut Host<_>| {
-        queue.complete(host, HctxId(0), DriverTag(0), Status::Ok, NOW)
-    };
-    assert_named(name, || complete(&mut queue, &mut foreign));
-    assert_eq!(complete(&mut queue, &mut own), Err(NotInFlight));
+    assert_named(name, || queue.complete(&mut foreign, hctx, tag, Status::Ok, NOW));
+    assert_eq!(queue.complete(&mut own, hctx, tag, Status::Ok, NOW), Err(NotInFlight));
 }
 
 #[test]
@@ -183,7 +180,7 @@ fn a_request_that_the_driver_fails_is_unprepared() {
     let record = |call: &'static str| calls.borrow_mut().push(call);
     let mut host = Host::new(Recorder::new(record, 1), (), TAGS);
     let mut queue = queue(0, &host);
-    let mut calls_of_a_read = || {
+    let reads = [(); 2].map(|()| {
         submit(&mut queue, &mut host);
         queue.turn(&mut host, NOW);
         let ended = queue.next_ended().expect("the read should end");
@@ -192,31 +189,35 @@ fn a_request_that_the_driver_fails_is_unprepared() {
             !call.ends_with("budget") && !matches!(*call, "next_finished" | "poll_at")
         });
         (ended.status, calls)
-    };
+    });
     let failed = vec!["prepare", "queue_rq", "unprepare", "commit"];
-    assert_eq!(calls_of_a_read(), (Status::IoError, failed));
     let accepted = vec!["prepare", "queue_rq", "finish"];
-    assert_eq!(calls_of_a_read(), (Status::Ok, accepted), "under the same number");
+    let expected = [(Status::IoError, failed), (Status::Ok, accepted)];
+    assert_eq!(reads, expected, "the second under the same number");
+}
+
+fn blocks_of_8() -> Limits {
+    Limits { logical_block_sectors: 8, ..Limits::new(1 << 20) }
 }
 
 #[test]
 fn limits_that_contradict_each_other_are_refused() {
-    let blocks_of_8 = || Limits { logical_block_sectors: 8, ..Limits::new(1 << 20) };
     let host = host(TAGS);
-    let refused = |name: &str, limits: Limits| {
-        assert_named(name, || queue_with(QueueId(0), limits, &host));
-    };
-    refused("logical_block_sectors is 0", Limits { logical_block_sectors: 0, ..blocks_of_8() });
-    refused("logical_block_sectors is 6", Limits { logical_block_sectors: 6, ..blocks_of_8() });
-    refused("max_sectors is 4", Limits { max_sectors: 4, ..blocks_of_8() });
-    refused("max_sectors is 0", Limits { max_sectors: 0, ..Limits::new(8) });
-    refused("max_segments is 0", Limits { max_segments: 0, ..Limits::new(8) });
-    refused("max_discard_sectors is 7", Limits { max_discard_sectors: 7, ..blocks_of_8() });
-    refused("max_discard_segments is 0", Limits { max_discard_segments: 0, ..Limits::new(8) });
     let zeroes = Limits { max_write_zeroes_sectors: 1, ..blocks_of_8() };
-    refused("max_write_zeroes_sectors is 1", zeroes);
-    refused("chunk_sectors is 4", Limits { chunk_sectors: 4, ..blocks_of_8() });
-    refused("chunk_sectors is 12", Limits { chunk_sectors: 12, ..blocks_of_8() });
+    for (name, limits) in [
+        ("logical_block_sectors is 0", Limits { logical_block_sectors: 0, ..blocks_of_8() }),
+        ("logical_block_sectors is 6", Limits { logical_block_sectors: 6, ..blocks_of_8() }),
+        ("max_sectors is 4", Limits { max_sectors: 4, ..blocks_of_8() }),
+        ("max_sectors is 0", Limits { max_sectors: 0, ..Limits::new(8) }),
+        ("max_segments is 0", Limits { max_segments: 0, ..Limits::new(8) }),
+        ("max_discard_sectors is 7", Limits { max_discard_sectors: 7, ..blocks_of_8() }),
+        ("max_discard_segments is 0", Limits { max_discard_segments: 0, ..Limits::new(8) }),
+        ("max_write_zeroes_sectors is 1", zeroes),
+        ("chunk_sectors is 4", Limits { chunk_sectors: 4, ..blocks_of_8() }),
+        ("chunk_sectors is 12", Limits { chunk_sectors: 12, ..blocks_of_8() }),
+    ] {
+        assert_named(name, || queue_with(QueueId(0), limits, &host));
+    }
     let smallest = Limits {
         max_sectors: 8,
         max_segments: 1,

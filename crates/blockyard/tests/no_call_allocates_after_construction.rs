@@ -299,10 +299,9 @@ fn no_layer_allocates_after_construction() {
         Action::Busy(Busy::Device),
         Action::Again,
     ];
-    let when = |ops| When { ops, one_in: Some(5), ..When::default() };
     let rules = actions.map(|then| FaultRule {
         name: String::new(),
-        when: when(vec![Op::Read, Op::Write]),
+        when: When { ops: vec![Op::Read, Op::Write], one_in: Some(5), ..When::default() },
         then,
     });
     let extra = Extra { min: Duration::ZERO, max: Duration::from_us(20), op: None };

@@ -135,7 +135,7 @@ impl World {
 
     /// Checks [sleeper-implies-tag-in-use] for each kind of tag.
     fn check(&self) {
-        let is_reserved = |tag: &DriverTag| tag.0 < self.tags.config().reserved;
+        let reserved = self.tags.config().reserved;
         let held = |one: &Submitter| match one.place {
             Place::Holds(tag) => Some(tag),
             _ => None,
@@ -143,10 +143,10 @@ impl World {
         let mut in_use = self.others.clone();
         in_use.extend(self.submitters.iter().filter_map(held));
         for one in self.submitters.iter().filter(|one| one.place == Place::Sleeps) {
-            let kin = in_use.iter().filter(|tag| is_reserved(tag) == one.reserved);
+            let kin = in_use.iter().filter(|tag| (tag.0 < reserved) == one.reserved);
             assert!(kin.count() > 0, "[sleeper-implies-tag-in-use]: {self:?}");
         }
-        let normal = in_use.iter().filter(|tag| !is_reserved(tag)).count();
+        let normal = in_use.iter().filter(|tag| tag.0 >= reserved).count();
         assert_eq!(self.tags.in_use(HCTX) as usize, normal, "[reserved-tags-separate]");
     }
 }
@@ -154,21 +154,21 @@ impl World {
 /// Returns every configuration of up to three submitters: two queues that share the tags, or one
 /// queue with some requests that need a reserved tag.
 fn crowds(reserved: bool) -> Vec<Vec<Submitter>> {
+    let mut crowds = Vec::new();
+    for a in 0..2 {
+        crowds.push(vec![a]);
+        for b in a..2 {
+            crowds.push(vec![a, b]);
+            crowds.extend((b..2).map(|c| vec![a, b, c]));
+        }
+    }
     let one = |kind: u16| Submitter {
         queue: QueueId(if reserved { 0 } else { kind }),
         reserved: reserved && kind == 1,
         place: Place::Wants,
         tries: TRIES,
     };
-    let mut crowds = Vec::new();
-    for a in 0..2 {
-        crowds.push(vec![one(a)]);
-        for b in a..2 {
-            crowds.push(vec![one(a), one(b)]);
-            crowds.extend((b..2).map(|c| vec![one(a), one(b), one(c)]));
-        }
-    }
-    crowds
+    crowds.into_iter().map(|kinds| kinds.into_iter().map(one).collect()).collect()
 }
 
 #[test]

@@ -120,20 +120,18 @@ fn check(request: &[u64], bios: &[Bio; 3], limits: &Limits) {
     };
     let carried: Vec<&Bio> = request.iter().map(of).collect();
     let sectors: Vec<u64> = carried.iter().flat_map(|bio| bio.sector..bio.end_sector()).collect();
-    let what = || format!("{carried:?} under {limits:?}");
-    assert!(sectors.len() <= limits.max_sectors as usize, "{}", what());
-    let chunk = |sector: &u64| sector.checked_div(u64::from(limits.chunk_sectors));
-    assert_eq!(
-        chunk(&sectors[0]),
-        chunk(sectors.last().expect("a request should have sectors")),
-        "{}",
-        what()
-    );
-    assert!(sectors.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{}", what());
+    let what = format!("{carried:?} under {limits:?}");
+    assert!(sectors.len() <= limits.max_sectors as usize, "{what}");
+    let last = sectors.last().expect("a request should have sectors");
+    let [first_chunk, last_chunk] =
+        [&sectors[0], last].map(|sector| sector.checked_div(u64::from(limits.chunk_sectors)));
+    assert_eq!(first_chunk, last_chunk, "{what}");
+    assert!(sectors.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{what}");
     if carried.len() > 1 {
-        let nature = |bio: &Bio| (bio.op, bio.prio, bio.write_hint, bio.flags);
-        assert!(carried.iter().all(|bio| nature(bio) == nature(carried[0])), "{}", what());
-        assert_eq!(carried[0].flags, Flags::NONE, "{}", what());
+        let mut natures = carried.iter().map(|bio| (bio.op, bio.prio, bio.write_hint, bio.flags));
+        let first = natures.next().expect("several bios");
+        assert!(natures.all(|nature| nature == first), "{what}");
+        assert_eq!(carried[0].flags, Flags::NONE, "{what}");
     }
 }
 

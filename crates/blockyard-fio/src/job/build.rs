@@ -62,8 +62,11 @@ pub fn parse(input: Input<'_>, source: &dyn Source) -> Result<JobFile, JobError>
     if let Some((path, bytes)) = input.file {
         sections.extend(read_file(path, bytes, source)?);
     }
-    let is_there = |wanted: &&String| sections.iter().any(|of| of.name.as_ref() == Some(wanted));
-    if let Some(missing) = input.sections.iter().find(|wanted| !is_there(wanted)) {
+    if let Some(missing) = input
+        .sections
+        .iter()
+        .find(|wanted| !sections.iter().any(|of| of.name.as_ref() == Some(*wanted)))
+    {
         return Err(JobError { place: whole, fault: Fault::NoSuchSection(missing.clone()) });
     }
     sections.retain(|section| {
@@ -282,12 +285,13 @@ mod tests {
         assert_eq!(job.block, PerOp::all(BlockSizes::Fixed(4000)));
     }
 
+    fn groups(text: &str) -> Vec<u32> {
+        let jobs = jobs(&format!("[global]\ndirect=1\n{text}"));
+        jobs.iter().map(|job| job.group).collect::<Vec<_>>()
+    }
+
     #[test]
     fn groups_start_at_stonewall_and_new_group() {
-        let groups = |text: &str| {
-            let jobs = jobs(&format!("[global]\ndirect=1\n{text}"));
-            jobs.iter().map(|job| job.group).collect::<Vec<_>>()
-        };
         assert_eq!(groups("[a]\nstonewall\n[b]\n[c]\nstonewall\n"), [0, 0, 1]);
         assert_eq!(groups("new_group\n[a]\n[b]\n"), [0, 1]);
         assert_eq!(groups("[a]\n[b]\nstonewall=0\n"), [0, 0]);
@@ -356,12 +360,13 @@ mod tests {
         }
     }
 
+    fn thread(value: &str) -> Result<bool, String> {
+        parse(&format!("[a]\ndirect=1\nthread={value}\n")).map(|file| file.jobs[0].thread)
+    }
+
     /// fio 3.33 and 3.42 take any number for a flag, and only 0 and 1 for other switches.
     #[test]
     fn a_flag_takes_any_number() {
-        let thread = |value| {
-            parse(&format!("[a]\ndirect=1\nthread={value}\n")).map(|file| file.jobs[0].thread)
-        };
         assert_eq!([thread("32"), thread("0"), thread("-5")], [Ok(true), Ok(false), Ok(true)]);
         assert!(thread("x").is_err());
         assert!(parse("[a]\ndirect=2\n").unwrap_err().contains("out of range"));
@@ -383,16 +388,17 @@ mod tests {
         assert_eq!(notes("kb_base=1000\nbs=4KiB\n"), [""; 0]);
     }
 
+    fn read(sections: &[&str]) -> Result<JobFile, String> {
+        let text = b"[global]\ndirect=1\n[a]\nbs=4k\n[b]\n[c]\nnonsense=1\n";
+        let sections: Vec<_> = sections.iter().map(|&name| name.to_owned()).collect();
+        let options = ["--bs=8k".to_owned()];
+        let input = Input { options: &options, file: Some(("f", text)), sections: &sections };
+        super::parse(input, &NoSource).map_err(|error| error.to_string())
+    }
+
     /// `fio --section=b job.fio`, and `fio --bs=8k job.fio`.
     #[test]
     fn sections_are_chosen_and_options_come_before_a_file() {
-        let text = b"[global]\ndirect=1\n[a]\nbs=4k\n[b]\n[c]\nnonsense=1\n";
-        let read = |sections: &[&str]| {
-            let sections: Vec<_> = sections.iter().map(|&name| name.to_owned()).collect();
-            let options = ["--bs=8k".to_owned()];
-            let input = Input { options: &options, file: Some(("f", text)), sections: &sections };
-            super::parse(input, &NoSource).map_err(|error| error.to_string())
-        };
         let chosen = read(&["b", "a"]).unwrap().jobs;
         let bs: Vec<_> =
             chosen.iter().map(|job| (job.name.as_str(), job.min_block_bytes())).collect();

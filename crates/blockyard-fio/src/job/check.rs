@@ -78,8 +78,8 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     if job.engine_name == "mmap" {
         mapping(job)?;
     }
-    let own = |option| job.places.0.get(option).is_some_and(|set| set.own);
-    let option = if own("buffered") { "buffered" } else { "direct" };
+    let is_own = job.places.0.get("buffered").is_some_and(|set| set.own);
+    let option = if is_own { "buffered" } else { "direct" };
     if job.pattern.mix != Mix::Read {
         return fail(job, option, Fault::Buffered(Buffered::NotOnlyReads));
     }

@@ -143,9 +143,12 @@ mod tests {
         assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
     }
 
+    fn runs(options: &str) -> Result<(Engine, u32, bool), String> {
+        job(options).map(|job| (job.engine, job.depth(), job.direct))
+    }
+
     #[test]
     fn engines_that_are_alike_run_as_one_another() {
-        let runs = |options: &str| job(options).map(|job| (job.engine, job.depth(), job.direct));
         assert_eq!(runs("ioengine=windowsaio\ndirect=1\niodepth=4"), Ok((Engine::Libaio, 4, true)));
         assert_eq!(runs("ioengine=io_uring_cmd\niodepth=4"), Ok((Engine::IoUring, 4, true)));
         assert_eq!(runs("ioengine=null"), Ok((Engine::Psync, 1, true)));
@@ -154,18 +157,24 @@ mod tests {
         assert_eq!(runs("ioengine=mmap\ndirect=1"), Ok((Engine::Psync, 1, false)));
     }
 
+    fn depth(options: &str) -> u32 {
+        job(&format!("ioengine=posixaio\n{options}")).unwrap().depth()
+    }
+
     #[test]
     fn posix_aio_has_one_io_of_each_file_in_flight() {
-        let depth = |options: &str| job(&format!("ioengine=posixaio\n{options}")).unwrap().depth();
         assert_eq!(depth("direct=1\niodepth=16"), 1);
         assert_eq!(depth("direct=1\niodepth=16\nnrfiles=4"), 4);
         assert_eq!(depth("direct=1\niodepth=2\nnrfiles=4"), 2);
         assert_eq!(depth("iodepth=16\nnrfiles=4"), 1, "buffered reads");
     }
 
+    fn refused(name: &str) -> String {
+        job(&format!("ioengine={name}")).unwrap_err()
+    }
+
     #[test]
     fn an_engine_without_a_block_device_is_refused_with_its_reason() {
-        let refused = |name: &str| job(&format!("ioengine={name}")).unwrap_err();
         assert_eq!(
             refused("rados"),
             "f:2: `ioengine`: `rados` is not modelled: its I/O goes to a server, past this \
@@ -175,14 +184,17 @@ mod tests {
         assert!(refused("foo").contains("is not one of: sync psync"));
     }
 
+    fn mapped(options: &str) -> Result<Job, String> {
+        job(&format!("ioengine=mmap\n{options}"))
+    }
+
     #[test]
     fn mapped_files_are_read_through_the_page_cache() {
-        let job = |options: &str| job(&format!("ioengine=mmap\n{options}"));
-        assert!(job("rw=read\nbs=64k").is_ok());
-        assert!(job("rw=randread").is_ok());
-        let long = job("rw=randread\nbs=8k").unwrap_err();
+        assert!(mapped("rw=read\nbs=64k").is_ok());
+        assert!(mapped("rw=randread").is_ok());
+        let long = mapped("rw=randread\nbs=8k").unwrap_err();
         assert!(long.contains("page by page"), "{long}");
-        let write = job("rw=write").unwrap_err();
+        let write = mapped("rw=write").unwrap_err();
         assert!(write.contains("buffered writes, which come later"), "{write}");
     }
 }

@@ -70,9 +70,12 @@ mod tests {
         }
     }
 
+    fn value(text: &str) -> Result<String, Fault> {
+        expand(text, &Variables)
+    }
+
     #[test]
     fn variables_are_replaced_in_values() {
-        let value = |text: &str| expand(text, &Variables);
         assert_eq!(value("${BS}"), Ok("16k".to_owned()));
         assert_eq!(value("1${EMPTY}m"), Ok("1m".to_owned()));
         assert_eq!(value("$pagesize"), Ok("4096".to_owned()));

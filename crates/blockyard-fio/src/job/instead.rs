@@ -115,11 +115,12 @@ mod tests {
     use super::super::error::ValueFault;
     use super::*;
 
+    fn message(text: &str) -> String {
+        ValueFault::OutOfRange { text: text.to_owned(), min: 1, max: 16 << 20 }.to_string()
+    }
+
     #[test]
     fn bounds_are_in_units_if_the_value_is() {
-        let message = |text: &str| {
-            ValueFault::OutOfRange { text: text.to_owned(), min: 1, max: 16 << 20 }.to_string()
-        };
         assert_eq!(message("1g"), "1g is out of range: at least 1, at most 16m");
         assert_eq!(message("0"), "0 is out of range: at least 1, at most 16777216");
     }

@@ -56,6 +56,11 @@ impl<T> PerOp<T> {
         }
     }
 
+    /// Returns the values that `value` gives for each operation, reads first.
+    pub fn from_fn(mut value: impl FnMut(Op) -> T) -> Self {
+        Self { read: value(Op::Read), write: value(Op::Write), trim: value(Op::Trim) }
+    }
+
     /// Returns the three values, reads first.
     pub fn each(&self) -> [&T; 3] {
         [&self.read, &self.write, &self.trim]

@@ -123,12 +123,11 @@ pub(super) fn level(value: Value<'_>) -> Parsed<u8> {
 pub(super) fn shares(value: Value<'_>) -> Parsed<Vec<PriorityShare>> {
     let shares = value.list(&[':'], 64, |entry| {
         let fields = entry.list(&['/'], 5, Ok)?;
-        let field = |at: usize| fields.get(at).copied();
         let len_bytes = entry.list(&['/'], 5, Ok)?[0].count_u32(1, BLOCK_BYTES_MAX)?;
-        let percent = field(1).map_or(Ok(0), Value::percent)?;
-        let priority = match (field(2), field(3)) {
+        let percent = fields.get(1).copied().map_or(Ok(0), Value::percent)?;
+        let priority = match (fields.get(2), fields.get(3)) {
             (None, None) => None,
-            (Some(class_of), Some(level_of)) => Some((class(class_of)?, level(level_of)?)),
+            (Some(class_of), Some(level_of)) => Some((class(*class_of)?, level(*level_of)?)),
             _ => return Err(ValueFault::Incomplete("a level after the class")),
         };
         Ok(PriorityShare { len_bytes, percent, priority })
@@ -151,9 +150,12 @@ mod tests {
         shares(Value { text: Some(text), kb_base: 1024 })
     }
 
+    fn share(len_bytes: u32, percent: u8, priority: Option<Priority>) -> PriorityShare {
+        PriorityShare { len_bytes, percent, priority }
+    }
+
     #[test]
     fn shares_are_lengths_with_percentages_and_priorities() {
-        let share = |len_bytes, percent, priority| PriorityShare { len_bytes, percent, priority };
         let first = (PriorityClass::RealTime, 1);
         let idle = (PriorityClass::Idle, 2);
         assert_eq!(parsed("64k/40:1k/0"), Ok(vec![share(65536, 40, None), share(1024, 0, None)]));
@@ -171,12 +173,15 @@ mod tests {
     fn a_draw_decides_the_priority_of_an_io() {
         let shares = PerOp::all(parsed("4k/25/1/1:4k/50/3/2:8k/100").unwrap());
         let of_length = CommandPriority { shares, ..CommandPriority::default() };
-        let at = |len, draw| of_length.of(Op::Read, len, draw);
-        assert_eq!(at(4096, 24), Some((PriorityClass::RealTime, 1)));
-        assert_eq!(at(4096, 25), Some((PriorityClass::Idle, 2)));
-        assert_eq!(at(4096, 75), None);
-        assert_eq!(at(8192, 99), Some((PriorityClass::RealTime, 0)), "the default class");
-        assert_eq!(at(512, 0), None);
+        assert_eq!(of_length.of(Op::Read, 4096, 24), Some((PriorityClass::RealTime, 1)));
+        assert_eq!(of_length.of(Op::Read, 4096, 25), Some((PriorityClass::Idle, 2)));
+        assert_eq!(of_length.of(Op::Read, 4096, 75), None);
+        assert_eq!(
+            of_length.of(Op::Read, 8192, 99),
+            Some((PriorityClass::RealTime, 0)),
+            "the default class"
+        );
+        assert_eq!(of_length.of(Op::Read, 512, 0), None);
         assert_eq!(of_length.of(Op::Trim, 4096, 0), None);
         let percent = PerOp { read: 20, write: 0, trim: 0 };
         let of_any = CommandPriority { percent, ..CommandPriority::default() };

@@ -92,15 +92,14 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn file(&mut self, path: &str, bytes: &[u8]) -> Result<(), JobError> {
         let file: Arc<str> = Arc::from(path);
-        let at = |line| Place { file: Arc::clone(&file), line };
-        let text = text_of(bytes).map_err(|fault| JobError { place: at(0), fault })?;
+        let text = text_of(bytes).map_err(|fault| JobError { place: place_in(&file, 0), fault })?;
         self.open.push(path.to_owned());
         for (line, number) in text.lines().zip(1..) {
             let line = line.split([';', '#']).next().unwrap_or("").trim();
             if let Some(included) = include_of(line) {
-                self.include(included, &at(number))?;
+                self.include(included, &place_in(&file, number))?;
             } else {
-                let place = at(number);
+                let place = place_in(&file, number);
                 self.line(line, &place).map_err(|fault| JobError { place, fault })?;
             }
         }
@@ -165,23 +164,33 @@ impl Reader<'_> {
     }
 
     fn include(&mut self, name: &str, place: &Place) -> Result<(), JobError> {
-        let fail = |fault| JobError { place: place.clone(), fault };
         if self.sections.is_empty() {
-            return Err(fail(Fault::OutsideSection));
+            return Err(error_at(place, Fault::OutsideSection));
         }
         debug_assert!(!self.open.is_empty(), "only a file includes files");
         self.included += 1;
         if self.open.len() > INCLUDE_DEPTH_MAX || self.included > INCLUDES_MAX {
-            return Err(fail(Fault::TooManyIncludes));
+            return Err(error_at(place, Fault::TooManyIncludes));
         }
         let path = beside(self.open.last().map_or("", String::as_str), name);
         if self.open.contains(&path) {
-            return Err(fail(Fault::IncludeLoop));
+            return Err(error_at(place, Fault::IncludeLoop));
         }
         // [input-through-source]
-        let bytes = self.source.read(&path).map_err(|kind| fail(Fault::Unreadable(kind)))?;
+        let bytes =
+            self.source.read(&path).map_err(|kind| error_at(place, Fault::Unreadable(kind)))?;
         self.file(&path, &bytes)
     }
+}
+
+/// A fault at a place.
+fn error_at(place: &Place, fault: Fault) -> JobError {
+    JobError { place: place.clone(), fault }
+}
+
+/// A line of a file.
+fn place_in(file: &Arc<str>, line: u32) -> Place {
+    Place { file: Arc::clone(file), line }
 }
 
 /// U+FEFF in UTF-8.
@@ -286,44 +295,47 @@ mod tests {
         assert_eq!(utf16.map_err(|error| error.fault), Err(Fault::Utf16));
     }
 
+    fn arguments(line: &str) -> Result<String, String> {
+        let sections = read_args(line.split(' '), &Tree).map_err(|e| e.to_string())?;
+        let words = |section: Section| {
+            let settings = section.settings.into_iter();
+            let words = settings.map(|s| format!("{}={}", s.option, s.value.unwrap_or_default()));
+            format!(
+                "[{}] {}",
+                section.name.unwrap_or_default(),
+                words.collect::<Vec<_>>().join(" ")
+            )
+        };
+        Ok(sections.into_iter().map(words).collect::<Vec<_>>().join(" "))
+    }
+
     /// As fio 3.33 and 3.42 read them with `getopt_long_only`.
     #[test]
     fn arguments_have_one_dash_or_two_and_values_behind_a_sign_or_a_blank() {
-        let read = |line: &str| {
-            let sections = read_args(line.split(' '), &Tree).map_err(|e| e.to_string())?;
-            let words = |section: Section| {
-                let settings = section.settings.into_iter();
-                let words =
-                    settings.map(|s| format!("{}={}", s.option, s.value.unwrap_or_default()));
-                format!(
-                    "[{}] {}",
-                    section.name.unwrap_or_default(),
-                    words.collect::<Vec<_>>().join(" ")
-                )
-            };
-            Ok::<_, String>(sections.into_iter().map(words).collect::<Vec<_>>().join(" "))
-        };
         let expected = "[] direct=1 iodepth=32 thread= [a] rw=randread flow=-1".to_owned();
         for line in [
             "--direct=1 --iodepth=32 --thread --name=a --rw=randread --flow=-1",
             "-direct=1 -iodepth 32 -thread -name a -rw randread -flow -1",
         ] {
-            assert_eq!(read(line), Ok(expected.clone()), "{line}");
+            assert_eq!(arguments(line), Ok(expected.clone()), "{line}");
         }
-        assert_eq!(read("--name a --bs --rw=read"), Ok("[a] bs= rw=read".to_owned()));
-        let stray = read("--name a --thread 1").unwrap_err();
+        assert_eq!(arguments("--name a --bs --rw=read"), Ok("[a] bs= rw=read".to_owned()));
+        let stray = arguments("--name a --thread 1").unwrap_err();
         assert!(stray.starts_with("command line:4: `1` is not an option; write"), "{stray}");
+    }
+
+    fn fault_of(bytes: &[u8]) -> Result<(), Fault> {
+        read_file("f", bytes, &Tree).map(drop).map_err(|e| e.fault)
     }
 
     /// [any-bytes-are-safe]
     #[test]
     fn bytes_that_are_no_job_file_are_refused() {
-        let fault = |bytes: &[u8]| read_file("f", bytes, &Tree).map(drop).map_err(|e| e.fault);
-        assert_eq!(fault(b"[a]\0"), Err(Fault::NotText));
-        assert_eq!(fault(b"[a]\n\xff"), Err(Fault::NotText));
-        assert_eq!(fault(&vec![b'\n'; FILE_BYTES_MAX + 1]), Err(Fault::FileTooLarge));
-        assert_eq!(fault(b"bs=4k"), Err(Fault::OutsideSection));
-        assert_eq!(fault(b"[a"), Err(Fault::BadSection));
-        assert_eq!(fault(b"[]"), Err(Fault::BadSection));
+        assert_eq!(fault_of(b"[a]\0"), Err(Fault::NotText));
+        assert_eq!(fault_of(b"[a]\n\xff"), Err(Fault::NotText));
+        assert_eq!(fault_of(&vec![b'\n'; FILE_BYTES_MAX + 1]), Err(Fault::FileTooLarge));
+        assert_eq!(fault_of(b"bs=4k"), Err(Fault::OutsideSection));
+        assert_eq!(fault_of(b"[a"), Err(Fault::BadSection));
+        assert_eq!(fault_of(b"[]"), Err(Fault::BadSection));
     }
 }

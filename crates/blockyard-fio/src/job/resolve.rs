@@ -143,14 +143,11 @@ impl Job {
     /// Returns where instance number `instance` begins in its files. If a part of that is in
     /// percent, it is rounded up to `offset_align`, or to the shortest block.
     fn start(&self, instance: u32, device_bytes: u64) -> u64 {
-        let bytes_of = |amount| match amount {
-            Amount::Bytes(bytes) => bytes,
-            Amount::Percent(percent) => percent_of(percent, device_bytes),
-        };
-        let increment = bytes_of(self.offset_increment).saturating_mul(instance.into());
-        let start = bytes_of(self.offset).saturating_add(increment);
-        let share = |amount| matches!(amount, Amount::Percent(1..));
-        if !share(self.offset) && !share(self.offset_increment) {
+        let increment =
+            bytes_of(self.offset_increment, device_bytes).saturating_mul(instance.into());
+        let start = bytes_of(self.offset, device_bytes).saturating_add(increment);
+        let amounts = [self.offset, self.offset_increment];
+        if !amounts.iter().any(|amount| matches!(amount, Amount::Percent(1..))) {
             return start;
         }
         let align = match self.offset_align_bytes {
@@ -158,6 +155,14 @@ impl Job {
             align => align,
         };
         start.div_ceil(align).saturating_mul(align)
+    }
+}
+
+/// An amount in bytes: its share of the device, if it is one.
+fn bytes_of(amount: Amount, device_bytes: u64) -> u64 {
+    match amount {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Percent(percent) => percent_of(percent, device_bytes),
     }
 }
 
@@ -205,14 +210,17 @@ mod tests {
         assert_eq!(range("fill_device=1\nsize=1m", 0), (0, MIB));
     }
 
+    fn kib_of(options: &str) -> u64 {
+        resolve(options, 0).unwrap().size_bytes >> 10
+    }
+
     /// fio 3.33: `filesize=8m size=50%` reads 4m, with and without an offset, and `size=3k` beside
     /// it is refused.
     #[test]
     fn a_size_beside_filesize_is_a_share_of_it_and_holds_a_block() {
-        let kib = |options: &str| resolve(options, 0).unwrap().size_bytes >> 10;
-        assert_eq!(kib("size=50%\nfilesize=128k"), 64);
-        assert_eq!(kib("size=50%\nfilesize=128k\noffset=16k"), 64);
-        assert_eq!(kib("size=50%\nfilesize=64k\nnrfiles=2"), 64);
+        assert_eq!(kib_of("size=50%\nfilesize=128k"), 64);
+        assert_eq!(kib_of("size=50%\nfilesize=128k\noffset=16k"), 64);
+        assert_eq!(kib_of("size=50%\nfilesize=64k\nnrfiles=2"), 64);
         assert!(resolve("size=3k\nfilesize=128k", 0).is_err());
     }
 
@@ -231,12 +239,13 @@ mod tests {
         );
     }
 
+    fn amounts(options: &str) -> (u64, u64, u64) {
+        let resolved = resolve(options, 0).unwrap();
+        (resolved.size_bytes >> 10, resolved.passes, resolved.io_bytes >> 10)
+    }
+
     #[test]
     fn amounts_follow_from_size_io_size_and_loops() {
-        let amounts = |options: &str| {
-            let resolved = resolve(options, 0).unwrap();
-            (resolved.size_bytes >> 10, resolved.passes, resolved.io_bytes >> 10)
-        };
         assert_eq!(amounts("size=64k\nio_size=128k"), (64, 1, 128));
         assert_eq!(amounts("size=64k\nio_size=50%"), (32, 1, 0));
         assert_eq!(amounts("size=64k\nfilesize=16k\nnrfiles=2\nloops=3"), (32, 3, 0));
@@ -244,27 +253,28 @@ mod tests {
         assert_eq!(amounts("size=64k\ntime_based\nruntime=1"), (64, u64::MAX, 0));
     }
 
+    fn resolve_random(options: &str, device_bytes: u64) -> Result<Resolved, String> {
+        let text = format!("[a]\ndirect=1\nrw=randread\n{options}");
+        let job = parse_bytes("f", text.as_bytes(), &NoSource).unwrap().jobs.remove(0);
+        job.resolve(0, device_bytes).map_err(|error| error.to_string())
+    }
+
     /// A job with blocks of 1 to 4 KiB took a map of 32 GiB on a device of 1 TiB when the shortest
     /// block had four bytes, and the allocation ended the program.
     #[test]
     fn random_maps_have_a_limit() {
-        let resolve = |options: &str, device_bytes| {
-            let text = format!("[a]\ndirect=1\nrw=randread\n{options}");
-            let job = parse_bytes("f", text.as_bytes(), &NoSource).unwrap().jobs.remove(0);
-            job.resolve(0, device_bytes).map_err(|error| error.to_string())
-        };
         // One bit for each 512 bytes: 2^33 bits for 4 TiB.
         let mixed = "bsrange=512-4k";
-        assert!(resolve(mixed, 4 << 40).is_ok());
-        let refused = resolve(mixed, (4 << 40) + 512).unwrap_err();
+        assert!(resolve_random(mixed, 4 << 40).is_ok());
+        let refused = resolve_random(mixed, (4 << 40) + 512).unwrap_err();
         assert!(refused.starts_with("f:4: random blocks of several lengths"), "{refused}");
-        assert!(resolve("bsrange=4-4k", 1 << 40).is_err());
-        assert!(resolve(&format!("{mixed}\nnumjobs=2"), (2 << 40) + 512).is_err());
-        assert!(resolve(&format!("{mixed}\nnrfiles=2\nsize=8t"), 8 << 40).is_err());
+        assert!(resolve_random("bsrange=4-4k", 1 << 40).is_err());
+        assert!(resolve_random(&format!("{mixed}\nnumjobs=2"), (2 << 40) + 512).is_err());
+        assert!(resolve_random(&format!("{mixed}\nnrfiles=2\nsize=8t"), 8 << 40).is_err());
         // Without a map, nothing is large.
-        assert!(resolve(&format!("{mixed}\nnorandommap"), 1 << 60).is_ok());
-        assert!(resolve(&format!("{mixed}\nrw=read"), 1 << 60).is_ok());
-        assert!(resolve("bs=512", 1 << 60).is_ok());
+        assert!(resolve_random(&format!("{mixed}\nnorandommap"), 1 << 60).is_ok());
+        assert!(resolve_random(&format!("{mixed}\nrw=read"), 1 << 60).is_ok());
+        assert!(resolve_random("bs=512", 1 << 60).is_ok());
     }
 
     /// [error-names-line]

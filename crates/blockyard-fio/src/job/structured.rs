@@ -36,8 +36,12 @@ pub(super) fn pattern(value: Value<'_>) -> Parsed<Pattern> {
 pub(super) fn block_range(value: Value<'_>) -> Parsed<BlockSizes> {
     let (min, max) = value.range(|v| v.count(1, BLOCK_BYTES_MAX.into()))?;
     debug_assert!(0 < min && min <= max, "blocks of {min} to {max} bytes");
-    let bytes = |n| u32::try_from(n).unwrap_or(BLOCK_BYTES_MAX);
-    Ok(BlockSizes::Range { min_bytes: bytes(min), max_bytes: bytes(max) })
+    Ok(BlockSizes::Range { min_bytes: block_bytes(min), max_bytes: block_bytes(max) })
+}
+
+/// The bytes of a block, at most those of the largest.
+fn block_bytes(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(BLOCK_BYTES_MAX)
 }
 
 /// Reads `4k/50:8k/50`, as fio does. Blank percentages, and those of 0, share the rest of 100. If
@@ -74,8 +78,7 @@ pub(super) fn block_split(value: Value<'_>) -> Parsed<BlockSizes> {
         shares[*last] += left;
     }
     debug_assert_eq!(shares.iter().sum::<u64>(), 100, "the percentages of a split");
-    let bytes = |n| u32::try_from(n).unwrap_or(BLOCK_BYTES_MAX);
-    let sizes = entries.iter().map(|(size, _)| bytes(*size));
+    let sizes = entries.iter().map(|(size, _)| block_bytes(*size));
     Ok(BlockSizes::Split(sizes.zip(shares.into_iter().map(small)).collect()))
 }
 
@@ -339,10 +342,16 @@ mod tests {
         Value { text: Some(text), kb_base: 1024 }
     }
 
+    fn split(text: &str) -> Parsed<BlockSizes> {
+        block_split(value(text))
+    }
+
+    fn sizes(entries: &[(u32, u8)]) -> Parsed<BlockSizes> {
+        Ok(BlockSizes::Split(entries.to_vec()))
+    }
+
     #[test]
     fn blank_percentages_share_the_rest_of_100() {
-        let split = |text| block_split(value(text));
-        let sizes = |entries: &[(u32, u8)]| Ok(BlockSizes::Split(entries.to_vec()));
         assert_eq!(split("4k/50:1k/:32k"), sizes(&[(4096, 50), (1024, 25), (32768, 25)]));
         assert_eq!(split("1k:2k:3k"), sizes(&[(1024, 33), (2048, 33), (3072, 34)]));
         assert_eq!(split("4k"), sizes(&[(4096, 100)]));
@@ -352,8 +361,6 @@ mod tests {
     /// fio 3.33 and 3.42: in order of their percentages, and the last one has what is missing.
     #[test]
     fn a_split_need_not_sum_to_100() {
-        let split = |text| block_split(value(text));
-        let sizes = |entries: &[(u32, u8)]| Ok(BlockSizes::Split(entries.to_vec()));
         assert_eq!(split("4k/60:8k/60"), sizes(&[(4096, 60), (8192, 40)]));
         assert_eq!(split("4k/60:8k/30"), sizes(&[(4096, 70), (8192, 30)]));
         assert_eq!(split("4k/10:8k/20:16k/30"), sizes(&[(4096, 10), (8192, 20), (16384, 70)]));
@@ -376,6 +383,11 @@ mod tests {
         assert!(pattern(value("READ")).is_err());
     }
 
+    fn widths(text: &str) -> Vec<u64> {
+        let Ok(Distribution::Zoned(zones)) = distribution(value(text)) else { return vec![] };
+        zones.iter().map(|zone| zone.width).collect()
+    }
+
     #[test]
     fn distributions_keep_to_their_domains() {
         for good in ["random", "zipf:0.9", "zipf:1.2:0.25", "pareto:0.2", "normal:10:0.5"] {
@@ -388,10 +400,6 @@ mod tests {
         assert!(distribution(value("zoned:60/10:40/95")).is_err());
         assert!(distribution(value("zoned:60/10:30/90")).is_err());
         assert!(distribution(value("zoned:100/0")).is_err());
-        let widths = |text| -> Vec<u64> {
-            let Ok(Distribution::Zoned(zones)) = distribution(value(text)) else { return vec![] };
-            zones.iter().map(|zone| zone.width).collect()
-        };
         assert_eq!(widths("zoned:50/5:30/15:20/"), [5, 15, 80]);
         assert_eq!(widths("zoned:50/:30/15:20"), [43, 15, 42]);
         assert!(distribution(value("zoned:50/50:30/50:20/")).is_err());

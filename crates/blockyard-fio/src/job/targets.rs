@@ -158,15 +158,13 @@ mod tests {
         Value { text: Some(text), kb_base: 1024 }
     }
 
+    fn criterion(of: Steady, slope: bool, limit_millionths: u64, percent: bool) -> SteadyCriterion {
+        SteadyCriterion { of, slope, limit_millionths, percent }
+    }
+
     #[test]
     fn a_steady_state_has_a_figure_and_a_limit() {
         let read = |text| steady(value(text)).map(|read| read.expect("a criterion"));
-        let criterion = |of, slope, limit_millionths, percent| SteadyCriterion {
-            of,
-            slope,
-            limit_millionths,
-            percent,
-        };
         assert_eq!(read("iops:2"), Ok(criterion(Steady::Iops, false, 2_000_000, false)));
         assert_eq!(read("bw_slope:0.1%"), Ok(criterion(Steady::Bandwidth, true, 100_000, true)));
         assert_eq!(read("lat:5%"), Ok(criterion(Steady::Latency, false, 5_000_000, true)));

@@ -237,10 +237,6 @@ impl Random {
                 Choice::Any(Sampler::new(&job.distribution, blocks, unit_bytes, &mut prng))
             }
         };
-        let last = |op| {
-            let room = region_bytes.saturating_sub(job.block.of(op).min_bytes().into());
-            room - room % align_bytes.of(op).max(&1)
-        };
         // fio repeats its uniform draws only: a skewed distribution goes on.
         let repeats = job.randrepeat && !job.distribution.is_skewed();
         Self {
@@ -249,11 +245,10 @@ impl Random {
             unit_bytes,
             blocks,
             choice,
-            last_bytes: PerOp {
-                read: last(Op::Read),
-                write: last(Op::Write),
-                trim: last(Op::Trim),
-            },
+            last_bytes: PerOp::from_fn(|op| {
+                let room = region_bytes.saturating_sub(job.block.of(op).min_bytes().into());
+                room - room % align_bytes.of(op).max(&1)
+            }),
             align_bytes,
             percent: job.percentage_random,
             identical: job.sequencer == Sequencer::Identical,

@@ -64,15 +64,11 @@ impl Sampler {
     /// Returns a sampler for `blocks` (at least 1) of `block_bytes` each.
     pub(super) fn new(law: &Distribution, blocks: u64, block_bytes: u64, prng: &mut Prng) -> Self {
         assert!(blocks > 0, "positions must be drawn from at least one block");
-        let mut place = |center: &Option<f64>| match center {
-            None => Placing::Scattered(Permutation::new(blocks, prng)),
-            Some(center) => Placing::Multiplied((center * blocks as f64) as u64 % blocks),
-        };
         let law = match law {
             // A sequence needs no draws, so its caller has none.
             Distribution::Uniform | Distribution::Sequence(_) => Law::Uniform,
             Distribution::Zipf { center, .. } | Distribution::Pareto { center, .. } => {
-                Law::Ranked { ranks: Ranks::of(law, blocks), place: place(center) }
+                Law::Ranked { ranks: Ranks::of(law, blocks), place: placing(*center, blocks, prng) }
             }
             Distribution::Normal { deviation_percent, center } => Law::Normal {
                 deviation: normal_deviation(*deviation_percent, blocks),
@@ -126,6 +122,14 @@ impl Sampler {
                 start + prng.below(len)
             }
         }
+    }
+}
+
+/// The way from ranks to blocks: from the centre on if there is one, or else at random.
+fn placing(center: Option<f64>, blocks: u64, prng: &mut Prng) -> Placing {
+    match center {
+        None => Placing::Scattered(Permutation::new(blocks, prng)),
+        Some(center) => Placing::Multiplied((center * blocks as f64) as u64 % blocks),
     }
 }
 
@@ -305,12 +309,13 @@ mod tests {
         }
     }
 
+    fn hottest(center: Option<f64>) -> usize {
+        let counts = counts(&Distribution::Zipf { theta: 1.2, center }, 1000);
+        (0..1000).max_by_key(|&index| counts[index]).unwrap()
+    }
+
     #[test]
     fn a_centre_places_the_hottest_block_and_without_one_it_is_scattered() {
-        let hottest = |center| {
-            let counts = counts(&Distribution::Zipf { theta: 1.2, center }, 1000);
-            (0..1000).max_by_key(|&index| counts[index]).unwrap()
-        };
         assert_eq!(hottest(Some(0.25)), 250);
         assert_eq!(hottest(Some(1.0)), 0);
         assert!(hottest(None) != 0);
@@ -336,16 +341,23 @@ mod tests {
         assert!(hotter.abs_diff(DRAWS / 100 * 64) < DRAWS / 200, "{hotter}");
     }
 
+    fn within(counts: &[u32], range: core::ops::Range<usize>) -> u32 {
+        counts[range].iter().sum::<u32>()
+    }
+
     /// The mean of twelve uniform numbers deviates by a twelfth, and a uniform deviation of 10 %
     /// adds little: the root of (1 / 144 + 0.01 / 12), or 88 of 1000.
     #[test]
     fn normal_ranks_have_fios_mean_and_deviation() {
         let law = Distribution::Normal { deviation_percent: 10.0, center: 0.5 };
         let counts = ranks(&law, 1000);
-        let within = |range: core::ops::Range<usize>| counts[range].iter().sum::<u32>();
-        assert!(within(0..500).abs_diff(DRAWS / 2) < DRAWS / 100, "{}", within(0..500));
-        assert!(within(412..588).abs_diff(DRAWS / 10_000 * 6827) < DRAWS / 80);
-        assert!(within(324..676).abs_diff(DRAWS / 10_000 * 9545) < DRAWS / 80);
+        assert!(
+            within(&counts, 0..500).abs_diff(DRAWS / 2) < DRAWS / 100,
+            "{}",
+            within(&counts, 0..500)
+        );
+        assert!(within(&counts, 412..588).abs_diff(DRAWS / 10_000 * 6827) < DRAWS / 80);
+        assert!(within(&counts, 324..676).abs_diff(DRAWS / 10_000 * 9545) < DRAWS / 80);
     }
 
     /// fio 3.33 and 3.42 for `normal:15` and 16384 I/Os of 4096 blocks: the 1000 hottest blocks get
@@ -361,15 +373,18 @@ mod tests {
         assert!(hottest.abs_diff(DRAWS / 100 * 81) < DRAWS / 50, "{hottest} of {DRAWS}");
     }
 
+    fn zone(access_percent: u8, width: u64) -> Zone {
+        Zone { access_percent, width }
+    }
+
     #[test]
     fn zones_get_their_shares() {
-        let zone = |access_percent, width| Zone { access_percent, width };
         let zones = vec![zone(60, 10), zone(30, 20), zone(8, 30), zone(2, 40)];
         let share = [(100.0, 60.0), (200.0, 30.0), (300.0, 8.0), (400.0, 2.0)];
         let counts = counts(&Distribution::Zoned(zones), 1000);
-        let zone_of = |index| [100, 300, 600, 1000].iter().position(|&end| index < end).unwrap();
         assert_near(&counts, |index| {
-            let (blocks, percent) = share[zone_of(index)];
+            let zone = [100, 300, 600, 1000].iter().position(|&end| index < end).unwrap();
+            let (blocks, percent) = share[zone];
             f64::from(DRAWS) * percent / 100.0 / blocks
         });
     }

@@ -94,7 +94,6 @@ impl Generator {
     /// [`Job::resolve`]. `seed` is the seed of the run ([repeatable-draws]).
     pub fn new(job: &Job, instance: u32, resolved: &Resolved, seed: u64) -> Self {
         let (offsets, mut draws) = streams(job, instance, seed);
-        let lengths = |op| Lengths::new(job.block.of(op), job.block_unaligned);
         assert!(!resolved.files.is_empty(), "a resolved job must have a file");
         let cursors = (0..resolved.files.len()).zip(0..);
         let turns = Turns::new(job, resolved.files.len(), &mut draws);
@@ -106,11 +105,7 @@ impl Generator {
                 .collect(),
             draws_of_pass: job.randrepeat.then(|| draws.clone()),
             draws,
-            lengths: PerOp {
-                read: lengths(Op::Read),
-                write: lengths(Op::Write),
-                trim: lengths(Op::Trim),
-            },
+            lengths: PerOp::from_fn(|op| Lengths::new(job.block.of(op), job.block_unaligned)),
             turns,
             zone: Zone::of(job),
             progress: Progress::new(job, resolved),
@@ -233,11 +228,11 @@ impl Generator {
 fn streams(job: &Job, instance: u32, seed: u64) -> (Prng, Prng) {
     let own = Prng::new(job.randseed.unwrap_or(DEFAULT_SEED));
     let repeat = job.allrandrepeat || job.randseed.is_some();
-    let stream = |repeat: bool, number: u64| {
+    let streams = [(repeat || job.randrepeat, 0), (repeat, 1)].map(|(repeat, number)| {
         let base = if repeat { own.clone() } else { own.fork(seed) };
         base.fork(u64::from(job.first_instance) + u64::from(instance)).fork(number)
-    };
-    (stream(repeat || job.randrepeat, 0), stream(repeat, 1))
+    });
+    streams.into()
 }
 
 impl Syncs {
@@ -269,10 +264,11 @@ impl Syncs {
         if self.writes == 0 {
             return;
         }
-        let due = |every: u32| every > 0 && self.writes.is_multiple_of(every.into());
-        if due(self.fsync) {
+        let [fsync, fdatasync] = [self.fsync, self.fdatasync]
+            .map(|every| every > 0 && self.writes.is_multiple_of(every.into()));
+        if fsync {
             self.due = Some(IoOp::Sync { datasync: false });
-        } else if due(self.fdatasync) {
+        } else if fdatasync {
             self.due = Some(IoOp::Sync { datasync: true });
         }
     }

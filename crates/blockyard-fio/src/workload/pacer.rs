@@ -99,15 +99,16 @@ mod tests {
         Pacer::new(&job(rate, process), Op::Read, 0, 1).unwrap()
     }
 
+    fn gaps(job: &Job, instance: u32, seed: u64) -> [u64; 3] {
+        let mut pacer = Pacer::new(job, Op::Read, instance, seed).unwrap();
+        [1, 2, 3].map(|ios| pacer.next_allowed_ns(ios * 4096, ios))
+    }
+
     /// The instances of a job, and jobs of the same group, draw gaps of their own; the same
     /// instance repeats its gaps.
     #[test]
     fn each_instance_draws_its_own_gaps() {
         let job = job("--rate_iops=1000", "poisson");
-        let gaps = |job: &Job, instance, seed| {
-            let mut pacer = Pacer::new(job, Op::Read, instance, seed).unwrap();
-            [1, 2, 3].map(|ios| pacer.next_allowed_ns(ios * 4096, ios))
-        };
         let first = gaps(&job, 0, 1);
         assert_eq!(first, gaps(&job, 0, 1));
         assert_ne!(first, gaps(&job, 1, 1));

@@ -14,7 +14,7 @@ use super::super::error::{TraceError, TraceFault};
 use super::super::lines::Lines;
 use super::super::record::{Entry, EntryKind, Issue};
 use super::super::source::Part;
-use super::fields::{clip, number, on_sectors};
+use super::fields::{clip, next, number, on_sectors};
 use super::rwbs;
 use blockyard::unit::SECTOR_BYTES;
 
@@ -72,13 +72,12 @@ impl Blkparse {
 
 fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
     let mut words = line.split_ascii_whitespace();
-    let mut word = || words.next().ok_or(TraceFault::Fields { expected: FIELDS });
-    let device = word()?;
-    let cpu = word()?;
-    let _sequence = word()?;
-    let time = word()?;
-    let pid = word()?;
-    let action = word()?;
+    let device = next(&mut words, FIELDS)?;
+    let cpu = next(&mut words, FIELDS)?;
+    let _sequence = next(&mut words, FIELDS)?;
+    let time = next(&mut words, FIELDS)?;
+    let pid = next(&mut words, FIELDS)?;
+    let action = next(&mut words, FIELDS)?;
     let at_ns = time_of(time)?;
     let cpu = number("CPU", cpu, "a whole number")?;
     let cpu = u16::try_from(cpu).map_err(|_| TraceFault::Value {
@@ -92,14 +91,13 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
         found: pid.to_string(),
         expected: "a number of 32 bits",
     })?;
-    let passed_over = |kind| Ok(Entry { at_ns, kind });
-    match action {
-        "A" => return passed_over(EntryKind::Remap),
-        "P" => return passed_over(EntryKind::Plug { pid }),
-        "U" => return passed_over(EntryKind::Unplug { pid }),
-        "I" => return passed_over(EntryKind::Insert { pid }),
-        "Q" | "D" | "C" => {}
-        _ if action.len() <= 2 => return passed_over(EntryKind::Other),
+    let passed_over = match action {
+        "A" => Some(EntryKind::Remap),
+        "P" => Some(EntryKind::Plug { pid }),
+        "U" => Some(EntryKind::Unplug { pid }),
+        "I" => Some(EntryKind::Insert { pid }),
+        "Q" | "D" | "C" => None,
+        _ if action.len() <= 2 => Some(EntryKind::Other),
         _ => {
             return Err(TraceFault::Value {
                 field: "action",
@@ -107,33 +105,29 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
                 expected: "one of blkparse's letters, such as Q, D and C",
             });
         }
-    }
-    let letters = word()?;
-    let range = range(&words.collect::<Vec<_>>())?.filter(|(_, sectors)| *sectors > 0);
-    let Some((sector, sectors)) = range else {
-        // A flush, or a command that is not block I/O.
-        let Some((op, flags)) = rwbs::parse(letters, true)? else {
-            return passed_over(EntryKind::Other);
-        };
-        let disk = disks.number(device)?;
-        let offset_bytes = 0;
-        let len_bytes = 0;
-        let took = None;
-        let issue =
-            Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins: false };
-        return passed_over(of_action(action, issue));
     };
-    let bytes = u64::from(SECTOR_BYTES);
-    let offset = sector.checked_mul(bytes).ok_or(TraceFault::Beyond)?;
-    let len = sectors.checked_mul(bytes).ok_or(TraceFault::Beyond)?;
-    let (offset_bytes, len_bytes) = on_sectors(offset, len)?;
-    let Some((op, flags)) = rwbs::parse(letters, false)? else {
-        return passed_over(EntryKind::Other);
+    if let Some(kind) = passed_over {
+        return Ok(Entry { at_ns, kind });
+    }
+    let letters = next(&mut words, FIELDS)?;
+    let range = range(&words.collect::<Vec<_>>())?.filter(|(_, sectors)| *sectors > 0);
+    // Without a range it is a flush, or a command that is not block I/O.
+    let (offset_bytes, len_bytes) = match range {
+        None => (0, 0),
+        Some((sector, sectors)) => {
+            let bytes = u64::from(SECTOR_BYTES);
+            let offset = sector.checked_mul(bytes).ok_or(TraceFault::Beyond)?;
+            let len = sectors.checked_mul(bytes).ok_or(TraceFault::Beyond)?;
+            on_sectors(offset, len)?
+        }
+    };
+    let Some((op, flags)) = rwbs::parse(letters, range.is_none())? else {
+        return Ok(Entry { at_ns, kind: EntryKind::Other });
     };
     let disk = disks.number(device)?;
     let issue =
         Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took: None, joins: false };
-    passed_over(of_action(action, issue))
+    Ok(Entry { at_ns, kind: of_action(action, issue) })
 }
 
 /// Returns the entry for `issue` with action `Q`, `D` or `C`.

@@ -70,11 +70,10 @@ enum ByteOrder {
 
 impl ByteOrder {
     fn of(magic: [u8; 4]) -> Option<Self> {
-        let is = |word: u32| word & !0xff == MAGIC;
-        if is(u32::from_le_bytes(magic)) {
+        if is_magic(u32::from_le_bytes(magic)) {
             return Some(Self::Little);
         }
-        is(u32::from_be_bytes(magic)).then_some(Self::Big)
+        is_magic(u32::from_be_bytes(magic)).then_some(Self::Big)
     }
 
     const fn u16(self, bytes: [u8; 2]) -> u16 {
@@ -99,6 +98,11 @@ impl ByteOrder {
     }
 }
 
+/// Whether a word is a record's magic number, whatever its version.
+fn is_magic(word: u32) -> bool {
+    word & !0xff == MAGIC
+}
+
 /// A record without the bytes that follow it.
 #[derive(Clone, Copy, Debug)]
 struct Raw {
@@ -116,17 +120,15 @@ struct Raw {
 impl Raw {
     fn parse(order: ByteOrder, bytes: &[u8; RECORD_BYTES]) -> Self {
         debug_assert!(ByteOrder::of(field(bytes, 0)) == Some(order), "the magic gives the order");
-        let u32_at = |at: usize| order.u32(field(bytes, at));
-        let u64_at = |at: usize| order.u64(field(bytes, at));
         Self {
-            magic: u32_at(0),
-            time_ns: u64_at(8),
-            sector: u64_at(16),
-            bytes: u32_at(24),
-            action: u32_at(28),
-            pid: u32_at(32),
-            device: u32_at(36),
-            cpu: u32_at(40),
+            magic: order.u32(field(bytes, 0)),
+            time_ns: order.u64(field(bytes, 8)),
+            sector: order.u64(field(bytes, 16)),
+            bytes: order.u32(field(bytes, 24)),
+            action: order.u32(field(bytes, 28)),
+            pid: order.u32(field(bytes, 32)),
+            device: order.u32(field(bytes, 36)),
+            cpu: order.u32(field(bytes, 40)),
             follows: order.u16(field(bytes, 46)),
         }
     }
@@ -208,9 +210,9 @@ impl Blktrace {
 
     /// Returns how many records stood too late in their files, and the largest delay, nanoseconds.
     pub(in super::super) fn moved(&self) -> (u64, u64) {
-        let sorters = || self.files.iter().map(|file| &file.sorter);
-        let delay_ns_max = sorters().map(|sorter| sorter.moved_ns_max).max().unwrap_or(0);
-        (sorters().map(|sorter| sorter.moved).sum(), delay_ns_max)
+        let sorters = self.files.iter().map(|file| &file.sorter);
+        let delay_ns_max = sorters.clone().map(|sorter| sorter.moved_ns_max).max().unwrap_or(0);
+        (sorters.map(|sorter| sorter.moved).sum(), delay_ns_max)
     }
 
     pub(in super::super) fn fault(&self, fault: TraceFault) -> TraceError {
@@ -322,18 +324,19 @@ fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
         return Ok(None);
     }
     let at_ns = raw.time_ns;
-    let entry = |kind| Ok(Some(Entry { at_ns, kind }));
-    match happened {
-        action::REMAP => return entry(EntryKind::Remap),
-        action::PLUG => return entry(EntryKind::Plug { pid: raw.pid }),
-        action::UNPLUG => return entry(EntryKind::Unplug { pid: raw.pid }),
-        action::INSERT => return entry(EntryKind::Insert { pid: raw.pid }),
-        action::QUEUE | action::ISSUE | action::COMPLETE if !has(category::PASSTHROUGH) => {}
-        _ => return entry(EntryKind::Other),
-    }
-    let (op, flags) = match operation(raw, &has) {
-        Some(known) => known,
-        None => return entry(EntryKind::Other),
+    let known = match happened {
+        action::REMAP => Err(EntryKind::Remap),
+        action::PLUG => Err(EntryKind::Plug { pid: raw.pid }),
+        action::UNPLUG => Err(EntryKind::Unplug { pid: raw.pid }),
+        action::INSERT => Err(EntryKind::Insert { pid: raw.pid }),
+        action::QUEUE | action::ISSUE | action::COMPLETE if !has(category::PASSTHROUGH) => {
+            operation(raw, &has).ok_or(EntryKind::Other)
+        }
+        _ => Err(EntryKind::Other),
+    };
+    let (op, flags) = match known {
+        Ok(known) => known,
+        Err(kind) => return Ok(Some(Entry { at_ns, kind })),
     };
     let offset = match op {
         Op::Flush => 0,
@@ -342,7 +345,8 @@ fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
     let (offset_bytes, len_bytes) = on_sectors(offset, raw.bytes.into())?;
     let disk = disks.number(&format!("{},{}", raw.device >> 20, raw.device & 0xf_ffff))?;
     if happened == action::COMPLETE {
-        return entry(EntryKind::Complete { disk, offset_bytes, len_bytes });
+        let kind = EntryKind::Complete { disk, offset_bytes, len_bytes };
+        return Ok(Some(Entry { at_ns, kind }));
     }
     let cpu = u16::try_from(raw.cpu).map_err(|_| TraceFault::Value {
         field: "CPU",
@@ -352,26 +356,32 @@ fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
     let pid = raw.pid;
     let took = None;
     let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins: false };
-    entry(if happened == action::QUEUE {
-        EntryKind::Queue(issue)
-    } else {
-        EntryKind::Dispatch(issue)
-    })
+    let kind = match happened {
+        action::QUEUE => EntryKind::Queue(issue),
+        _ => EntryKind::Dispatch(issue),
+    };
+    Ok(Some(Entry { at_ns, kind }))
 }
 
 /// Returns the operation and flags of a record; `None` if it is not an I/O.
 fn operation(raw: &Raw, has: &dyn Fn(u16) -> bool) -> Option<(Op, Flags)> {
-    let set = |category, flag| if has(category) { flag } else { Flags::NONE };
-    let plain = set(category::SYNC, Flags::SYNC) | set(category::META, Flags::META);
+    let plain =
+        flag_if(has(category::SYNC), Flags::SYNC) | flag_if(has(category::META), Flags::META);
     if raw.bytes == 0 {
         return has(category::FLUSH).then_some((Op::Flush, plain));
     }
     Some(if has(category::DISCARD) {
         (Op::Discard, plain)
     } else if has(category::WRITE) {
-        let durable = set(category::FLUSH, Flags::PREFLUSH) | set(category::FUA, Flags::FUA);
+        let durable = flag_if(has(category::FLUSH), Flags::PREFLUSH)
+            | flag_if(has(category::FUA), Flags::FUA);
         (Op::Write, plain | durable)
     } else {
         (Op::Read, plain)
     })
+}
+
+/// The flag, if it applies.
+fn flag_if(applies: bool, flag: Flags) -> Flags {
+    if applies { flag } else { Flags::NONE }
 }

@@ -50,6 +50,14 @@ pub(super) fn clip(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
+/// The next field of a line, whose fields are `expected`.
+pub(super) fn next<'a>(
+    fields: &mut impl Iterator<Item = &'a str>,
+    expected: &'static str,
+) -> Result<&'a str, TraceFault> {
+    fields.next().ok_or(TraceFault::Fields { expected })
+}
+
 /// Looks `text` up in `words`, ignoring case. The error suggests the nearest word.
 pub(super) fn word<T: Copy>(
     field: &'static str,
@@ -62,8 +70,10 @@ pub(super) fn word<T: Copy>(
     }
     let found = clip(text);
     let lower = found.to_ascii_lowercase();
-    let distance = |name: &str| strsim::damerau_levenshtein(&lower, &name.to_ascii_lowercase());
-    let nearest = words.iter().map(|(name, _)| (distance(name), *name)).min();
-    let nearest = nearest.filter(|(far, name)| *far <= name.len() / 3 + 1).map(|(_, name)| name);
+    let nearest = words
+        .iter()
+        .map(|(name, _)| (strsim::damerau_levenshtein(&lower, &name.to_ascii_lowercase()), *name));
+    let nearest =
+        nearest.min().filter(|(far, name)| *far <= name.len() / 3 + 1).map(|(_, name)| name);
     Err(TraceFault::Word { field, found, nearest, known })
 }

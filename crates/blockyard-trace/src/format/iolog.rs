@@ -134,9 +134,8 @@ impl Grammar {
         let mut words = line.split_ascii_whitespace();
         let first = words.next();
         let name = if self.timed { words.next() } else { first };
-        let (Some(first), Some(name), Some(action)) = (first, name, words.next()) else {
-            return if first.is_none() { Ok(None) } else { Err(self.fields()) };
-        };
+        let Some(first) = first else { return Ok(None) };
+        let Some((name, action)) = name.zip(words.next()) else { return Err(self.fields()) };
         if self.timed {
             let time_ns = time_ns(first)?;
             let first_ns = *self.first_ns.get_or_insert(time_ns);

@@ -14,7 +14,7 @@ use super::super::error::{TraceError, TraceFault};
 use super::super::lines::Lines;
 use super::super::record::{Entry, EntryKind, Issue};
 use super::super::source::Part;
-use super::fields::{number, on_sectors, word};
+use super::fields::{next, number, on_sectors, word};
 use blockyard::bio::{Flags, Op};
 use blockyard::time::Duration;
 
@@ -75,14 +75,13 @@ impl Msr {
 
 fn entry(line: &str, disks: &mut Disks, name: &mut String) -> Result<Entry, TraceFault> {
     let mut fields = line.split(',').map(str::trim);
-    let mut field = || fields.next().ok_or(TraceFault::Fields { expected: FIELDS });
-    let time = field()?;
-    let host = field()?;
-    let disk = field()?;
-    let kind = field()?;
-    let offset = field()?;
-    let size = field()?;
-    let response = field()?;
+    let time = next(&mut fields, FIELDS)?;
+    let host = next(&mut fields, FIELDS)?;
+    let disk = next(&mut fields, FIELDS)?;
+    let kind = next(&mut fields, FIELDS)?;
+    let offset = next(&mut fields, FIELDS)?;
+    let size = next(&mut fields, FIELDS)?;
+    let response = next(&mut fields, FIELDS)?;
     if fields.next().is_some() {
         return Err(TraceFault::Fields { expected: FIELDS });
     }
@@ -157,10 +156,13 @@ mod tests {
         assert!(matches!(read("1.5,usr,0,Read,0,512,1"), Err(TraceFault::Value { .. })));
     }
 
+    fn refused(rest: &str) -> TraceFault {
+        read(&format!("128166372003061629,usr,0,Read,{rest},1")).unwrap_err()
+    }
+
     #[test]
     fn sectors_in_place_of_bytes_are_refused() {
-        let at = |rest: &str| read(&format!("128166372003061629,usr,0,Read,{rest},1")).unwrap_err();
-        assert!(matches!(at("0,8"), TraceFault::Unit { field: "length", .. }));
-        assert!(matches!(at("7,4096"), TraceFault::Unit { field: "offset", .. }));
+        assert!(matches!(refused("0,8"), TraceFault::Unit { field: "length", .. }));
+        assert!(matches!(refused("7,4096"), TraceFault::Unit { field: "offset", .. }));
     }
 }

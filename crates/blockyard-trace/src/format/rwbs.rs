@@ -10,11 +10,6 @@ use blockyard::bio::{Flags, Op};
 
 /// Parses `letters`; `None` if they are not block I/O. `empty`: the entry has no range.
 pub(super) fn parse(letters: &str, empty: bool) -> Result<Option<(Op, Flags)>, TraceFault> {
-    let unknown = || TraceFault::Value {
-        field: "operation",
-        found: clip(letters),
-        expected: "one of R, W, D and N after an optional F, then any of F, A, B, E, S and M",
-    };
     let mut rest = letters;
     let mut flags = Flags::NONE;
     if let Some(after) = rest.strip_prefix('F') {
@@ -29,7 +24,7 @@ pub(super) fn parse(letters: &str, empty: bool) -> Result<Option<(Op, Flags)>, T
         _ if empty && flags.contains(Flags::PREFLUSH) => {
             return Ok(Some((Op::Flush, sync_of(rest))));
         }
-        _ => return Err(unknown()),
+        _ => return Err(unknown(letters)),
     };
     for letter in rest.bytes().skip(1) {
         match letter {
@@ -40,7 +35,7 @@ pub(super) fn parse(letters: &str, empty: bool) -> Result<Option<(Op, Flags)>, T
             // Read-ahead is an ordinary read. Barriers no longer exist; they flushed on both sides.
             b'A' => {}
             b'B' => flags |= Flags::PREFLUSH | Flags::FUA,
-            _ => return Err(unknown()),
+            _ => return Err(unknown(letters)),
         }
     }
     if empty {
@@ -52,6 +47,15 @@ pub(super) fn parse(letters: &str, empty: bool) -> Result<Option<(Op, Flags)>, T
         flags = flags.without(Flags::PREFLUSH | Flags::FUA);
     }
     Ok(op.map(|op| (op, flags)))
+}
+
+/// The fault of letters that are no operation with its flags.
+fn unknown(letters: &str) -> TraceFault {
+    TraceFault::Value {
+        field: "operation",
+        found: clip(letters),
+        expected: "one of R, W, D and N after an optional F, then any of F, A, B, E, S and M",
+    }
 }
 
 fn sync_of(letters: &str) -> Flags {

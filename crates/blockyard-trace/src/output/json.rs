@@ -14,8 +14,12 @@ pub(super) fn micros(to: &mut Vec<u8>, ns: Duration) {
     let us = ns.as_ns() / 1000;
     let below_us = ns.as_ns() % 1000;
     number(to, us);
-    let digit = |value: u64| b'0' + u8::try_from(value % 10).expect("a remainder of 10 is a digit");
     to.extend_from_slice(&[b'.', digit(below_us / 100), digit(below_us / 10), digit(below_us)]);
+}
+
+/// The last decimal digit of a number.
+fn digit(value: u64) -> u8 {
+    b'0' + u8::try_from(value % 10).expect("a remainder of 10 is a digit")
 }
 
 /// Returns `text` with the escapes that JSON needs within quotes.

@@ -45,9 +45,12 @@ fn main() {
 mod tests {
     use super::*;
 
+    fn far(number: u64) -> u64 {
+        number * 800
+    }
+
     #[test]
     fn reads_go_first_and_each_kind_in_order() {
-        let far = |number: u64| number * 800;
         let bios = [
             Bio::write(far(1), 8, 1),
             Bio::read(far(2), 8, 2),

@@ -77,6 +77,13 @@ mod tests {
         device.queue_rq(&Issue::new(hctx, tag, Instant::ZERO, RequestId(0), &requests, &bios))
     }
 
+    fn done(hctx: u16, tag: u16) -> Option<Finished> {
+        let queue = QueueId(0);
+        let hctx = HctxId(hctx);
+        let tag = DriverTag(tag);
+        Some(Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) })
+    }
+
     #[test]
     fn each_hardware_queue_takes_its_depth_and_completes_in_order() {
         let mut device = NullDevice::new(2, 2);
@@ -85,12 +92,6 @@ mod tests {
         assert_eq!(offer(&mut device, 0, 2), Accept::Busy(Busy::Device));
         assert_eq!(offer(&mut device, 1, 2), Accept::Queued);
 
-        let done = |hctx, tag| {
-            let queue = QueueId(0);
-            let hctx = HctxId(hctx);
-            let tag = DriverTag(tag);
-            Some(Finished { queue, hctx, tag, outcome: Outcome::Done(Status::Ok) })
-        };
         assert_eq!(device.poll_at(), Some(Instant::ZERO));
         assert_eq!(device.next_finished(Instant::ZERO), done(0, 5));
         assert_eq!(offer(&mut device, 0, 9), Accept::Queued, "the first one made room");

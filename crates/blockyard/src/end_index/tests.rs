@@ -77,6 +77,17 @@ proptest! {
     }
 }
 
+fn found(
+    requests: &Requests,
+    limits: &Limits,
+    id: u32,
+    sector: u64,
+    fronts: bool,
+) -> Option<Candidate> {
+    let other = Extent::from(&Bio::read(sector, 8, 0));
+    candidate(requests, limits, RequestId(id), &other, fronts)
+}
+
 /// A request that touches in front is passed over where fronts do not join, full or not.
 #[test]
 fn a_front_is_passed_over_where_fronts_do_not_join() {
@@ -87,15 +98,14 @@ fn a_front_is_passed_over_where_fronts_do_not_join() {
         let bio = bios.take(Bio::read(sector, sectors, 0)).unwrap();
         requests.start(RequestId(id), bio, &bios[bio], CpuId(0), HctxId(0), Instant::ZERO);
     }
-    let found = |id, sector, fronts| {
-        let other = Extent::from(&Bio::read(sector, 8, 0));
-        candidate(&requests, &limits, RequestId(id), &other, fronts)
-    };
     let small = RequestId(0);
     let full = RequestId(1);
-    assert_eq!(found(0, 92, true), Some(Candidate::Join(small, Merge::Front)));
-    assert_eq!(found(1, 192, true), Some(Candidate::TooBig(full)));
-    assert_eq!((found(0, 92, false), found(1, 192, false)), (None, None));
-    assert_eq!(found(0, 108, false), Some(Candidate::Join(small, Merge::Back)));
-    assert_eq!(found(1, 216, false), Some(Candidate::TooBig(full)));
+    assert_eq!(found(&requests, &limits, 0, 92, true), Some(Candidate::Join(small, Merge::Front)));
+    assert_eq!(found(&requests, &limits, 1, 192, true), Some(Candidate::TooBig(full)));
+    assert_eq!(
+        (found(&requests, &limits, 0, 92, false), found(&requests, &limits, 1, 192, false)),
+        (None, None)
+    );
+    assert_eq!(found(&requests, &limits, 0, 108, false), Some(Candidate::Join(small, Merge::Back)));
+    assert_eq!(found(&requests, &limits, 1, 216, false), Some(Candidate::TooBig(full)));
 }

@@ -127,8 +127,7 @@ mod tests {
     fn a_rate_that_does_not_divide_a_second_does_not_drift() {
         let mut clock = Clock::new(3);
         let ends: [u64; 6] = core::array::from_fn(|_| clock.charge(1, Instant::ZERO).as_ns());
-        let third = |n: u64| n * 1_000_000_000 / 3;
-        assert_eq!(ends, core::array::from_fn(|n| third(n as u64 + 1)));
+        assert_eq!(ends, core::array::from_fn(|n| (n as u64 + 1) * 1_000_000_000 / 3));
     }
 
     /// Each charge comes just when the one before has been worked off.

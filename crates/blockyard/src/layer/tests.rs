@@ -40,14 +40,13 @@ fn swallowed<D: Device>(layer: impl FnOnce(Below) -> D) -> Vec<&'static str> {
 fn no_layer_swallows_a_call() {
     let policies = Policies { dispatch: Dispatch::Budget, ..Policies::NONE };
     let terms = Terms::of(&QueueConfig::new(1, 1, Limits::new(64), policies), &TAGS);
-    let draws = || Prng::new(1);
     let none = Vec::<&str>::new();
 
     assert_eq!(swallowed(|below| Checked::new(below, Vec::from([terms]), &TAGS)), none);
     let extra = Extra::fixed(Duration::ZERO);
-    assert_eq!(swallowed(|below| Delayed::new(below, extra, draws(), &TAGS)), none);
+    assert_eq!(swallowed(|below| Delayed::new(below, extra, Prng::new(1), &TAGS)), none);
     assert_eq!(swallowed(|below| Limited::new(below, Rates::NONE, &TAGS)), none);
-    assert_eq!(swallowed(|below| Faulty::new(below, Vec::new(), draws(), &TAGS)), none);
+    assert_eq!(swallowed(|below| Faulty::new(below, Vec::new(), Prng::new(1), &TAGS)), none);
     assert_eq!(swallowed(|below| Traced { below, sink: Ring::new(16) }), none);
     assert_eq!(swallowed(Either::One), none);
 }
@@ -265,16 +264,14 @@ fn a_fault_that_swallows_the_last_request_ends_the_run_below() {
 #[test]
 fn layers_that_let_go_end_what_they_hold() {
     let hour = Duration::from_secs(3600);
-    let rule = |then| FaultRule { name: "x".into(), when: When::default(), then };
-    let draws = || Prng::new(1);
-    let delayed = Delayed::new(NullDevice::new(1, 4), Extra::fixed(hour), draws(), &TAGS);
+    let delayed = Delayed::new(NullDevice::new(1, 4), Extra::fixed(hour), Prng::new(1), &TAGS);
     ends_when_let_go(delayed, |layer, _| layer.let_go());
     let rates = Rates { requests_per_s: Some(1), ..Rates::NONE };
     let limited = Limited::new(NullDevice::new(1, 4), rates, &TAGS);
     ends_when_let_go(limited, |layer, _| layer.let_go());
     for then in [Action::Delay(hour), Action::Lose, Action::TimeOut] {
-        let rules = Vec::from([rule(then)]);
-        let faulty = Faulty::new(NullDevice::new(1, 4), rules, draws(), &TAGS);
+        let rules = Vec::from([FaultRule { name: "x".into(), when: When::default(), then }]);
+        let faulty = Faulty::new(NullDevice::new(1, 4), rules, Prng::new(1), &TAGS);
         ends_when_let_go(faulty, |layer, now| layer.let_go(now));
     }
 }
@@ -284,14 +281,13 @@ fn ends_when_let_go<D: Device>(layer: D, let_go: impl FnOnce(&mut D, Instant)) {
     let mut host = Host::new(layer, (), TAGS);
     let config = QueueConfig::new(1, 1, Limits::new(64), Policies::NONE);
     let mut queue = RequestQueue::new(QueueId(0), config, &host);
-    let read = |at| Bio::read(at, 8, 0);
-    queue.submit(&mut host, CpuId(0), read(0), now).expect("bio within the limits");
+    queue.submit(&mut host, CpuId(0), Bio::read(0, 8, 0), now).expect("bio within the limits");
     queue.turn(&mut host, now);
     assert!(queue.next_ended().is_none(), "the layer holds it");
     let_go(&mut host.driver, now);
     queue.turn(&mut host, now);
     assert_eq!(queue.next_ended().map(|ended| ended.status), Some(Status::IoError));
-    queue.submit(&mut host, CpuId(0), read(32), now).expect("bio within the limits");
+    queue.submit(&mut host, CpuId(0), Bio::read(32, 8, 0), now).expect("bio within the limits");
     queue.turn(&mut host, now);
     assert_eq!(queue.next_ended().map(|ended| ended.status), Some(Status::Ok), "none is held");
 }

@@ -363,11 +363,10 @@ mod tests {
             for (merge, front, back) in [(Merge::Back, one, other), (Merge::Front, other, one)] {
                 let mut bios = Bios::new(2);
                 let mut requests = Requests::new(1);
-                let mut take = |sector, flags| {
+                let at = if merge == Merge::Back { 108 } else { 92 };
+                let [first, second] = [(100, one), (at, other)].map(|(sector, flags)| {
                     bios.take(Bio::write(sector, 8, 0).with_flags(flags)).expect("room")
-                };
-                let first = take(100, one);
-                let second = take(if merge == Merge::Back { 108 } else { 92 }, other);
+                });
                 requests.start(
                     RequestId(0),
                     first,

@@ -171,11 +171,11 @@ fn the_hash_finds_front_merges_only_at_the_request_touched_last() {
         requests.start(id, bio, &bios[bio], CpuId(0), HctxId(0), Instant::ZERO);
         queue.insert(&mut nodes, &mut requests, id);
     }
-    let find = |sector| {
+    let found = [192, 92, 108].map(|sector| {
         let other = Extent::from(&Bio::read(sector, 8, 0));
         queue.find_merge(&nodes, &requests, &limits, &other)
-    };
-    assert_eq!(find(192), Some(Candidate::Join(RequestId(1), Merge::Front)));
-    assert_eq!(find(92), None);
-    assert_eq!(find(108), Some(Candidate::Join(RequestId(0), Merge::Back)));
+    });
+    let front = Candidate::Join(RequestId(1), Merge::Front);
+    let back = Candidate::Join(RequestId(0), Merge::Back);
+    assert_eq!(found, [Some(front), None, Some(back)]);
 }

@@ -150,8 +150,8 @@ impl Accounts {
         let account = self.open.remove(&ended.bio.cookie);
         let Account { bio, parts, failures, .. } =
             account.expect("an ended bio should be accepted and not ended");
-        let named = |bio: &Bio| (bio.op, bio.sector, bio.sectors);
-        assert_eq!(named(&bio), named(&ended.bio));
+        let [accepted, ended_bio] = [&bio, &ended.bio].map(|bio| (bio.op, bio.sector, bio.sectors));
+        assert_eq!(accepted, ended_bio);
         let with_device = |(_, part): &(u64, Part)| *part == Part::WithDevice;
         assert!(!parts.values().any(with_device), "{bio:?} ended with {parts:?}");
         if ended.status == Status::Ok {

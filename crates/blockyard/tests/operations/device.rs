@@ -1,7 +1,7 @@
 //! The device, which gives the answers of the test and checks its requests.
 
 use super::account::Accounts;
-use blockyard::bio::{Bio, Flags, Op};
+use blockyard::bio::{Flags, Op};
 use blockyard::driver::{Accept, Driver, Issue, Outcome, TimedOut};
 use blockyard::policy::Dispatch;
 use blockyard::request::{Piece, Request};
@@ -77,8 +77,8 @@ impl Device {
     /// Returns whether the device owns a request under that tag, with `shared` of any hardware
     /// queue.
     pub(super) fn owns(&self, queue: QueueId, hctx: HctxId, tag: DriverTag, shared: bool) -> bool {
-        let same_hctx = |owned: &Owned| shared || owned.hctx == hctx;
-        self.owned.iter().any(|owned| owned.queue == queue && owned.tag == tag && same_hctx(owned))
+        let mut of_tag = self.owned.iter().filter(|owned| owned.queue == queue && owned.tag == tag);
+        of_tag.any(|owned| shared || owned.hctx == hctx)
     }
 
     /// Ends the request at index `at`.
@@ -126,9 +126,8 @@ impl Device {
         let pieces: Vec<_> = issue.pieces().collect();
         let bios: Vec<_> = pieces.iter().map(|piece| accounts.bio(piece)).collect();
         for (bio, piece) in bios.iter().zip(&pieces) {
-            let kept_apart = |bio: &Bio| (bio.op, bio.prio.class, bio.write_hint);
             assert_eq!(
-                kept_apart(bio),
+                (bio.op, bio.prio.class, bio.write_hint),
                 (rq.op, rq.prio.class, rq.write_hint),
                 "[merged-sides-agree]"
             );

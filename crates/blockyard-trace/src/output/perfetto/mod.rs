@@ -297,16 +297,10 @@ impl Perfetto {
     /// Adjusts the counters for a request that changes from `before` to `after`.
     fn count(&mut self, step: &Step, before: Option<&Life>, after: Option<&Life>) {
         let disk = self.world.disk(step.queue);
-        let moved = |counter: &mut u64, was: bool, is: bool| {
-            *counter = *counter + u64::from(is) - u64::from(was);
-        };
-        let in_driver =
-            |life: Option<&Life>| life.is_some_and(|life| life.stage == Stage::InDriver);
         moved(&mut disk.held.now, before.is_some(), after.is_some());
-        moved(&mut disk.in_flight.now, in_driver(before), in_driver(after));
+        moved(&mut disk.in_flight.now, is_in_driver(before), is_in_driver(after));
         debug_assert!(disk.in_flight.now <= disk.held.now, "a request in the driver has a tag");
-        let tagged = |life: Option<&Life>| life.is_some_and(|life| life.tagged);
-        moved(&mut self.world.tags[step.hctx.index()].now, tagged(before), tagged(after));
+        moved(&mut self.world.tags[step.hctx.index()].now, is_tagged(before), is_tagged(after));
     }
 
     /// Writes the span of a stage that ends with `step`.
@@ -393,6 +387,21 @@ impl Perfetto {
             }
         }
     }
+}
+
+/// Whether a request has a tag.
+fn is_tagged(life: Option<&Life>) -> bool {
+    life.is_some_and(|life| life.tagged)
+}
+
+/// Whether a request is with the driver.
+fn is_in_driver(life: Option<&Life>) -> bool {
+    life.is_some_and(|life| life.stage == Stage::InDriver)
+}
+
+/// Counts one more if something has come to be so, and one less if it no longer is.
+fn moved(counter: &mut u64, was: bool, is: bool) {
+    *counter = *counter + u64::from(is) - u64::from(was);
 }
 
 impl Output for Perfetto {

@@ -178,16 +178,17 @@ fn assert_caught(rule: &str, what: &str, sequence: impl FnOnce()) {
     assert!(words.starts_with(rule), "{what} is said to be: {words}");
 }
 
+fn named(sectors: u32, status: Status) -> impl FnOnce() {
+    move || {
+        let mut rig = Rig::new();
+        rig.send(0); // 8 sectors
+        rig.name_as(0, Outcome::Partial { sectors, status });
+    }
+}
+
 /// [partial-completion-valid].
 #[test]
 fn a_partial_completion_covers_less_than_all_and_the_rest_failed() {
-    let named = |sectors, status| {
-        move || {
-            let mut rig = Rig::new();
-            rig.send(0); // 8 sectors
-            rig.name_as(0, Outcome::Partial { sectors, status });
-        }
-    };
     named(7, Status::Medium)();
     assert_caught("[partial-completion-valid]", "a part of a command", || {
         let mut rig = Rig::new();
@@ -255,6 +256,11 @@ fn d1_ownership() {
     });
 }
 
+fn offer_in_other(rig: &mut Rig) -> Accept {
+    let issue = rig.pools.issue(HctxId(1), 1, true, NOW);
+    rig.checked.queue_rq(&Issue { tag: DriverTag(0), ..issue })
+}
+
 #[test]
 fn d1_tags_that_hardware_queues_share_are_one_each() {
     let tags = TagSetConfig { shared_over_hctxs: true, ..TAGS };
@@ -262,10 +268,6 @@ fn d1_tags_that_hardware_queues_share_are_one_each() {
     rig.send(0);
     rig.start(1, 8);
     rig.prepare(1);
-    let offer_in_other = |rig: &mut Rig| {
-        let issue = rig.pools.issue(HctxId(1), 1, true, NOW);
-        rig.checked.queue_rq(&Issue { tag: DriverTag(0), ..issue })
-    };
     assert_eq!(offer_in_other(&mut rig), Accept::Queued);
     assert_caught("[owned-until-completed]", "a shared tag used in two hardware queues", || {
         let mut rig = Rig::with(Dispatch::HoldUntilFlushed, &tags);
@@ -276,17 +278,26 @@ fn d1_tags_that_hardware_queues_share_are_one_each() {
     });
 }
 
+fn leave_open() -> Rig {
+    let mut rig = Rig::new();
+    rig.start(0, 8);
+    rig.prepare(0);
+    let _ = rig.checked.queue_rq(&rig.pools.issue(HCTX, 0, false, NOW));
+    rig
+}
+
 #[test]
 fn d2_runs_end() {
-    let leave_open = || {
-        let mut rig = Rig::new();
-        rig.start(0, 8);
-        rig.prepare(0);
-        let _ = rig.checked.queue_rq(&rig.pools.issue(HCTX, 0, false, NOW));
-        rig
-    };
     assert_caught("[last-or-commit]", "a run left open", || leave_open().checked.call_ended());
     assert_caught("[last-or-commit]", "a run open at the end", || leave_open().checked.all_ended());
+}
+
+fn take(count: u32) -> impl FnOnce() {
+    // Four tags, a flush command, and one permit for a request that is still to come.
+    move || {
+        let mut rig = Rig::with_budget();
+        assert!((0..count).all(|_| rig.checked.take_budget(QUEUE).is_some()));
+    }
 }
 
 #[test]
@@ -308,13 +319,6 @@ fn d3_permits() {
         rig.checked.return_budget(QUEUE, permit);
         rig.checked.return_budget(QUEUE, permit);
     });
-    let take = |count| {
-        // Four tags, a flush command, and one permit for a request that is still to come.
-        move || {
-            let mut rig = Rig::with_budget();
-            assert!((0..count).all(|_| rig.checked.take_budget(QUEUE).is_some()));
-        }
-    };
     take(6)();
     assert_caught("[budget-given-back]", "more permits than requests", take(7));
 }
@@ -368,16 +372,20 @@ fn requests_are_prepared_once_and_do_not_change() {
     });
 }
 
+fn unprepare(rig: &mut Rig) {
+    rig.checked.unprepare(&rig.pools.issue(HCTX, 0, true, NOW))
+}
+
+fn failed() -> Rig {
+    let mut rig = Rig::new();
+    rig.checked.below.answer = Accept::Failed(Status::IoError);
+    rig.send(0);
+    rig
+}
+
 /// [prepared-until-undone].
 #[test]
 fn a_request_that_failed_is_unprepared_at_once() {
-    let unprepare = |rig: &mut Rig| rig.checked.unprepare(&rig.pools.issue(HCTX, 0, true, NOW));
-    let failed = || {
-        let mut rig = Rig::new();
-        rig.checked.below.answer = Accept::Failed(Status::IoError);
-        rig.send(0);
-        rig
-    };
     let mut rig = failed();
     unprepare(&mut rig);
     rig.checked.call_ended();
@@ -397,6 +405,26 @@ fn a_request_that_failed_is_unprepared_at_once() {
     });
 }
 
+fn offer(bio: Bio, limits: Limits) -> impl FnOnce() {
+    move || {
+        let mut rig = Rig::new();
+        rig.checked.accounts[0].terms.limits = limits;
+        let Pools { requests, bios, .. } = &mut rig.pools;
+        let bio = bios.take(bio).expect("there is room");
+        requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HCTX, NOW);
+        rig.prepare(0);
+        assert_eq!(rig.offer(0), Accept::Queued);
+    }
+}
+
+fn segments(op: Op) -> Bio {
+    Bio { segments: 3, ..Bio::new(op, 0, 8, 0) }
+}
+
+fn across(op: Op) -> Bio {
+    Bio::new(op, 12, 8, 0)
+}
+
 /// [limits-kept], [merged-within-limits].
 #[test]
 fn requests_keep_their_limits() {
@@ -412,17 +440,6 @@ fn requests_keep_their_limits() {
         rig.prepare(0);
         let _ = rig.offer(0);
     });
-    let offer = |bio: Bio, limits: Limits| {
-        move || {
-            let mut rig = Rig::new();
-            rig.checked.accounts[0].terms.limits = limits;
-            let Pools { requests, bios, .. } = &mut rig.pools;
-            let bio = bios.take(bio).expect("there is room");
-            requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HCTX, NOW);
-            rig.prepare(0);
-            assert_eq!(rig.offer(0), Accept::Queued);
-        }
-    };
     let limits = || Limits {
         max_sectors: 16,
         max_segments: 2,
@@ -430,10 +447,8 @@ fn requests_keep_their_limits() {
         chunk_sectors: 16,
         ..Limits::new(64)
     };
-    let segments = |op| Bio { segments: 3, ..Bio::new(op, 0, 8, 0) };
     assert_caught("[limits-kept]", "too many segments", offer(segments(Op::Read), limits()));
     offer(segments(Op::Discard), limits())();
-    let across = |op| Bio::new(op, 12, 8, 0);
     assert_caught("[limits-kept]", "a chunk crossed", offer(across(Op::Read), limits()));
     offer(across(Op::DriverOut), limits())();
     offer(Bio::new(Op::DriverOut, 100, 16, 0), limits())();

@@ -119,6 +119,10 @@ fn a_run_that_leaves_room_passes_the_turn_on() {
     assert_eq!(rig.host.driver.sent.len(), 2);
 }
 
+fn submit_read(rig: &mut Rig, cpu: u16, cookie: u64) {
+    rig.submit(CpuId(cpu), Bio::read(cookie * 64, 8, cookie)).unwrap();
+}
+
 /// Eight hardware queues wait for the one token of kyber's reads. A completion runs the one whose
 /// turn it is, and perhaps that of the next submitter, however many wait; each goes in its turn.
 #[test]
@@ -127,11 +131,8 @@ fn a_token_is_not_sought_on_every_hardware_queue() {
     let policies = Policies { elevator: ElevatorKind::Kyber(tunables), ..Policies::NONE };
     let config = QueueConfig::new(8, 8, Limits::new(CAPACITY_SECTORS), policies);
     let mut rig = Rig::by(tags(8, 32, 0, 1), config);
-    let submit = |rig: &mut Rig, cpu: u16, cookie| {
-        rig.submit(CpuId(cpu), Bio::read(cookie * 64, 8, cookie)).unwrap();
-    };
     for cookie in 0..16 {
-        submit(&mut rig, u16::try_from(cookie % 8).unwrap(), cookie);
+        submit_read(&mut rig, u16::try_from(cookie % 8).unwrap(), cookie);
         rig.settle();
     }
     assert_eq!(rig.host.driver.sent.len(), 1, "one token");
@@ -140,7 +141,7 @@ fn a_token_is_not_sought_on_every_hardware_queue() {
         served.push(rig.host.driver.sent[0].hctx.0);
         rig.complete();
         let runs = rig.settle();
-        submit(&mut rig, 0, cookie);
+        submit_read(&mut rig, 0, cookie);
         let more = rig.settle();
         assert!(runs <= 2 && more <= 2, "{runs} and {more} runs for one token");
         assert_eq!(rig.host.driver.sent.len(), 1, "no token is left over");
@@ -162,6 +163,10 @@ fn a_run_held_for_lack_of_a_tag_does_not_pass_the_turn_to_itself() {
     assert_eq!(rig.sent_sectors(), [64, 128]);
 }
 
+fn abort(cookie: u64) -> Bio {
+    Bio::new(Op::DriverOut, 0, 0, cookie).with_flags(Flags::RESERVED)
+}
+
 /// Reserved tags are for requests that must get through when all others are stuck. With all other
 /// tags in use a passthrough command still finds one, and waits for one separately
 /// ([reserved-tags-separate]).
@@ -173,21 +178,19 @@ fn a_passthrough_command_gets_a_reserved_tag_when_all_others_are_in_use() {
         rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
         rig.submit(CPU, Bio::read(64, 8, 1)).unwrap();
         assert_eq!(rig.submit(CPU, Bio::read(128, 8, 2)), Err(SubmitError::NoTag));
-        let abort = |cookie| Bio::new(Op::DriverOut, 0, 0, cookie).with_flags(Flags::RESERVED);
         rig.submit(CPU, abort(3)).unwrap();
         assert_eq!(rig.submit(CPU, abort(4)), Err(SubmitError::NoTag));
         rig.queue.wait(&mut rig.host, CPU, &abort(4), 9, rig.now).unwrap();
         rig.settle();
         assert_eq!(rig.sent_ops().matches('p').count(), 1);
-        let woken = |rig: &mut Rig| rig.queue.next_woken(&mut rig.host);
         let command = rig.sent_ops().find('p').unwrap();
         rig.host.driver.sent.rotate_left(command);
         rig.host.driver.sent.rotate_left(1);
         rig.complete();
-        assert_eq!(woken(&mut rig), None, "no reserved tag is free");
+        assert_eq!(rig.queue.next_woken(&mut rig.host), None, "no reserved tag is free");
         rig.complete();
         rig.complete();
-        assert_eq!(woken(&mut rig), Some(9));
+        assert_eq!(rig.queue.next_woken(&mut rig.host), Some(9));
         rig.submit(CPU, abort(4)).unwrap();
     }
 }

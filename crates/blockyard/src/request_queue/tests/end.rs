@@ -46,26 +46,26 @@ fn a_tag_completes_once() {
     assert!(rig.queue.next_ended().is_some() && rig.queue.next_ended().is_none());
 }
 
+fn fill(queue: &mut RequestQueue, host: &mut Host<Watched>, now: Instant) -> usize {
+    (0..).take_while(|at| queue.submit(host, CPU, Bio::read(at * 16, 8, 0), now).is_ok()).count()
+}
+
 #[test]
 fn two_queues_share_the_tags_until_one_has_been_empty_for_a_while() {
     let config = QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), Policies::NONE);
     let mut host = host(tags(1, 16, 0, 2), &config);
-    let queue = |id, host: &Host<Watched>| RequestQueue::new(QueueId(id), config.clone(), host);
-    let mut one = queue(0, &host);
-    let mut other = queue(1, &host);
+    let [mut one, mut other] =
+        [0, 1].map(|id| RequestQueue::new(QueueId(id), config.clone(), &host));
     let mut now = Instant::ZERO;
     other.submit(&mut host, CPU, Bio::read(0, 8, 0), now).unwrap();
     let tag = host.driver.sent.pop_front().unwrap().tag;
-    let mut fill = |host: &mut Host<Watched>, now| {
-        (0..).take_while(|at| one.submit(host, CPU, Bio::read(at * 16, 8, 0), now).is_ok()).count()
-    };
-    assert_eq!(fill(&mut host, now), 8, "half of the tags");
+    assert_eq!(fill(&mut one, &mut host, now), 8, "half of the tags");
 
     other.complete(&mut host, H0, tag, Status::Ok, now).unwrap();
     assert_eq!(other.poll_at(), Some(now + IDLE_AFTER));
-    assert_eq!((other.next_run(&mut host, now), fill(&mut host, now)), (None, 0));
+    assert_eq!((other.next_run(&mut host, now), fill(&mut one, &mut host, now)), (None, 0));
     now = now + IDLE_AFTER;
-    assert_eq!((other.next_run(&mut host, now), fill(&mut host, now)), (None, 8));
+    assert_eq!((other.next_run(&mut host, now), fill(&mut one, &mut host, now)), (None, 8));
     drop(host);
 }
 
@@ -120,7 +120,7 @@ fn a_bio_with_one_failed_part_fails() {
     let mut queue = RequestQueue::new(QueueId(0), config, &host);
     let now = Instant::ZERO;
     queue.submit(&mut host, CPU, Bio::read(0, 16, 7), now).unwrap();
-    let mut end = |done, status| {
+    let ended = [(3, Status::Timeout), (8, Status::Ok)].map(|(done, status)| {
         let Sent { hctx, tag, .. } = host.driver.sent.pop_front().unwrap();
         let outcome = match done {
             8 => Outcome::Done(status),
@@ -128,10 +128,9 @@ fn a_bio_with_one_failed_part_fails() {
         };
         let finished = Finished { queue: QueueId(0), hctx, tag, outcome };
         queue.conclude(&mut host, &finished, now).unwrap();
-        queue.next_ended()
-    };
-    assert_eq!(end(3, Status::Timeout), None);
-    assert_eq!(end(8, Status::Ok).unwrap().status, Status::Timeout);
+        queue.next_ended().map(|ended| ended.status)
+    });
+    assert_eq!(ended, [None, Some(Status::Timeout)]);
 }
 
 /// However a request leaves the driver, hardware queues that waited for it run ([no-lost-wake-up]).

@@ -67,17 +67,18 @@ fn a_bio_is_cut_into_as_many_parts_as_its_segments_need() {
     assert_eq!(rig.submit(CPU, command), Err(SubmitError::OutOfRange));
 }
 
+fn refused(limits: Limits, cpu: CpuId, bio: Bio, error: SubmitError) {
+    let mut rig = Rig::new(1, 1, Policies::NONE, limits);
+    // A request with which nothing here merges holds the only tag.
+    rig.submit(CPU, Bio::read(4096, 8, 0)).unwrap();
+    assert_eq!(rig.submit(cpu, bio), Err(error));
+    assert_eq!((rig.queue.bios_in_use(), rig.host.tags().in_use(H0)), (1, 1), "{error:?}");
+    assert_eq!((rig.queue.held, rig.queue.next_ended()), (1, None), "{error:?}");
+    assert!(rig.queue.cursors.is_empty(), "{error:?}");
+}
+
 #[test]
 fn a_refused_bio_changes_nothing() {
-    let refused = |limits: Limits, cpu, bio, error| {
-        let mut rig = Rig::new(1, 1, Policies::NONE, limits);
-        // A request with which nothing here merges holds the only tag.
-        rig.submit(CPU, Bio::read(4096, 8, 0)).unwrap();
-        assert_eq!(rig.submit(cpu, bio), Err(error));
-        assert_eq!((rig.queue.bios_in_use(), rig.host.tags().in_use(H0)), (1, 1), "{error:?}");
-        assert_eq!((rig.queue.held, rig.queue.next_ended()), (1, None), "{error:?}");
-        assert!(rig.queue.cursors.is_empty(), "{error:?}");
-    };
     let plain = Limits::new(CAPACITY_SECTORS);
     let blocks = Limits { logical_block_sectors: 8, ..plain.clone() };
     let cached = Limits { write_cache: true, ..plain.clone() };
@@ -281,11 +282,16 @@ fn joined(plugged: &[Bio], staged: &[Bio], later: &[Bio]) -> (Listened, Instant)
     ((host, queue), now)
 }
 
+fn joins((host, _): &Listened) -> usize {
+    host.sink.seen.iter().filter(|action| **action == Action::Join).count()
+}
+
+fn discard(sector: u64, cookie: u64) -> Bio {
+    Bio::new(Op::Discard, sector, 8, cookie)
+}
+
 #[test]
 fn a_request_from_the_plug_joins_what_was_staged_meanwhile() {
-    let joins = |(host, _): &Listened| {
-        host.sink.seen.iter().filter(|action| **action == Action::Join).count()
-    };
     // It closes the gap between two, and the end of all three is found again.
     let middle = Bio { segments: 2, ..Bio::read(8, 8, 0) };
     let staged = [Bio::read(0, 8, 1), Bio::read(16, 8, 2)];
@@ -303,7 +309,6 @@ fn a_request_from_the_plug_joins_what_was_staged_meanwhile() {
     assert_eq!(joins(&system), 0);
     assert_eq!(sent(&mut system, now), [(8, 8, 2, 1, 1), (100, 8, 1, 1, 2)]);
     // Discards join as ranges.
-    let discard = |sector, cookie| Bio::new(Op::Discard, sector, 8, cookie);
     let (mut system, now) = joined(&[discard(100, 0), discard(300, 1)], &[discard(0, 2)], &[]);
     assert_eq!(joins(&system), 1);
     assert_eq!(sent(&mut system, now), [(0, 24, 3, 3, 1)]);
@@ -367,6 +372,28 @@ fn a_refusal_within_a_batch_ends_the_run() {
     assert_eq!((rig.sent_sectors(), rig.host.driver.commits), (alloc::vec![0], 1));
 }
 
+fn requests_of_four(policies: Policies, plugs: bool, merges: Merges) -> usize {
+    let policies = Policies { merges, ..policies };
+    let mut rig = Rig::new(1, 8, policies, Limits::new(CAPACITY_SECTORS));
+    rig.host.driver.budget = 0; // so that all wait where they are
+    if plugs {
+        rig.queue.plug(CPU);
+    }
+    for at in 0..4 {
+        rig.submit(CPU, Bio::write(8 * at, 8, at)).unwrap();
+    }
+    if plugs {
+        rig.queue.unplug(&mut rig.host, CPU, rig.now);
+    }
+    rig.host.driver.budget = 100;
+    rig.settle();
+    while rig.host.driver.sent.is_empty() {
+        rig.now = rig.queue.poll_at().expect("a run to come");
+        rig.settle();
+    }
+    rig.host.driver.sent.len()
+}
+
 /// Contiguous bios, in a plug and without one, in every design that merges them.
 #[test]
 fn without_merges_each_bio_is_a_request_of_its_own() {
@@ -379,29 +406,8 @@ fn without_merges_each_bio_is_a_request_of_its_own() {
     ];
     for policies in designs {
         for plugs in [true, false] {
-            let requests = |merges| {
-                let policies = Policies { merges, ..policies };
-                let mut rig = Rig::new(1, 8, policies, Limits::new(CAPACITY_SECTORS));
-                rig.host.driver.budget = 0; // so that all wait where they are
-                if plugs {
-                    rig.queue.plug(CPU);
-                }
-                for at in 0..4 {
-                    rig.submit(CPU, Bio::write(8 * at, 8, at)).unwrap();
-                }
-                if plugs {
-                    rig.queue.unplug(&mut rig.host, CPU, rig.now);
-                }
-                rig.host.driver.budget = 100;
-                rig.settle();
-                while rig.host.driver.sent.is_empty() {
-                    rig.now = rig.queue.poll_at().expect("a run to come");
-                    rig.settle();
-                }
-                rig.host.driver.sent.len()
-            };
-            assert_eq!(requests(Merges::Off), 4, "{policies:?}");
-            assert!(requests(Merges::All) < 4, "{policies:?}");
+            assert_eq!(requests_of_four(policies, plugs, Merges::Off), 4, "{policies:?}");
+            assert!(requests_of_four(policies, plugs, Merges::All) < 4, "{policies:?}");
         }
     }
 }

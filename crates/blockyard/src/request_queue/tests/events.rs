@@ -109,30 +109,29 @@ fn a_request_is_reported_at_each_step_of_its_life() {
     let mut heard = Heard::new(Policies::mq_deadline(), Limits::new(CAPACITY_SECTORS));
     heard.pass(Duration::from_ms(1));
     heard.submit(Bio::read(72, 8, 0)).unwrap();
-    let actions = |heard: &mut Heard| heard.actions(Op::Read, 72, 8);
     let staged = [Action::Queue, Action::GetRequest, Action::Plug, RELEASED, Action::Insert];
-    assert_eq!(actions(&mut heard), staged);
+    assert_eq!(heard.actions(Op::Read, 72, 8), staged);
     heard.host.driver.answers.push_back(Accept::Busy(Busy::Device));
     heard.settle();
     let refused = [Action::Schedule, Action::Refuse(Busy::Device), Action::Hold(Hold::Device)];
-    assert_eq!(actions(&mut heard), refused);
+    assert_eq!(heard.actions(Op::Read, 72, 8), refused);
     heard.pass(RETRY_DELAY);
     heard.settle();
-    assert_eq!(actions(&mut heard), [Action::Issue], "it had left the elevator");
+    assert_eq!(heard.actions(Op::Read, 72, 8), [Action::Issue], "it had left the elevator");
     heard.conclude(Outcome::Again);
     heard.settle();
-    assert_eq!(actions(&mut heard), [Action::Requeue, Action::Schedule, Action::Issue]);
+    assert_eq!(heard.actions(Op::Read, 72, 8), [Action::Requeue, Action::Schedule, Action::Issue]);
     heard.pass(Duration::from_secs(40));
     heard.host.driver.timeouts.push_back(TimedOut::Ended(Outcome::AgainPrepared));
     heard.settle();
     let again = [Action::TimedOut, Action::Requeue, Action::Issue];
-    assert_eq!(actions(&mut heard), again, "past the elevator");
+    assert_eq!(heard.actions(Op::Read, 72, 8), again, "past the elevator");
     heard.pass(Duration::from_secs(40));
     heard.host.driver.timeouts.push_back(TimedOut::Reset);
     heard.settle();
-    assert_eq!(actions(&mut heard), [Action::TimedOut]);
+    assert_eq!(heard.actions(Op::Read, 72, 8), [Action::TimedOut]);
     heard.conclude(DONE);
-    assert_eq!(actions(&mut heard), [ended]);
+    assert_eq!(heard.actions(Op::Read, 72, 8), [ended]);
 }
 
 /// Without an elevator the request is issued from its stage; a failure is an end.
@@ -178,6 +177,10 @@ fn a_sequence_is_reported_step_by_step() {
     }
 }
 
+fn read(action: Action, sector: u64, sectors: u32) -> (Action, Op, u64, u32) {
+    (action, Op::Read, sector, sectors)
+}
+
 /// A submitter that found no tag sleeps, and lets go of its plug; a split bio is queued whole and
 /// reports the parts that are cut off, not the last one.
 #[test]
@@ -186,7 +189,6 @@ fn bios_are_reported_with_their_own_ranges() {
     let mut heard = Heard::new(Policies::NONE, limits);
     heard.queue.plug(OTHER_CPU);
     heard.submit(Bio::read(100, 16, 0)).unwrap();
-    let read = |action, sector, sectors| (action, Op::Read, sector, sectors);
     let seen = core::mem::take(&mut heard.host.sink.seen);
     let expected = [
         read(Action::Queue, 100, 16),
@@ -218,7 +220,6 @@ fn bios_are_reported_with_their_own_ranges() {
 #[test]
 fn merges_on_the_plug_and_in_the_elevator_are_reported() {
     let mut heard = Heard::new(Policies::mq_deadline(), Limits::new(CAPACITY_SECTORS));
-    let read = |action, sector, sectors| (action, Op::Read, sector, sectors);
     heard.queue.plug(OTHER_CPU);
     for (sector, cookie) in [(100, 0), (108, 1), (92, 2)] {
         heard.submit(Bio::read(sector, 8, cookie)).unwrap();

@@ -70,12 +70,15 @@ fn the_last_unquiesce_runs_every_hardware_queue() {
     }
 }
 
+fn far(cookie: u64) -> Bio {
+    Bio::read(cookie * 640, 8, cookie)
+}
+
 /// Bios on a plug, in the elevator and in the driver end; waiters are woken, and their bios are
 /// refused.
 #[test]
 fn a_drained_queue_ends_what_it_holds_and_takes_nothing_more() {
     for (mut rig, most) in [(Rig::none(4), 4), (Rig::mq_deadline(4), 8)] {
-        let far = |cookie| Bio::read(cookie * 640, 8, cookie);
         for cookie in 1..most {
             rig.submit(CPU, far(cookie)).unwrap();
         }

@@ -22,8 +22,8 @@ fn settle(host: &mut Host<Watched>, queue: &mut RequestQueue, now: Instant) {
 
 /// Submits writes that do not touch, as many as the queue takes of 8.
 fn fill(host: &mut Host<Watched>, queue: &mut RequestQueue, now: Instant) -> usize {
-    let write = |cookie| Bio::write(cookie * 640, 8, cookie);
-    (0..8).filter(|cookie| queue.submit(host, CPU, write(*cookie), now).is_ok()).count()
+    let writes = (0..8).map(|cookie| Bio::write(cookie * 640, 8, cookie));
+    writes.filter(|write| queue.submit(host, CPU, *write, now).is_ok()).count()
 }
 
 /// Polls both queues whenever they ask for it, for hours.
@@ -133,11 +133,11 @@ fn a_split_bio_gets_the_next_tag_before_later_bios() {
 fn one_call_names_its_own_waiters_and_those_of_the_host() {
     let tags = tags(1, 1, 0, 2);
     let mut host = Host::new(NullDevice::new(1, 1), (), tags);
-    let queue = |at, policies| {
+    let designs = [(0, Policies::mq_deadline()), (1, Policies::NONE)];
+    let [mut sorted, mut plain] = designs.map(|(at, policies)| {
         let config = QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), policies);
         RequestQueue::new(QueueId(at), config, &host)
-    };
-    let [mut sorted, mut plain] = [queue(0, Policies::mq_deadline()), queue(1, Policies::NONE)];
+    });
     let now = Instant::ZERO;
     let bio = Bio::read(0, 8, 0);
     sorted.submit(&mut host, CPU, bio, now).unwrap();

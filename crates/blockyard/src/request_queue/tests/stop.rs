@@ -242,39 +242,39 @@ fn a_tag_that_another_hardware_queue_lacks_starves_that_one() {
     assert_eq!(rig.sent_sectors(), [100]);
 }
 
+fn after(answer: Option<Accept>, budget: u32, staged: bool) -> (RunStop, Vec<u16>) {
+    let mut rig = Rig::new(2, 8, Policies::NONE, Limits::new(CAPACITY_SECTORS));
+    rig.host.driver.budget = 1;
+    rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+    for (cpu, sector) in [(CPU, 100), (OTHER_CPU, 300)] {
+        rig.submit(cpu, Bio::read(sector, 8, 0)).unwrap();
+    }
+    rig.forget_marks();
+    if !staged {
+        rig.host.driver.budget = 1;
+        assert_eq!(rig.run(H0), RunStop::Idle);
+        rig.queue.runs.restart_on_completion(H0);
+    }
+    rig.complete();
+    assert_eq!(rig.forget_marks(), [0], "its turn");
+    rig.host.driver.budget = budget;
+    rig.host.driver.answers.extend(answer);
+    (rig.run(H0), rig.forget_marks())
+}
+
 /// After a completion a hardware queue with the restart mark has its turn. If what stops it is its
 /// own lack, the next one is marked; if it lacks what the other would lack too, the other waits for
 /// the next completion.
 #[test]
 fn a_turn_is_passed_on_unless_the_device_has_no_room() {
-    let after = |answer: Option<Accept>, budget: u32, staged: bool| {
-        let mut rig = Rig::new(2, 8, Policies::NONE, Limits::new(CAPACITY_SECTORS));
-        rig.host.driver.budget = 1;
-        rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
-        for (cpu, sector) in [(CPU, 100), (OTHER_CPU, 300)] {
-            rig.submit(cpu, Bio::read(sector, 8, 0)).unwrap();
-        }
-        rig.forget_marks();
-        if !staged {
-            rig.host.driver.budget = 1;
-            assert_eq!(rig.run(H0), RunStop::Idle);
-            rig.queue.runs.restart_on_completion(H0);
-        }
-        rig.complete();
-        assert_eq!(rig.forget_marks(), [0], "its turn");
-        rig.host.driver.budget = budget;
-        rig.host.driver.answers.extend(answer);
-        (rig.run(H0), rig.forget_marks())
-    };
-    let held = |hold| RunStop::Held(hold);
     let busy = |busy| Some(Accept::Busy(busy));
     for (answer, budget, staged, stop, passed) in [
         (None, 9, true, RunStop::Idle, true),
         (None, 9, false, RunStop::Idle, true),
-        (None, 0, true, held(Hold::Budget), false),
-        (busy(Busy::Device), 9, true, held(Hold::Device), false),
-        (busy(Busy::Host), 9, true, held(Hold::Host), false),
-        (busy(Busy::Resource), 9, true, held(Hold::Resource), true),
+        (None, 0, true, RunStop::Held(Hold::Budget), false),
+        (busy(Busy::Device), 9, true, RunStop::Held(Hold::Device), false),
+        (busy(Busy::Host), 9, true, RunStop::Held(Hold::Host), false),
+        (busy(Busy::Resource), 9, true, RunStop::Held(Hold::Resource), true),
     ] {
         let marks = if passed { alloc::vec![1] } else { Vec::new() };
         assert_eq!(after(answer, budget, staged), (stop, marks), "{answer:?}, budget {budget}");
@@ -336,19 +336,20 @@ fn the_submitter_of_a_batch_runs_the_hardware_queue_itself() {
     }
 }
 
+/// Requests sent, on the dispatch list, in the software queue; hardware queues marked to run now.
+fn places(prepare: fn(&mut Rig)) -> (usize, u32, u32, usize) {
+    let mut rig = rig(Policies::NONE);
+    prepare(&mut rig);
+    rig.forget_marks();
+    rig.submit(CPU, Bio::read(1000, 8, 1)).unwrap();
+    let staged = rig.queue.ctxs[0].len();
+    let marks = rig.forget_marks().len();
+    (rig.host.driver.sent.len(), rig.refused(H0), staged, marks)
+}
+
 /// Where a second request waits that could have gone directly, and who is asked to move it.
 #[test]
 fn a_request_that_cannot_go_directly_waits_in_its_place() {
-    // Sent, on the dispatch list, in the software queue; marked to run now.
-    let places = |prepare: fn(&mut Rig)| {
-        let mut rig = rig(Policies::NONE);
-        prepare(&mut rig);
-        rig.forget_marks();
-        rig.submit(CPU, Bio::read(1000, 8, 1)).unwrap();
-        let staged = rig.queue.ctxs[0].len();
-        let marks = rig.forget_marks().len();
-        (rig.host.driver.sent.len(), rig.refused(H0), staged, marks)
-    };
     assert_eq!(places(|_| ()), (1, 0, 0, 0), "directly");
     assert_eq!(places(|rig| rig.queue.quiesce()), (0, 0, 1, 0), "quiesced");
     assert_eq!(places(|rig| rig.host.driver.budget = 0), (0, 0, 1, 0), "no budget");
@@ -393,6 +394,10 @@ impl Sink for Holds {
     }
 }
 
+fn refuse(busy: Busy) -> Vec<Accept> {
+    alloc::vec![Accept::Busy(busy)]
+}
+
 /// One of two hardware queues of the second queue of a host is held for each reason.
 #[test]
 fn each_reason_to_hold_is_reported_to_those_who_listen() {
@@ -400,7 +405,6 @@ fn each_reason_to_hold_is_reported_to_those_who_listen() {
     let one_write = KyberTunables { write_depth: 1, ..KyberTunables::default() };
     let kyber = Policies { elevator: ElevatorKind::Kyber(one_write), ..deadline };
     let drain_all = Policies { dispatch: Dispatch::DrainAll, ..deadline };
-    let refuse = |busy: Busy| alloc::vec![Accept::Busy(busy)];
     let queue_id = QueueId(1);
     let now = Instant::from_ns(77);
     for (hold, policies, answers, budget) in [

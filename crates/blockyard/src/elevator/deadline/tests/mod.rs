@@ -271,35 +271,54 @@ fn a_write_waits_for_47_reads_at_most() {
     assert_eq!(passed, bound as usize);
 }
 
+fn depth(async_depth: Option<u32>, of: u32) -> u32 {
+    Deadline::new(1, DeadlineTunables { async_depth, ..Default::default() }).async_depth(of)
+}
+
 #[test]
 fn asynchronous_requests_get_at_least_one_tag_and_at_most_all() {
-    let depth = |async_depth, of| {
-        Deadline::new(1, DeadlineTunables { async_depth, ..Default::default() }).async_depth(of)
-    };
     assert_eq!(depth(None, 64), 64);
     assert_eq!(depth(Some(48), 64), 48);
     assert_eq!(depth(Some(48), 32), 32);
     assert_eq!(depth(Some(0), 32), 1);
 }
 
+fn write_at(sector: u64) -> Bio {
+    Bio::write(sector, 8, 0)
+}
+
+fn joins(rig: &mut Rig, sector: u64, fronts: bool) -> bool {
+    let Rig { fast, requests, limits, .. } = rig;
+    fast.find_merge(requests, limits, CTX, &Extent::from(&write_at(sector)), fronts).is_some()
+}
+
 /// Linux's `nomerges` of 1: mq-deadline tries the request filed last, and searches neither for ends
 /// nor for starts.
 #[test]
 fn with_only_the_last_request_merging_nothing_is_searched() {
-    let bio = |sector| Bio::write(sector, 8, 0);
     for (merges, joins_older) in [(Merges::All, true), (Merges::Last, false)] {
         let mut rig = Rig::new(DeadlineTunables::default(), Limits::new(1 << 20));
         rig.fast = Deadline::new(REQUESTS as usize, DeadlineTunables::default()).merging(merges);
-        rig.insert(bio(100), Place::Sorted);
-        rig.insert(bio(500), Place::Sorted);
-        let mut joins = |sector, fronts| {
-            let Rig { fast, requests, limits, .. } = &mut rig;
-            fast.find_merge(requests, limits, CTX, &Extent::from(&bio(sector)), fronts).is_some()
-        };
-        assert_eq!(joins(108, true), joins_older, "{merges:?}: the back of the older request");
-        assert_eq!(joins(92, true), joins_older, "{merges:?}: the front of the older request");
-        assert_eq!(joins(108, false), joins_older, "{merges:?}: a request at its back");
-        assert!(joins(508, true) && joins(492, true), "{merges:?}: the request filed last");
-        assert!(joins(508, false) && !joins(492, false), "{merges:?}: a request joins at a back");
+        rig.insert(write_at(100), Place::Sorted);
+        rig.insert(write_at(500), Place::Sorted);
+        assert_eq!(
+            joins(&mut rig, 108, true),
+            joins_older,
+            "{merges:?}: the back of the older request"
+        );
+        assert_eq!(
+            joins(&mut rig, 92, true),
+            joins_older,
+            "{merges:?}: the front of the older request"
+        );
+        assert_eq!(joins(&mut rig, 108, false), joins_older, "{merges:?}: a request at its back");
+        assert!(
+            joins(&mut rig, 508, true) && joins(&mut rig, 492, true),
+            "{merges:?}: the request filed last"
+        );
+        assert!(
+            joins(&mut rig, 508, false) && !joins(&mut rig, 492, false),
+            "{merges:?}: a request joins at a back"
+        );
     }
 }

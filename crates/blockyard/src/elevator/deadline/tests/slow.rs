@@ -155,9 +155,9 @@ impl Slow {
 
     /// The earlier arrival stays.
     pub(super) fn joined(&mut self, kept: RequestId, absorbed: RequestId) {
-        let place = |id| move |held: &Held| held.id == id;
-        let at_kept = self.sorted.iter().position(place(kept)).expect("kept is held");
-        let at_gone = self.sorted.iter().position(place(absorbed)).expect("absorbed is held");
+        let at_kept = self.sorted.iter().position(|held| held.id == kept).expect("kept is held");
+        let at_gone =
+            self.sorted.iter().position(|held| held.id == absorbed).expect("absorbed is held");
         let arrived = self.sorted[at_gone].arrived;
         if arrived < self.sorted[at_kept].arrived {
             self.sorted[at_gone] = Held { arrived, ..self.sorted[at_kept].clone() };

@@ -77,10 +77,13 @@ enum Step {
     Wait(Duration),
 }
 
+/// Latencies. The discards' target is 5 s: only some are near it.
+fn ns() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 0..4_000_000_u64, 1 => 0..12_000_000_000_u64]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let count = prop_oneof![6 => 1..20_u32, 2 => 100..600_u32];
-    // The discards' target is 5 s: only some of their latencies are near it.
-    let ns = || prop_oneof![3 => 0..4_000_000_u64, 1 => 0..12_000_000_000_u64];
     let complete = (0..4_usize, ns(), ns(), count).prop_map(|(domain, total, device, count)| {
         let total_ns = total.max(device);
         Step::Complete { domain, total_ns, device_ns: device, count }

@@ -19,13 +19,14 @@ fn the_mean_latency_decides_the_health_of_a_domain() {
     assert_eq!(Measured::default().status(Duration::from_ns(100)), None);
 }
 
+fn beside(this: Option<Status>) -> [u32; 5] {
+    [None, Some(Awful), Some(Bad), Some(Good), Some(Great)]
+        .map(|other| depth_beside(80, this, other))
+}
+
 /// Each pair: the change of 80 tokens.
 #[test]
 fn a_depth_follows_from_the_health_of_both_domains() {
-    let beside = |this| {
-        [None, Some(Awful), Some(Bad), Some(Good), Some(Great)]
-            .map(|other| depth_beside(80, this, other))
-    };
     assert_eq!(beside(None), [80; 5]);
     //                        nobody awful bad good great
     assert_eq!(beside(Some(Awful)), [81, 80, 80, 81, 82]);
@@ -41,9 +42,19 @@ fn a_depth_follows_from_the_health_of_both_domains() {
 #[test]
 fn others_follow_the_better_of_reads_and_writes() {
     let all = [None, Some(Awful), Some(Bad), Some(Good), Some(Great)];
-    let of = |completed| all.map(|better| depth_of_others(40, better, completed));
-    assert_eq!(of(true), [42, 20, 30, 41, 42]);
-    assert_eq!(of(false), [42, 40, 40, 40, 40]);
+    assert_eq!(all.map(|better| depth_of_others(40, better, true)), [42, 20, 30, 41, 42]);
+    assert_eq!(all.map(|better| depth_of_others(40, better, false)), [42, 40, 40, 40, 40]);
+}
+
+fn completed(
+    steps: &mut Steps,
+    domain: Domain,
+    ms: u64,
+    due: &mut Option<Instant>,
+) -> Option<Instant> {
+    let device = Duration::from_ms(ms);
+    steps.completed(domain, Took { total: device, device }, Instant::ZERO, due);
+    *due
 }
 
 /// A latency at its target begins no window; at the end of one, each depth follows from both
@@ -53,19 +64,14 @@ fn a_window_changes_both_depths() {
     let mut steps = Steps::new(&KyberTunables::default());
     let mut tokens = [256, 128, 64, 64].map(Tokens::new);
     let mut due = None;
-    let mut completed = |steps: &mut Steps, domain, ms| {
-        let device = Duration::from_ms(ms);
-        steps.completed(domain, Took { total: device, device }, Instant::ZERO, &mut due);
-        due
-    };
-    assert_eq!(completed(&mut steps, Domain::Read, 2), None, "at its target");
-    assert_eq!(completed(&mut steps, Domain::Write, 10), None, "at its target");
-    completed(&mut steps, Domain::Read, 4);
-    completed(&mut steps, Domain::Write, 5);
+    assert_eq!(completed(&mut steps, Domain::Read, 2, &mut due), None, "at its target");
+    assert_eq!(completed(&mut steps, Domain::Write, 10, &mut due), None, "at its target");
+    completed(&mut steps, Domain::Read, 4, &mut due);
+    completed(&mut steps, Domain::Write, 5, &mut due);
     let _ = steps.adjust(Instant::ZERO, &mut tokens);
     assert_eq!(tokens.map(|tokens| tokens.depth()), [256, 64, 64, 64], "awful beside great");
-    completed(&mut steps, Domain::Read, 1);
-    completed(&mut steps, Domain::Write, 20);
+    completed(&mut steps, Domain::Read, 1, &mut due);
+    completed(&mut steps, Domain::Write, 20, &mut due);
     let _ = steps.adjust(Instant::ZERO, &mut tokens);
     assert_eq!(tokens.map(|tokens| tokens.depth()), [128, 66, 64, 64], "great beside awful");
 }

@@ -108,12 +108,15 @@ impl Rig {
     /// [token-per-request]: each dispatched request has a token, and a new token is within the
     /// depth.
     fn check_tokens(&self, taken: Option<RequestId>) {
-        let of = |id: &RequestId| self.fast.domain_of(&self.requests[*id]);
         for domain in Domain::ALL {
-            let out = self.in_flight.iter().filter(|id| of(id) == domain).count();
+            let out = self
+                .in_flight
+                .iter()
+                .filter(|id| self.fast.domain_of(&self.requests[**id]) == domain)
+                .count();
             let tokens = &self.fast.tokens[domain.index()];
             assert_eq!(tokens.out() as usize, out, "{domain:?}");
-            let gave = taken.is_some_and(|id| of(&id) == domain);
+            let gave = taken.is_some_and(|id| self.fast.domain_of(&self.requests[id]) == domain);
             assert!(!gave || tokens.out() <= tokens.depth(), "{domain:?} has {tokens:?}");
         }
     }
@@ -276,23 +279,25 @@ fn a_bio_joins_no_lone_request_of_another_domain() {
     assert_eq!(rig.fast.len(), 2);
 }
 
+fn feed(rig: &mut Rig, ctx: Ctx) {
+    for op in [Op::Read, Op::Write, Op::Discard] {
+        rig.insert(ctx, Bio::new(op, 0, 1, 0).with_flags(Flags::NO_MERGE), Place::Sorted);
+    }
+}
+
 /// The bound of the module header in its worst case: the request is alone in its domain, and the
 /// turn has just passed it. One batch of every other domain goes first: 16 reads, 8 writes and 1
 /// discard.
 #[test]
 fn a_request_is_passed_by_one_batch_of_every_other_domain() {
     let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
-    let (hctx, ctx) = (HctxId(0), Ctx { cpu: CpuId(0), hctx: HctxId(0) });
-    let feed = |rig: &mut Rig| {
-        for op in [Op::Read, Op::Write, Op::Discard] {
-            rig.insert(ctx, Bio::new(op, 0, 1, 0).with_flags(Flags::NO_MERGE), Place::Sorted);
-        }
-    };
+    let hctx = HctxId(0);
+    let ctx = Ctx { cpu: CpuId(0), hctx };
     rig.insert(ctx, Bio::new(Op::WriteZeroes, 0, 1, 0), Place::Sorted);
     // The first turn is that of the reads.
     let mut passed = [0; DOMAINS];
     let waited_for = loop {
-        feed(&mut rig);
+        feed(&mut rig, ctx);
         let id = rig.dispatch(hctx).expect("there is work and there are tokens");
         let domain = rig.fast.domain_of(&rig.requests[id]);
         rig.finish(0, false);
@@ -312,25 +317,37 @@ fn the_first_batch_is_as_long_as_any() {
         rig.submit(CpuId(0), Bio::read(100 * at, 8, at), Place::Sorted);
     }
     rig.submit(CpuId(0), Bio::write(5000, 8, 17), Place::Sorted);
-    let mut next = || {
+    let write = (0..18).position(|_| {
         let id = rig.dispatch(HctxId(0)).expect("18 requests");
-        rig.requests[id].op
-    };
-    let write = (0..18).position(|_| next() == Op::Write);
+        rig.requests[id].op == Op::Write
+    });
     assert_eq!(write, Some(16));
+}
+
+fn domains_of(kind: KyberAdjust, flags: Flags) -> [Domain; 6] {
+    let ops = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::SecureErase, Op::Flush];
+    ops.map(|op| Domain::of(kind, op, flags))
 }
 
 #[test]
 fn every_op_belongs_to_a_domain() {
     use Domain::{Discard, Other, Read, Write};
-    let ops = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::SecureErase, Op::Flush];
-    let of = |kind, flags| ops.map(|op| Domain::of(kind, op, flags));
     for flags in [Flags::NONE, Flags::SYNC] {
-        let percentiles = of(KyberAdjust::Percentiles, flags);
+        let percentiles = domains_of(KyberAdjust::Percentiles, flags);
         assert_eq!(percentiles, [Read, Write, Discard, Other, Other, Other]);
     }
-    assert_eq!(of(KyberAdjust::Steps, Flags::NONE), [Read, Other, Other, Other, Other, Other]);
-    assert_eq!(of(KyberAdjust::Steps, Flags::SYNC), [Read, Write, Other, Other, Other, Other]);
+    assert_eq!(
+        domains_of(KyberAdjust::Steps, Flags::NONE),
+        [Read, Other, Other, Other, Other, Other]
+    );
+    assert_eq!(
+        domains_of(KyberAdjust::Steps, Flags::SYNC),
+        [Read, Write, Other, Other, Other, Other]
+    );
+}
+
+fn has_work(rig: &Rig) -> [bool; 3] {
+    [0, 1, 2].map(|hctx| rig.fast.has_work(HctxId(hctx)))
 }
 
 /// A hardware queue without requests of its own is not held for those of another.
@@ -338,7 +355,6 @@ fn every_op_belongs_to_a_domain() {
 fn a_hardware_queue_reports_only_its_own_work() {
     let mut rig = Rig::new(map(), KyberTunables::default());
     rig.submit(CpuId(0), Bio::write(0, 1, 0), Place::Sorted);
-    let has_work = |rig: &Rig| [0, 1, 2].map(|hctx| rig.fast.has_work(HctxId(hctx)));
     assert_eq!(has_work(&rig), [true, false, false]);
     assert_eq!(rig.dispatch(HctxId(1)), None);
     assert!(rig.dispatch(HctxId(0)).is_some());

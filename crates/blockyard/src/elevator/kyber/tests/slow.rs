@@ -78,8 +78,10 @@ impl Slow {
         other: &Extent,
     ) -> Option<Candidate> {
         let domain = Domain::of(self.kind, other.op, other.flags);
-        let shares = |of: Domain| of == domain || self.staging == KyberStaging::Together;
-        let is_staged_there = |held: &&Held| !held.is_out && held.ctx == ctx && shares(held.domain);
+        let is_together = self.staging == KyberStaging::Together;
+        let is_staged_there = |held: &&Held| {
+            !held.is_out && held.ctx == ctx && (held.domain == domain || is_together)
+        };
         let newest = self.held.iter().rev().filter(is_staged_there).take(8);
         newest.into_iter().find_map(|held| match fit(&requests[held.id].extent(), other, limits) {
             Fit::Join(merge) => Some(Candidate::Join(held.id, merge)),
