@@ -193,7 +193,6 @@ fn a_cache_that_is_folded_in_idle_time_is_not_full() {
     assert!(!answer.why.contains("full SLC cache"), "{}", answer.why);
 }
 
-/// [depth-fills-while-writes-wait]
 #[test]
 fn jobs_that_pause_most_of_the_time_are_named_before_a_cache_that_their_bursts_fill() {
     let options =
@@ -202,7 +201,6 @@ fn jobs_that_pause_most_of_the_time_are_named_before_a_cache_that_their_bursts_f
     assert!(matches!(bottleneck(&answer), Bottleneck::Jobs { .. }), "{}", answer.why);
 }
 
-/// [larger-part-of-a-job]
 #[test]
 fn short_pauses_are_not_the_pace_but_a_rate_that_is_kept_is() {
     let reads = "--rw=randread --bs=4k --iodepth=1 --runtime=100ms";
@@ -216,7 +214,6 @@ fn short_pauses_are_not_the_pace_but_a_rate_that_is_kept_is() {
     assert!(matches!(bottleneck(&answer), Bottleneck::Jobs { .. }), "{}", answer.why);
 }
 
-/// [depth-limits-those-that-wait]
 #[test]
 fn a_depth_is_named_where_more_is_asked_for() {
     let answer = ask("usb-hdd", &[], "--ioengine=psync --rw=read --bs=4k --runtime=500ms");
@@ -227,7 +224,6 @@ fn a_depth_is_named_where_more_is_asked_for() {
     assert_eq!(depth.to_bits(), 4_f64.to_bits());
 }
 
-/// [commands-queue-for-dies]
 #[test]
 fn reads_of_a_drive_without_memory_queue_for_its_dies() {
     for depth in [128, 256] {

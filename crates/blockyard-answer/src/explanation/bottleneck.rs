@@ -1,21 +1,19 @@
 //! The bottleneck of a design.
 //!
-//! # Rules
+//! # Choices
 //!
-//! - **[nearest-used-up-resource]** A design is limited by the resource nearest to the device that
-//!   is used up: a drive's medium, link, a drive's controller, depth, lock, CPUs, a card's memory,
-//!   its bus. If none is, it is limited by the depth if requests wait for that and most of it is
-//!   taken; on an MMC host that always has a request, by the larger part of the time: bus and card
-//!   busy, or what the host does between transfers; otherwise by the latency of the device or the
-//!   pace of its jobs.
-//! - **[depth-fills-while-writes-wait]** A queue fills up while writes wait for room in the medium.
-//!   If they wait for much of the time, the medium is named, not the depth or the latency: unless
-//!   jobs pause for more of their time than writes wait.
-//! - **[larger-part-of-a-job]** Of the latency of the device and the pace of the jobs, the larger
-//!   part of the jobs' time is named: pauses and think time, or the rest. Jobs that keep to a rate
-//!   or to the pace of a trace would do no more on a faster device: their pace is named.
-//! - **[polling-uses-nothing-up]** CPU time spent polling uses nothing up: a CPU polls because it
-//!   has nothing else to do.
+//! - A design is limited by the resource nearest to the device that is used up: a drive's medium,
+//!   link, a drive's controller, depth, lock, CPUs, a card's memory, its bus. If none is, it is
+//!   limited by the depth if requests wait for that and most of it is taken; on an MMC host that
+//!   always has a request, by the larger part of the time: bus and card busy, or what the host does
+//!   between transfers; otherwise by the latency of the device or the pace of its jobs.
+//! - A queue fills up while writes wait for room in the medium. If they wait for much of the time,
+//!   the medium is named, not the depth or the latency: unless jobs pause for more of their time
+//!   than writes wait.
+//! - Of the latency of the device and the pace of the jobs, the larger part of the jobs' time is
+//!   named: pauses and think time, or the rest. Jobs that keep to a rate or to the pace of a trace
+//!   would do no more on a faster device: their pace is named.
+//! - CPU time spent polling uses nothing up: a CPU polls because it has nothing else to do.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -38,7 +36,7 @@ const MUCH_SPINNING: f64 = 15.0;
 /// percent.
 const MUCH_FULL: f64 = 15.0;
 
-/// What limits the run of `figures` on `device` ([nearest-used-up-resource]).
+/// What limits the run of `figures` on `device`.
 pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
     if let DeviceModel::Hba(hba) = device.model {
         let percent = link_percent(&hba, figures);
@@ -63,7 +61,7 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
         let spinning_percent = figures.spinning_percent;
         return Bottleneck::Lock { lock: lock.kind, held_percent, cpu, spinning_percent };
     }
-    // [polling-uses-nothing-up]
+    // Of CPUs in use for 100 %, half of it polling, 50 % are work: they are not used up.
     if figures.jobs_cpu_percent * (100.0 - polling) >= USED_UP * 100.0 {
         return Bottleneck::Cpus { cpu };
     }
@@ -73,7 +71,7 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
     if let Some(of_host) = figures.mmc.as_ref().and_then(|host| of_host(host, figures)) {
         return of_host;
     }
-    // [larger-part-of-a-job]
+    // A job that pauses for 60 % of its time would gain at most the other 40 % by a faster device.
     let paced = figures.jobs_ns.percent(figures.jobs_ns.paced);
     if paced > 100.0 - USED_UP || idle_by_choice_percent(figures) >= 50.0 {
         return of_jobs(figures);
@@ -124,7 +122,7 @@ fn of_drive(drive: &DriveProfile, used: &DriveFigures, figures: &Figures) -> Opt
             part: FrontPart::VirtioThread,
             percent: used.engine_percent,
         }),
-        // [depth-fills-while-writes-wait]
+        // While writes wait for room in the medium, the queue fills up: its depth is no cause.
         _ if used.load.buffer_full_percent >= MUCH_FULL => {
             let jobs_pause = idle_by_choice_percent(figures) > used.load.buffer_full_percent;
             if jobs_pause { Some(of_jobs(figures)) } else { of_medium(used, commands) }

@@ -1,11 +1,11 @@
 //! The depth of a device's queue, as a limit.
 //!
-//! # Rules
+//! # Choices
 //!
-//! - **[depth-limits-those-that-wait]** A depth is a limit if requests wait for a slot: for a tag,
-//!   or before the driver because the device, its budget or its tags are used up. Where none wait,
-//!   a deeper queue gains nothing. The mean number of commands alone does not tell: a slot is empty
-//!   from the end of a command until the next one arrives.
+//! - A depth is a limit if requests wait for a slot: for a tag, or before the driver because the
+//!   device, its budget or its tags are used up. Where none wait, a deeper queue gains nothing. The
+//!   mean number of commands alone does not tell: a slot is empty from the end of a command until
+//!   the next one arrives.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -30,8 +30,8 @@ pub(super) enum Occupied {
     Mostly,
 }
 
-/// The depth of `device` as the limit of the run of `figures`, if requests wait for it
-/// ([depth-limits-those-that-wait]) and it is `occupied`.
+/// The depth of `device` as the limit of the run of `figures`, if requests wait for it and it is
+/// `occupied`.
 pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> Option<Bottleneck> {
     let depth = f64::from(device.model.commands_max()?);
     debug_assert!(depth > 0.0, "a device takes a command");

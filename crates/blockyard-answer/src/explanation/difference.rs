@@ -1,13 +1,12 @@
 //! The difference between two designs, and the evidence for it.
 //!
-//! # Rules
+//! # Choices
 //!
-//! - **[larger-factor-is-named]** Of the two factors of a difference, the one that carries the
-//!   larger part is named, with the counters behind it.
-//! - **[longest-stage-is-named]** Where requests of the slower run, or of the first among equals,
-//!   spend half of their time or more at one place that is not the driver, that place is named.
-//!   Before the driver its reason is named too, if one makes up half of the time that hardware
-//!   queues were held.
+//! - Of the two factors of a difference, the one that carries the larger part is named, with the
+//!   counters behind it.
+//! - Where requests of the slower run, or of the first among equals, spend half of their time or
+//!   more at one place that is not the driver, that place is named. Before the driver its reason is
+//!   named too, if one makes up half of the time that hardware queues were held.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -73,8 +72,7 @@ fn pair(low: &Run<'_>, high: &Run<'_>, figure: impl Fn(&Figures) -> f64) -> Pair
     Pair { low: figure(low.1), high: figure(high.1) }
 }
 
-/// The factor that carries the larger part of the difference, and its counters
-/// ([larger-factor-is-named]).
+/// The factor that carries the larger part of the difference, and its counters.
 fn larger_factor(device: &Device, low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec<Evidence>) {
     let ios_per_command = pair(low, high, |figures| figures.ios_per_command);
     let commands_per_s = pair(low, high, |figures| figures.commands_per_s);
@@ -129,8 +127,8 @@ fn limit(device: &Device, run: &Run<'_>) -> Evidence {
     Evidence::Bottleneck { design: run.0.to_owned(), bottleneck: bottleneck(device, run.1) }
 }
 
-/// Where requests of `run` spend most of their time, and why, compared with `other`
-/// ([longest-stage-is-named]); `None` if it is in the driver, or at no one place.
+/// Where requests of `run` spend most of their time, and why, compared with `other`; `None` if it
+/// is in the driver, or at no one place.
 fn longest_stage(run: &Run<'_>, other: Option<&Run<'_>>) -> Option<Evidence> {
     if let Some(figures) = &run.1.pmem {
         return Some(pmem::cpu_parts(run.0, figures));

@@ -1,14 +1,13 @@
 //! Evidence of MMC hosts: what passes from one transfer to the next.
 //!
-//! # Rules
+//! # Choices
 //!
-//! - **[idle-time-has-its-causes]** On an MMC host the command rate is explained by what passes
-//!   from one transfer to the next: bus or card busy, both idle while requests wait, no request at
-//!   all. Where the idle part differs, everything between two transfers is named that differs the
-//!   same way: CMD13s, memory mapped or unmapped on an idle bus, wake-ups that the idle bus waited
-//!   for.
-//! - **[shared-idle-time-per-io]** Where I/Os share transfers, the idle part is given for each I/O
-//!   too: also where the rates are equal or another factor is named, if idle parts differ.
+//! - On an MMC host the command rate is explained by what passes from one transfer to the next: bus
+//!   or card busy, both idle while requests wait, no request at all. Where the idle part differs,
+//!   everything between two transfers is named that differs the same way: CMD13s, memory mapped or
+//!   unmapped on an idle bus, wake-ups that the idle bus waited for.
+//! - Where I/Os share transfers, the idle part is given for each I/O too: also where the rates are
+//!   equal or another factor is named, if idle parts differ.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -22,7 +21,7 @@ const VISIBLE_COUNT: f64 = 0.05;
 /// The share of the period from which a difference of times is worth naming.
 const VISIBLE_SHARE: f64 = 0.01;
 
-/// Why a transfer takes longer, or less long, under one design ([idle-time-has-its-causes]).
+/// Why a transfer takes longer, or less long, under one design.
 pub(super) fn transfer_period(low: &HostFigures, high: &HostFigures) -> Evidence {
     let idle_ns = Pair::of(low, high, |host| host.transfer_ns.idle);
     Evidence::TransferPeriod(TransferPeriod {
@@ -58,8 +57,7 @@ fn idle_parts(low: &HostFigures, high: &HostFigures, idle_ns: Pair) -> Vec<IdleP
     told.map(|(part, ..)| part).collect()
 }
 
-/// How long bus and card are idle under two designs, if that differs and I/Os share transfers
-/// ([shared-idle-time-per-io]).
+/// How long bus and card are idle under two designs, if that differs and I/Os share transfers.
 pub(super) fn idle(low: &Run<'_>, high: &Run<'_>) -> Option<Evidence> {
     let low_host = low.1.mmc.as_ref()?;
     let high_host = high.1.mmc.as_ref()?;

@@ -1,19 +1,18 @@
 //! Evidence of the media of drives: which of their parts are occupied, and with what.
 //!
-//! # Rules
+//! # Choices
 //!
-//! - **[full-buffer-is-used-up]** A medium is used up if parts of it are occupied nearly all of the
-//!   time. It is used up too if writes wait for room in it for half of the time or more: until then
-//!   its cache may have hidden how slow it is.
-//! - **[parts-that-others-wait-for]** Of several kinds of parts that are used up, the one is named
-//!   for which the others wait.
-//! - **[extra-work-is-the-cause]** Work that no command asks for is the cause if it takes a third
-//!   of the busy time of those parts or more: a full cache of single-level cells, or collection; of
-//!   both, the one that takes more. Folding in idle time is no part of that busy time: it ends when
-//!   a command arrives ([idle-folding-is-no-limit]).
-//! - **[commands-queue-for-dies]** Dies are a limit before all of them are always in use, because
-//!   commands are spread unevenly over them. They are one if there are twice as many commands as
-//!   dies or more, which wait for dies for most of their time.
+//! - A medium is used up if parts of it are occupied nearly all of the time. It is used up too if
+//!   writes wait for room in it for half of the time or more: until then its cache may have hidden
+//!   how slow it is.
+//! - Of several kinds of parts that are used up, the one is named for which the others wait.
+//! - Work that no command asks for is the cause if it takes a third of the busy time of those parts
+//!   or more: a full cache of single-level cells, or collection; of both, the one that takes more.
+//!   Folding in idle time is no part of that busy time: it ends when a command arrives
+//!   ([idle-folding-is-no-limit]).
+//! - Dies are a limit before all of them are always in use, because commands are spread unevenly
+//!   over them. They are one if there are twice as many commands as dies or more, which wait for
+//!   dies for most of their time.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -24,16 +23,16 @@ use blockyard_devices::load::{Parts, Work};
 use blockyard_text::number::{digits, percent};
 
 /// The share of the time for which writes wait that makes a medium used up, and that of commands
-/// for which they wait for dies, in percent ([full-buffer-is-used-up], [commands-queue-for-dies]).
+/// for which they wait for dies, in percent.
 const MOSTLY: f64 = 50.0;
-/// The share of the busy time from which extra work is the cause ([extra-work-is-the-cause]).
+/// The share of the busy time from which extra work is the cause.
 const MUCH_EXTRA: f64 = 1.0 / 3.0;
-/// How many commands for each die are many ([commands-queue-for-dies]).
+/// How many commands for each die are many.
 const MANY_COMMANDS: f64 = 2.0;
 /// The share from which work or data is worth naming, in percent.
 const VISIBLE_PERCENT: f64 = 1.0;
 
-/// Whether the medium of a drive is used up ([full-buffer-is-used-up]).
+/// Whether the medium of a drive is used up.
 pub(super) fn is_used_up(drive: &DriveFigures) -> bool {
     drive.load.parts.iter().any(is_occupied) || drive.load.buffer_full_percent >= MOSTLY
 }
@@ -48,8 +47,7 @@ fn in_demand(parts: &PartsFigures) -> f64 {
     parts.percent - idle.map(|(_, percent)| percent).sum::<f64>()
 }
 
-/// The share of their time for which `commands` wait for dies, if that limits them
-/// ([commands-queue-for-dies]).
+/// The share of their time for which `commands` wait for dies, if that limits them.
 pub(super) fn queued_percent(drive: &DriveFigures, commands: f64) -> Option<f64> {
     let dies = drive.load.parts.iter().find(|of| of.parts == Parts::Dies)?;
     let are_many = commands >= MANY_COMMANDS * f64::from(dies.units);
@@ -66,7 +64,7 @@ pub(super) fn limit(drive: &DriveFigures, commands: f64) -> Option<MediumLimit> 
     );
     let all = &drive.load.parts;
     let busiest = || all.iter().max_by(|a, b| in_demand(a).total_cmp(&in_demand(b)));
-    // [parts-that-others-wait-for]
+    // Of dies at 99 % and channels at 96 %, the channels: they stand first, as dies wait for them.
     let of = all.iter().find(|parts| is_occupied(parts)).or_else(busiest)?;
     let visible = of
         .work
@@ -84,7 +82,7 @@ pub(super) fn limit(drive: &DriveFigures, commands: f64) -> Option<MediumLimit> 
     })
 }
 
-/// What takes much of the busy time of `parts` ([extra-work-is-the-cause]).
+/// What takes much of the busy time of `parts`.
 fn cause(parts: &PartsFigures) -> MediumCause {
     debug_assert!(parts.percent <= 100.0, "{parts:?} should not be in use more than always");
     let extra = [MediumCause::FullCache, MediumCause::Collection].map(|cause| {

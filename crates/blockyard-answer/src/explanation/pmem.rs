@@ -1,9 +1,9 @@
 //! Evidence of persistent memory.
 //!
-//! # Rules
+//! # Choices
 //!
-//! - **[cpu-time-is-the-answer]** On persistent memory a CPU does all of an I/O: the explanation is
-//!   what it spends more time on, and the parts of that time.
+//! - On persistent memory a CPU does all of an I/O: the explanation is what it spends more time on,
+//!   and the parts of that time.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -28,7 +28,7 @@ const fn name(part: Part) -> &'static str {
     }
 }
 
-/// Why an I/O takes longer under `low` than under `high` ([cpu-time-is-the-answer]).
+/// Why an I/O takes longer under `low` than under `high`.
 pub(super) fn cpu_time(low: &PmemFigures, high: &PmemFigures) -> Evidence {
     let io_ns = Pair { low: low.io_ns, high: high.io_ns };
     let more_ns = io_ns.low - io_ns.high;
@@ -67,7 +67,7 @@ fn counts(part: Part, low: &PmemFigures, high: &PmemFigures) -> Vec<(&'static st
 /// The one count that is a time, in nanoseconds.
 pub(super) const WAITING_NS: &str = "waiting";
 
-/// What the I/Os of `design` spend their time on, largest part first ([cpu-time-is-the-answer]).
+/// What the I/Os of `design` spend their time on, largest part first.
 pub(super) fn cpu_parts(design: &str, figures: &PmemFigures) -> Evidence {
     debug_assert!(figures.io_ns >= 0.0, "a time is not negative");
     let parts = Part::ALL.into_iter().map(|part| (name(part), figures.percent.of(part)));

@@ -67,7 +67,6 @@ fn text(runs: &[(&str, Figures)]) -> String {
     explained(runs).to_string()
 }
 
-/// [larger-factor-is-named]
 #[test]
 fn worse_merging_is_explained_by_early_dispatch() {
     let pulled = Figures {
@@ -118,7 +117,6 @@ fn lock(kind: LockKind, mean_wait_ns: f64, held_percent: f64) -> LockFigures {
     }
 }
 
-/// [larger-factor-is-named]
 #[test]
 fn a_lower_command_rate_is_explained_by_both_bottlenecks() {
     let locks = vec![lock(LockKind::Elevator, 900.0, 97.8), lock(LockKind::TagWords, 800.0, 98.0)];
@@ -212,7 +210,6 @@ fn holds_of(reasons: &[(Hold, f64)]) -> crate::Holds {
     reasons.iter().map(held).collect()
 }
 
-/// [longest-stage-is-named]
 #[test]
 fn the_longest_stage_is_named_with_its_reason() {
     let queued = |life: &mut Life, ns| life.queued = ns;
@@ -233,7 +230,6 @@ fn the_longest_stage_is_named_with_its_reason() {
     assert!(words.ends_with(" they are complete and their job has not reaped them."), "{words}");
 }
 
-/// [longest-stage-is-named]
 #[test]
 fn time_in_the_driver_is_named_only_in_comparison() {
     let in_driver = |life: &mut Life, ns| life.in_driver = ns;
@@ -251,7 +247,6 @@ fn time_in_the_driver_is_named_only_in_comparison() {
     assert_eq!((*stage, *hold), (LifeStage::Dequeued, Some(Hold::Device)));
 }
 
-/// [polling-uses-nothing-up]
 #[test]
 fn cpus_that_poll_are_not_used_up() {
     let busy = Figures { jobs_cpu_percent: 100.0, ..run(10_000, 1.0) };
@@ -320,7 +315,6 @@ fn text_of_card(runs: &[(&str, Figures)]) -> String {
     explained_on("emmc-hs400-sprd", runs).to_string()
 }
 
-/// [idle-time-has-its-causes]
 #[test]
 fn longer_idle_time_is_explained_by_what_happens_in_it() {
     let slow = (
@@ -337,7 +331,6 @@ fn longer_idle_time_is_explained_by_what_happens_in_it() {
     );
 }
 
-/// [idle-time-has-its-causes]
 #[test]
 fn only_causes_of_the_idle_time_are_named() {
     // More CMD13s under the quicker design explain nothing; nor do 200 ns of 100 us.
@@ -357,7 +350,6 @@ fn only_causes_of_the_idle_time_are_named() {
     assert!(!words.contains("Between two"), "{words}");
 }
 
-/// [idle-time-has-its-causes], [nearest-used-up-resource]
 #[test]
 fn jobs_that_keep_a_host_waiting_are_named() {
     let slow = hosted((TransferTimes { absent: 50e3, ..TIMES }, COUNTS));
@@ -384,7 +376,6 @@ fn text_of_paced(waiting: u64, in_calls: u64, thinking: u64, paced: u64) -> Stri
     text_of_card(&[("a", hosted(QUICK)), ("b", Figures { jobs_ns, ..slow })])
 }
 
-/// [larger-part-of-a-job]
 #[test]
 fn of_the_latency_of_the_device_and_the_pace_of_the_jobs_the_larger_part_is_named() {
     let latency = "Under b, the device's latency is the bottleneck (";
@@ -402,7 +393,6 @@ fn of_the_latency_of_the_device_and_the_pace_of_the_jobs_the_larger_part_is_name
     assert!(text_of_paced(900, 0, 0, 100).contains(pace), "{}", text_of_paced(900, 0, 0, 100));
 }
 
-/// [shared-idle-time-per-io]
 #[test]
 fn idle_time_of_shared_transfers_is_given_per_io() {
     let counts = TransferCounts { ios: 8.0, ..COUNTS };
@@ -413,7 +403,6 @@ fn idle_time_of_shared_transfers_is_given_per_io() {
     assert!(words.ends_with(end), "{words}");
 }
 
-/// [shared-idle-time-per-io]
 #[test]
 fn equal_designs_whose_idle_time_differs_say_how_many_ios_share_it() {
     // Both take 50 us for each I/O: one merges more and idles longer.
@@ -439,7 +428,6 @@ fn memory(of: Transfer, memory_percent: f64) -> Figures {
     Figures { mmc: host, ..figures }
 }
 
-/// [nearest-used-up-resource]
 #[test]
 fn a_busy_card_memory_is_the_bottleneck_though_the_bus_is_idle() {
     let long = TransferTimes { work: 60e3, idle: 40e3, ..TIMES };
@@ -454,7 +442,6 @@ fn a_busy_card_memory_is_the_bottleneck_though_the_bus_is_idle() {
     assert!(words.contains("under a, the card's memory is the bottleneck"), "{words}");
 }
 
-/// [nearest-used-up-resource]
 #[test]
 fn a_card_that_is_always_busy_is_the_bottleneck() {
     let busy = hosted((TransferTimes { idle: 1e3, ..TIMES }, COUNTS));
@@ -486,7 +473,6 @@ fn memory_run(pmem: PmemFigures) -> Figures {
     Figures { iops: 1e9 / pmem.io_ns, pmem: Some(pmem), ..run(1, 1.0) }
 }
 
-/// [cpu-time-is-the-answer]
 #[test]
 fn longer_parts_of_an_io_are_named_largest_first_with_their_counters() {
     let own = in_memory([400.0, 0.0, 10.0, 20.0, 20.0, 150.0]);
@@ -505,7 +491,6 @@ fn longer_parts_of_an_io_are_named_largest_first_with_their_counters() {
     assert!(words.starts_with(begin), "{words}");
 }
 
-/// [cpu-time-is-the-answer]
 #[test]
 fn the_parts_of_an_io_add_up() {
     let figures = in_memory([500.0, 0.0, 5.0, 100.0, 100.0, 295.0]);
@@ -560,7 +545,6 @@ fn text_of_drive(drive: DriveFigures) -> String {
     explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
-/// [full-buffer-is-used-up], [depth-fills-while-writes-wait]
 #[test]
 fn a_medium_for_which_writes_wait_is_named_before_the_depth() {
     let work = [(Work::CachePrograms, 50.0), (Work::PastCache, 30.0)];
@@ -581,7 +565,6 @@ fn a_medium_for_which_writes_wait_is_named_before_the_depth() {
     assert_eq!(text_of_linked(&work, 55.0), cache);
 }
 
-/// [extra-work-is-the-cause]
 #[test]
 fn extra_work_is_the_cause_if_it_takes_a_third_of_the_busy_time() {
     let collecting = text_of_flash(
@@ -620,7 +603,6 @@ fn extra_work_is_the_cause_if_it_takes_a_third_of_the_busy_time() {
     );
 }
 
-/// [parts-that-others-wait-for]
 #[test]
 fn channels_that_are_used_up_are_named_before_the_dies_that_wait_for_them() {
     let text = text_of_flash(96.0, &[(Work::Reads, 99.0)], 0.0);
@@ -635,7 +617,7 @@ fn channels_that_are_used_up_are_named_before_the_dies_that_wait_for_them() {
     );
 }
 
-/// [extra-work-is-the-cause], [idle-folding-is-no-limit]
+/// [idle-folding-is-no-limit]
 #[test]
 fn folding_in_idle_time_limits_nobody() {
     let work = [(Work::IdleFolding, 90.0), (Work::CachePrograms, 9.0)];
@@ -658,7 +640,6 @@ fn text_of_pausing(pausing: u64, thinking: u64) -> String {
     explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
-/// [depth-fills-while-writes-wait]
 #[test]
 fn jobs_that_pause_for_longer_than_writes_wait_are_named() {
     for (pausing, thinking) in [(800, 0), (150, 60)] {
@@ -676,7 +657,6 @@ fn text_of_waiting(at_device: f64, life_ns: Life, reasons: &[(Hold, f64)]) -> St
     explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
-/// [depth-limits-those-that-wait]
 #[test]
 fn a_depth_is_named_for_requests_that_wait_for_it() {
     let served = Life { in_driver: 100.0, ..Life::default() };
@@ -720,7 +700,6 @@ fn text_of_dies(at_device: f64, waited_percent: f64) -> String {
     explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
-/// [commands-queue-for-dies]
 #[test]
 fn many_commands_that_wait_for_dies_are_limited_by_them() {
     let flash = "a: the drive's flash is the bottleneck (commands queue for the dies 60 % of their time; dies 88 % in \
