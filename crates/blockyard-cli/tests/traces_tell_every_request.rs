@@ -180,7 +180,7 @@ fn check_instants(events: &[Event], report: &Report) {
     }
 }
 
-// [exact-trace-times], [observed-in-time-order], [event-within-work]
+// [exact-trace-times], [observed-in-time-order]
 #[test]
 fn traces_are_consistent_and_match_the_statistics() {
     let folder = Folder::new("sound");

@@ -333,7 +333,6 @@ fn offsets(options: &str, instance: u32, seed: u64) -> (Vec<u64>, Vec<IoOp>) {
     (ios.iter().map(|io| io.offset_bytes).collect::<Vec<_>>(), ops)
 }
 
-// [repeatable-draws]
 #[test]
 fn seeds_repeat_the_draws_that_they_should() {
     let default = offsets("", 0, 1);

@@ -4,11 +4,10 @@
 //!
 //! - **[observed-in-time-order]** Calls come in the order of time. Only the end of a piece of work
 //!   is in the future. The use of a bus is reported when it is over.
-//! - **[event-within-work]** A queue's event between the start and the end of a piece of work
-//!   belongs to that work. Any other event belongs to the machine, such as a queue's timer or the
-//!   wake-up of another queue.
 //!
-//! A world behaves the same with any observer. The observer `()` ignores everything.
+//! A queue's event between the start and the end of a piece of work belongs to that work. Any other
+//! event belongs to the machine, such as a queue's timer or the wake-up of another queue. A world
+//! behaves the same with any observer. The observer `()` ignores everything.
 
 use blockyard::driver::Finished;
 use blockyard::time::Instant;

@@ -91,7 +91,7 @@ struct Syncs {
 
 impl Generator {
     /// Returns the I/Os of instance `instance` of `job` in the regions `resolved`, which come from
-    /// [`Job::resolve`]. `seed` is the seed of the run ([repeatable-draws]).
+    /// [`Job::resolve`]. `seed` is the seed of the run.
     pub fn new(job: &Job, instance: u32, resolved: &Resolved, seed: u64) -> Self {
         let (offsets, mut draws) = streams(job, instance, seed);
         assert!(!resolved.files.is_empty(), "a resolved job must have a file");
@@ -224,7 +224,8 @@ impl Generator {
     }
 }
 
-/// Returns the streams for offsets and for all other draws ([repeatable-draws]).
+/// Returns the streams for offsets and for all other draws. With seeds 1 and 2 of the
+/// run, the offsets of a job with `randrepeat` are the same, and its other draws differ.
 fn streams(job: &Job, instance: u32, seed: u64) -> (Prng, Prng) {
     let own = Prng::new(job.randseed.unwrap_or(DEFAULT_SEED));
     let repeat = job.allrandrepeat || job.randseed.is_some();

@@ -14,11 +14,11 @@
 //! - **[each-block-once]** Uniform random offsets of one length visit each block once before any
 //!   block repeats, unless the job has `norandommap` or `blockalign`. A permutation ensures this
 //!   instead of a map, so that memory does not grow with the region.
-//! - **[repeatable-draws]** Offsets repeat from run to run with `randrepeat` (fio's default) or
-//!   `randseed`. All other draws repeat with `allrandrepeat` or `randseed`. All remaining draws
-//!   depend on the seed of the run. With `randrepeat`, each pass repeats the draws of the first.
 //!
-//! The sequences have fio's distributions but not fio's numbers.
+//! Offsets repeat from run to run with `randrepeat` (fio's default) or `randseed`. All other draws
+//! repeat with `allrandrepeat` or `randseed`. All remaining draws depend on the seed of the run.
+//! With `randrepeat`, each pass repeats the draws of the first. The sequences have fio's
+//! distributions but not fio's numbers.
 
 mod cursor;
 mod distribution;

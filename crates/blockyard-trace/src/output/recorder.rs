@@ -18,7 +18,7 @@ use blockyard_mmc::bus_use::BusUse;
 #[derive(Debug)]
 pub struct Recorder {
     notes: Notes,
-    /// The work in progress, with its processor and its start ([event-within-work]).
+    /// The work in progress, with its processor and its start.
     current: Option<(CpuId, Work, Instant)>,
     writer: Writer,
 }
@@ -62,7 +62,8 @@ impl Sink for Recorder {
     fn event(&mut self, event: &Event<'_>) {
         let (on, by) = match &self.current {
             Some((cpu, work, _)) => (*cpu, Thread::from(work)),
-            None => (event.cpu, Thread::None), // [event-within-work]
+            // The event belongs to the machine, as that of a timer.
+            None => (event.cpu, Thread::None),
         };
         self.notes.note(Record::Step(Step::of(event, on, by)));
     }
