@@ -34,13 +34,15 @@
 //!
 //! # The five calls
 //!
-//! | call | |
-//! |---|---|
-//! | [`submit`](request_queue::RequestQueue::submit) | a bio enters, or is refused and nothing changed |
-//! | [`run`](request_queue::RequestQueue::run) | pass requests to the driver; [`next_run`](request_queue::RequestQueue::next_run) and [`Host::next_starved`](host::Host::next_starved) name the hardware queues |
-//! | [`complete`](request_queue::RequestQueue::complete) | the driver is done with a request |
-//! | [`next_ended`](request_queue::RequestQueue::next_ended) | returns a bio that has ended |
-//! | [`poll_at`](request_queue::RequestQueue::poll_at) | when to call `next_run` if nothing happens before |
+//! - [`submit`](request_queue::RequestQueue::submit): a bio enters, or is refused and nothing
+//!   changed
+//! - [`run`](request_queue::RequestQueue::run): pass requests to the driver;
+//!   [`next_run`](request_queue::RequestQueue::next_run) and
+//!   [`Host::next_starved`](host::Host::next_starved) name the hardware queues
+//! - [`complete`](request_queue::RequestQueue::complete): the driver is done with a request
+//! - [`next_ended`](request_queue::RequestQueue::next_ended): returns a bio that has ended
+//! - [`poll_at`](request_queue::RequestQueue::poll_at): when to call `next_run` if nothing happens
+//!   before
 //!
 //! Each is given the time, in nanoseconds from a zero that the caller chose.
 //!

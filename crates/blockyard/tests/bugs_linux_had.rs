@@ -1,20 +1,54 @@
 //! Bugs that Linux's block layer had and fixed, and the rules that prevent them here.
 //!
-//! | fault in Linux | lesson | guard here | test |
-//! |---|---|---|---|
-//! | 9ba52e5812e5: a stopped queue restarted before the refused request was back on its list | run every queue to which a request may have returned | [quiesced-sends-none], `request_queue/pause.rs` | [`a_restart_mark_used_up_while_quiesced_is_not_lost`] |
-//! | d7d8535f377e (5.9): adding to the dispatch list and testing the restart mark were not ordered | if no completion can restart a refused request, retry it after a delay | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_refusal_after_the_last_completion_is_retried`] |
-//! | a0823421a4d7 (5.8): a hardware queue took budget without a request and returned it; queues that had failed to get budget were not woken | a queue that cannot use its turn passes it on | [no-lost-wake-up], `run` of `request_queue/dispatch.rs` | [`an_unused_turn_is_passed_on`] |
-//! | 01e99aeca397 (5.6): passthrough waited behind requests that were refused forever | commands that repair the device go before requests that wait for it | [direct-requests-first], `pass_by` of `request_queue/dispatch.rs` | [`flushes_and_driver_commands_go_before_a_refused_request`] |
-//! | the rule of 2020 for a dispatch list that fills while the elevator is emptied: flushes starved | stop pulling when a direct request arrives | [direct-requests-first], `pull_from_elevator` and `pull_in_turn` of `request_queue/dispatch.rs` | [`a_flush_that_becomes_ready_during_a_run_goes_next`] |
-//! | e6fc46498784 (4.19): a woken submitter moved to another hardware queue, and no submitter used the tag it was woken for | wake more submitters in case one does not use its wake-up | [sleeper-implies-tag-in-use], `count_freed` of `tag/wait.rs` | [`a_woken_submitter_that_moves_leaves_no_other_asleep`] |
-//! | 10825410b956 (6.3): a wake-up took four freed tags, however few tags there were | a batch may be one tag | `batch` of `tag/wait.rs` | [`with_few_tags_the_first_freed_tag_wakes_a_submitter`] |
-//! | 5266caaf5660 (6.8): a submitter registered just after the tag that it had missed became free | a refusal may be out of date | [sleeper-implies-tag-in-use], `wait` of `tag/wait.rs` | [`a_submitter_that_registers_after_the_last_free_is_woken`]; its reproducer, `crates/blockyard-sim/tests/forty_jobs_share_one_tag_of_each_of_four_hardware_queues.rs` |
-//! | 72d04bdcf3f7 (6.11): two threads folded the word of cleared tags at once, and one found none | fold under a lock | no counterpart: a map has one owner, frees go straight into it (`tag/mod.rs`) | [take-fails-only-when-full], `gives_the_lowest_free_number_like_a_set` |
-//! | 6bda857bcbb8, 96a9fe64bfd4 (6.13): the test for pending work ran before the quiesce ended | test after the end, or do not test | [quiesced-sends-none], `unquiesce` of `request_queue/pause.rs` | [`the_end_of_a_quiesce_sends_requests_that_arrived_meanwhile`] |
-//! | each new delayed run postponed the pending one | a pending retry keeps its instant | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_pending_retry_is_not_postponed`] |
-//! | SCSI's restart counter (5.10): taking budget failed just as a completion returned some | a queue without budget is marked, and each completion checks the marks | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_completion_that_returns_budget_sends_the_waiting_request`] |
-//! | MMC recovery ran after its queue was removed (2025) | cancel the work before freeing what it uses | no counterpart: no code runs in the background, and a dropped queue cannot be used | |
+//! - 9ba52e5812e5: a stopped queue restarted before the refused request was back on its list.
+//!   Lesson: run every queue to which a request may have returned. Guard: [quiesced-sends-none],
+//!   `request_queue/pause.rs`. Test: [`a_restart_mark_used_up_while_quiesced_is_not_lost`].
+//! - d7d8535f377e (5.9): adding to the dispatch list and testing the restart mark were not ordered.
+//!   Lesson: if no completion can restart a refused request, retry it after a delay. Guard:
+//!   [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs`. Test:
+//!   [`a_refusal_after_the_last_completion_is_retried`].
+//! - a0823421a4d7 (5.8): a hardware queue took budget without a request and returned it; queues
+//!   that had failed to get budget were not woken. Lesson: a queue that cannot use its turn passes
+//!   it on. Guard: [no-lost-wake-up], `run` of `request_queue/dispatch.rs`. Test:
+//!   [`an_unused_turn_is_passed_on`].
+//! - 01e99aeca397 (5.6): passthrough waited behind requests that were refused forever. Lesson:
+//!   commands that repair the device go before requests that wait for it. Guard:
+//!   [direct-requests-first], `pass_by` of `request_queue/dispatch.rs`. Test:
+//!   [`flushes_and_driver_commands_go_before_a_refused_request`].
+//! - the rule of 2020 for a dispatch list that fills while the elevator is emptied: flushes
+//!   starved. Lesson: stop pulling when a direct request arrives. Guard: [direct-requests-first],
+//!   `pull_from_elevator` and `pull_in_turn` of `request_queue/dispatch.rs`. Test:
+//!   [`a_flush_that_becomes_ready_during_a_run_goes_next`].
+//! - e6fc46498784 (4.19): a woken submitter moved to another hardware queue, and no submitter used
+//!   the tag it was woken for. Lesson: wake more submitters in case one does not use its wake-up.
+//!   Guard: [sleeper-implies-tag-in-use], `count_freed` of `tag/wait.rs`. Test:
+//!   [`a_woken_submitter_that_moves_leaves_no_other_asleep`].
+//! - 10825410b956 (6.3): a wake-up took four freed tags, however few tags there were. Lesson: a
+//!   batch may be one tag. Guard: `batch` of `tag/wait.rs`. Test:
+//!   [`with_few_tags_the_first_freed_tag_wakes_a_submitter`].
+//! - 5266caaf5660 (6.8): a submitter registered just after the tag that it had missed became free.
+//!   Lesson: a refusal may be out of date. Guard: [sleeper-implies-tag-in-use], `wait` of
+//!   `tag/wait.rs`. Test: [`a_submitter_that_registers_after_the_last_free_is_woken`]; its
+//!   reproducer,
+//!   `crates/blockyard-sim/tests/forty_jobs_share_one_tag_of_each_of_four_hardware_queues.rs`.
+//! - 72d04bdcf3f7 (6.11): two threads folded the word of cleared tags at once, and one found none.
+//!   Lesson: fold under a lock. Guard: no counterpart: a map has one owner, frees go straight into
+//!   it (`tag/mod.rs`). Test: [take-fails-only-when-full],
+//!   `gives_the_lowest_free_number_like_a_set`.
+//! - 6bda857bcbb8, 96a9fe64bfd4 (6.13): the test for pending work ran before the quiesce ended.
+//!   Lesson: test after the end, or do not test. Guard: [quiesced-sends-none], `unquiesce` of
+//!   `request_queue/pause.rs`. Test:
+//!   [`the_end_of_a_quiesce_sends_requests_that_arrived_meanwhile`].
+//! - each new delayed run postponed the pending one. Lesson: a pending retry keeps its instant.
+//!   Guard: [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs`. Test:
+//!   [`a_pending_retry_is_not_postponed`].
+//! - SCSI's restart counter (5.10): taking budget failed just as a completion returned some.
+//!   Lesson: a queue without budget is marked, and each completion checks the marks. Guard:
+//!   [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs`. Test:
+//!   [`a_completion_that_returns_budget_sends_the_waiting_request`].
+//! - MMC recovery ran after its queue was removed (2025). Lesson: cancel the work before freeing
+//!   what it uses. Guard: no counterpart: no code runs in the background, and a dropped queue
+//!   cannot be used.
 
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::driver::{Accept, Busy, Driver, Issue};

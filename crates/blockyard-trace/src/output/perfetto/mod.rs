@@ -3,14 +3,16 @@
 //! A file may hold several worlds, each with its own processes, named after its design. In a
 //! real-time trace, each lane has its own processes, without processors:
 //!
-//! | process | tracks |
-//! |---|---|
-//! | processors | one for each: the work on it (a job's step, a completion, a worker's run of a hardware queue, spinning for the lock) |
-//! | software queues | one for each processor of a disk: merges, joins, splits, plugs released, sleeps for a tag |
-//! | hardware queues | one for each: runs by its worker, holds and refusals with their reason, requeues; a counter of tags in use |
-//! | device slots | one for each driver tag: the commands of the device under this tag |
-//! | bus | for an MMC host: one of transactions with their commands; one of the times when the card was busy |
-//! | requests | a span for each stage of each request; a counter for each disk |
+//! - processors: one for each: the work on it (a job's step, a completion, a worker's run of a
+//!   hardware queue, spinning for the lock)
+//! - software queues: one for each processor of a disk: merges, joins, splits, plugs released,
+//!   sleeps for a tag
+//! - hardware queues: one for each: runs by its worker, holds and refusals with their reason,
+//!   requeues; a counter of tags in use
+//! - device slots: one for each driver tag: the commands of the device under this tag
+//! - bus: for an MMC host: one of transactions with their commands; one of the times when the card
+//!   was busy
+//! - requests: a span for each stage of each request; a counter for each disk
 //!
 //! Each issued command has a span `in driver`. An earlier stage that took no time has no span. A
 //! stage that is still open when the world ends is a span without end.
