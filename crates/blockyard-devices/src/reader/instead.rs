@@ -37,14 +37,20 @@ pub(crate) fn time(text: &str) -> Option<String> {
     match unit.as_str() {
         // A figure without its unit is more likely 5 s than 5 min: only the units up to a second.
         "" => with_each(number, &TIME_UNITS[..4]),
-        "ns" | "nsec" | "nanoseconds" => quantity(number, "ns", TIME_UNITS),
-        "us" | "usec" | "microseconds" => quantity(number, "us", TIME_UNITS),
-        "ms" | "msec" | "milliseconds" => quantity(number, "ms", TIME_UNITS),
-        "s" | "sec" | "seconds" => quantity(number, "s", TIME_UNITS),
-        "m" | "min" | "minutes" => quantity(number, "min", TIME_UNITS),
-        "h" | "hour" | "hours" => quantity(number, "h", TIME_UNITS),
+        "ns" | "nsec" | "nanoseconds" => time_in(number, "ns"),
+        "us" | "usec" | "microseconds" => time_in(number, "us"),
+        "ms" | "msec" | "milliseconds" => time_in(number, "ms"),
+        "s" | "sec" | "seconds" => time_in(number, "s"),
+        "m" | "min" | "minutes" => time_in(number, "min"),
+        "h" | "hour" | "hours" => time_in(number, "h"),
         _ => None,
     }
+}
+
+/// Returns `number` and `unit` as a profile writes them, if they are a time of at most an hour.
+fn time_in(number: &str, unit: &str) -> Option<String> {
+    let text = format!("{number}{unit}");
+    quantity::time(&text).map(|_| format!("\"{text}\""))
 }
 
 /// Reads the time in `text` as [`quantity::time`] does.
@@ -195,7 +201,7 @@ mod tests {
             (time("1hour"), Some("\"1h\"")),
             (time("40"), Some("\"40ns\" or \"40us\" or \"40ms\" or \"40s\"")),
             (time("1.2345us"), None),
-            (time("40 hours"), None),
+            (time("40 hours"), None), // longer than the longest time, an hour
             (time("us"), None),
             (size("1TB"), Some("\"1TiB\", or \"1000000000000B\" for units of 1000")),
             (size("1.92TB"), Some("\"1920000000000B\" for units of 1000")),
