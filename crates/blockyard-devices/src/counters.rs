@@ -99,8 +99,14 @@ pub const COUNTERS: &[Counter] = &[
     ),
     counter(
         "flash",
+        "map_pages_written",
+        "pages of the map that flushes programmed",
+        "Each flush of new data costs `flush-steps` programs of the map at least, unless flushes share them. Reads wait for these programs too.",
+    ),
+    counter(
+        "flash",
         "programs",
-        "programs for any reason: the host, collection, folding",
+        "programs for any reason: the host, collection, folding, the map",
         "If they are many compared with `units_written`, see `units_collected`, `units_folded` and `units_padded`.",
     ),
     counter(
@@ -126,6 +132,12 @@ pub const COUNTERS: &[Counter] = &[
         "buffer_stalls",
         "writes that found no room in the write buffer",
         "If nearly all writes did, the flash sets the rate, not the host.",
+    ),
+    counter(
+        "flash",
+        "reads_held",
+        "reads that waited to begin behind a write that found no room in the write buffer",
+        "With `full-buffer = \"all-wait\"`, a scheduler that holds writes back lets these reads begin earlier.",
     ),
     counter(
         "flash",

@@ -40,6 +40,8 @@ pub enum Work {
     Reads,
     /// Flash reads pages of the map.
     MapReads,
+    /// Flash programs the map, for flushes.
+    MapPrograms,
     /// Flash programs data of the host, without a cache of single-level cells.
     Programs,
     /// Flash programs data of the host into the cache of single-level cells.
@@ -69,9 +71,10 @@ pub enum Work {
 
 impl Work {
     /// All kinds.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Reads,
         Self::MapReads,
+        Self::MapPrograms,
         Self::Programs,
         Self::CachePrograms,
         Self::PastCache,

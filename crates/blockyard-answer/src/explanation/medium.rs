@@ -102,6 +102,7 @@ const fn cause_of(work: Work) -> MediumCause {
         Work::Collection | Work::Erases => MediumCause::Collection,
         Work::Reads
         | Work::MapReads
+        | Work::MapPrograms
         | Work::Programs
         | Work::CachePrograms
         | Work::IdleFolding
@@ -177,6 +178,7 @@ const fn name(work: Work) -> &'static str {
     match work {
         Work::Reads => "reads",
         Work::MapReads => "reads of the map",
+        Work::MapPrograms => "programs of the map",
         Work::Programs => "programs",
         Work::CachePrograms => "programs into the cache",
         Work::PastCache => "programs that bypass the cache",

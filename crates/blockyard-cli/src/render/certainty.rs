@@ -157,7 +157,13 @@ fn ranked(pair: &Ranking, count: u32) -> String {
             let [low, high] = &decider.range;
             let favours = if decider.more_favours_first { first } else { second };
             let key = &decider.key;
-            text += &format!(", most on {key} ({low} to {high}; higher values favour {favours})");
+            // The ends of a range of words are words.
+            let more = if low.starts_with(|first: char| first.is_ascii_lowercase()) {
+                "later words favour"
+            } else {
+                "higher values favour"
+            };
+            text += &format!(", most on {key} ({low} to {high}; {more} {favours})");
         }
     }
     text + "."

@@ -1,5 +1,5 @@
 //! The write buffer: units in the order of their arrival, cut into programs, and the flushes that
-//! wait for them.
+//! wait for them. Programs of the map stand in line with them, and take no room.
 
 use super::map::Source;
 use crate::medium::CommandId;
@@ -10,7 +10,14 @@ use std::collections::VecDeque;
 pub(super) struct Program {
     /// Its number, in order.
     pub(super) number: u64,
-    pub(super) units: Vec<Source>,
+    pub(super) content: Content<Vec<Source>>,
+}
+
+/// What a program writes: data in a form `D`, or so many units of the map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content<D> {
+    Data(D),
+    Map(u64),
 }
 
 /// The buffer.
@@ -23,8 +30,8 @@ pub(super) struct Buffer {
     row_units: usize,
     /// Units that no die has taken, of programs and after them of the next one.
     units: VecDeque<Source>,
-    /// The lengths of the programs that no die has taken.
-    programs: VecDeque<usize>,
+    /// The programs that no die has taken, with their lengths.
+    programs: VecDeque<Content<usize>>,
     /// Units after the last program.
     rest: usize,
     /// Programs that a die has taken, since ever.
@@ -86,17 +93,49 @@ impl Buffer {
     pub(super) fn cut(&mut self) -> bool {
         let rest = core::mem::take(&mut self.rest);
         if rest > 0 {
-            self.programs.push_back(rest);
-            self.ended.push_back(false);
+            self.queue(Content::Data(rest));
         }
         rest > 0
     }
 
+    /// Lets a program wait for a die.
+    fn queue(&mut self, program: Content<usize>) {
+        self.programs.push_back(program);
+        self.ended.push_back(false);
+    }
+
+    /// Lets programs of `units` of the map wait for dies, and returns how many those are.
+    pub(super) fn put_map(&mut self, units: u64) -> u64 {
+        debug_assert!(units > 0, "a step of a flush writes something");
+        let row = self.row_units as u64;
+        let programs = units.div_ceil(row);
+        (0..programs).for_each(|nth| self.queue(Content::Map((units - nth * row).min(row))));
+        programs
+    }
+
+    /// Returns the number of the first program that is not among the next `most` that wait.
+    pub(super) fn number_after(&self, most: u64) -> u64 {
+        self.taken + most.min(self.programs.len() as u64)
+    }
+
+    /// Whether a program before `number` waits for a die.
+    pub(super) const fn has_program_before(&self, number: u64) -> bool {
+        self.taken < number
+    }
+
+    /// Whether the next program is one of the map.
+    pub(super) fn is_map_next(&self) -> bool {
+        matches!(self.programs.front(), Some(Content::Map(_)))
+    }
+
     /// Takes the next program.
     pub(super) fn take_program(&mut self) -> Option<Program> {
-        let units = self.programs.pop_front()?;
+        let content = match self.programs.pop_front()? {
+            Content::Data(units) => Content::Data(self.units.drain(..units).collect()),
+            Content::Map(units) => Content::Map(units),
+        };
         self.taken += 1;
-        Some(Program { number: self.taken - 1, units: self.units.drain(..units).collect() })
+        Some(Program { number: self.taken - 1, content })
     }
 
     /// Notes that the program `number` of `units` has ended: their room is free.

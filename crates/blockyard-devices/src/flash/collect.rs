@@ -115,6 +115,11 @@ impl Collection {
         }
     }
 
+    /// Whether data that was read is on its way out of the die.
+    pub(super) const fn is_moving(&self) -> bool {
+        self.moving
+    }
+
     /// Notes that the data which was read has left the die.
     pub(super) fn moved(&mut self) {
         debug_assert!(self.moving, "collection should have read data");

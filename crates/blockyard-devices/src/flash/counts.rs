@@ -25,6 +25,8 @@ pub(super) struct Counts {
     pub(super) retries: u64,
     /// Pages of the map that were read for commands, and for what writes replaced.
     pub(super) map_reads: u64,
+    /// Pages of the map that flushes programmed.
+    pub(super) map_writes: u64,
     /// Units of the buffer that were programmed past the full cache of single-level cells.
     pub(super) past_cache: u64,
     pub(super) programs: u64,
@@ -34,6 +36,8 @@ pub(super) struct Counts {
     pub(super) suspends: u64,
     /// Writes that found no room in the buffer.
     pub(super) stalls: u64,
+    /// Reads that waited behind such a write.
+    pub(super) held_reads: u64,
     /// Time that reads of commands waited for their die.
     pub(super) read_wait: Duration,
     /// The part of it for which commands waited with their reads.
@@ -62,7 +66,7 @@ impl Counts {
     /// left the buffer ([row-at-once]).
     pub(super) fn named(&self) -> MediumCounts {
         let kept = self.kept().max(1);
-        let flash = kept + self.collected + self.folded + self.padded;
+        let flash = kept + self.collected + self.folded + self.map_writes + self.padded;
         vec![
             ("units_written", self.written),
             ("units_combined", self.combined),
@@ -73,11 +77,13 @@ impl Counts {
             ("pages_read", self.reads),
             ("read_retries", self.retries),
             ("map_pages_read", self.map_reads),
+            ("map_pages_written", self.map_writes),
             ("programs", self.programs),
             ("slc_programs", self.slc_programs),
             ("erases", self.erases),
             ("suspends", self.suspends),
             ("buffer_stalls", self.stalls),
+            ("reads_held", self.held_reads),
             ("read_wait_ns", self.read_wait.as_ns()),
         ]
     }

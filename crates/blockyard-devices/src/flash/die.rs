@@ -1,18 +1,18 @@
-//! A die: it does one thing at a time, and reads go first.
+//! A die: it does one thing at a time, in the order that its [`Turns`] keep.
 //!
 //! # Rules
 //!
-//! - **[reads-first]** A read goes before programs and erases that have not begun. It suspends one
-//!   that has, if the die can, which then ends later by the time of the reads and of the
+//! - **[suspended-work-ends-later]** A read that may go before other work suspends a program or
+//!   erase that has begun, if the die can. That ends later by the time of the reads and of the
 //!   suspension.
-//! - **[bounded-passing]** At most `passes` reads go before work that waits, and again as many
-//!   suspend it. After them it runs to its end.
 //! - **[registers-hold-reads]** A page that was read stays in a register of the die until the
 //!   channel has carried it. A die whose registers are full begins nothing.
 //! - **[read-again]** Errors of a page are corrected or not after the channel has carried it. If
 //!   not, the die reads it again, before other reads.
 
 use super::slc::FoldReason;
+use super::turns::Turns;
+use crate::flash::profile::FlashProfile;
 use crate::load::{Work, WorkTimes};
 use crate::medium::CommandId;
 use blockyard::time::{Duration, Instant};
@@ -42,12 +42,14 @@ pub(super) struct PageRead {
     pub(super) asked_at: Instant,
     /// How many more times the page must be read after that.
     pub(super) retries: u64,
+    /// The number of the first program that does not go before it ([in-order-of-arrival]).
+    pub(super) before: u64,
 }
 
 impl PageRead {
     /// Returns a read of `units` for `reader`, asked for now, that succeeds.
     pub(super) const fn new(reader: Reader, units: u32, asked_at: Instant) -> Self {
-        Self { reader, units, asked_at, retries: 0 }
+        Self { reader, units, asked_at, retries: 0, before: 0 }
     }
 }
 
@@ -56,6 +58,8 @@ impl PageRead {
 pub(super) enum Writer {
     /// The write buffer: the number of the program, its units, and which work that is.
     Buffer(u64, u32, Work),
+    /// The map, for a flush: the number of the program.
+    Map(u64),
     /// The collection of the die.
     Collection,
     /// The folding of the cache of single-level cells.
@@ -84,6 +88,7 @@ impl Operation {
                 Reader::Fold(reason) => reason.work(),
             },
             Self::Program(Writer::Buffer(_, _, work), _) => *work,
+            Self::Program(Writer::Map(_), _) => Work::MapPrograms,
             Self::Program(Writer::Collection, _) => Work::Collection,
             Self::Program(Writer::Fold(reason), _) => reason.work(),
             Self::Erase(_) => Work::Erases,
@@ -102,8 +107,7 @@ pub(super) struct Die {
     /// An operation that is ready to go on, with the rest of its time: a program whose data is
     /// there, or what was suspended.
     held: Option<(Operation, Duration)>,
-    /// Reads that went before the work that waits.
-    passed: u16,
+    turns: Turns,
     /// When it came into its state.
     since: Instant,
     /// What it was occupied with, waits for the data of programs included.
@@ -129,7 +133,7 @@ impl Die {
             state: State::Idle,
             registers,
             held: None,
-            passed: 0,
+            turns: Turns::NEW,
             since: Instant::ZERO,
             work: WorkTimes::NONE,
         }
@@ -154,13 +158,18 @@ impl Die {
         self.reads.push_front(read);
     }
 
-    /// Takes the next read, unless it must let work pass that is `due` ([bounded-passing]).
-    pub(super) fn next_read(&mut self, due: bool, passes: u16) -> Option<PageRead> {
-        if due && self.passed >= passes {
+    /// Returns the next read.
+    pub(super) fn first_read(&self) -> Option<&PageRead> {
+        self.reads.front()
+    }
+
+    /// Takes the next read, unless it must let work pass that is `due`.
+    pub(super) fn next_read(&mut self, due: bool, profile: &FlashProfile) -> Option<PageRead> {
+        if due && !self.turns.may_pass(profile) {
             return None;
         }
         let read = self.reads.pop_front()?;
-        self.passed = if due { self.passed + 1 } else { 0 };
+        self.turns.read_begins(due, profile);
         Some(read)
     }
 
@@ -182,10 +191,11 @@ impl Die {
         &mut self,
         operation: Operation,
         time: Duration,
+        profile: &FlashProfile,
         now: Instant,
     ) -> Instant {
         debug_assert!(!matches!(operation, Operation::Read(_)), "a read lets other work pass");
-        self.passed = 0;
+        self.turns.work_begins(!self.reads.is_empty(), time, profile);
         self.begin(operation, time, now)
     }
 
@@ -201,9 +211,15 @@ impl Die {
     }
 
     /// Waits from `now` on for the data of `operation`, a program that takes `time`.
-    pub(super) fn load(&mut self, operation: Operation, time: Duration, now: Instant) {
+    pub(super) fn load(
+        &mut self,
+        operation: Operation,
+        time: Duration,
+        profile: &FlashProfile,
+        now: Instant,
+    ) {
         debug_assert!(self.is_idle() && self.held.is_none(), "a die has one program at a time");
-        self.passed = 0;
+        self.turns.work_begins(!self.reads.is_empty(), time, profile);
         self.since = now;
         self.state = State::Loading(operation, time);
     }
@@ -242,12 +258,12 @@ impl Die {
         Some(self.begin(operation, left, now))
     }
 
-    /// Suspends a program or erase whose rest takes longer than `cost` ([reads-first]). Returns
-    /// whether it did.
-    pub(super) fn suspend(&mut self, cost: Duration, passes: u16, now: Instant) -> bool {
+    /// Suspends a program or erase whose rest takes longer than `cost`
+    /// ([suspended-work-ends-later]). Returns whether it did.
+    pub(super) fn suspend(&mut self, cost: Duration, profile: &FlashProfile, now: Instant) -> bool {
         let State::Busy(operation, end) = self.state else { return false };
         let read = matches!(operation, Operation::Read(_));
-        if read || self.passed >= passes || end.since(now) <= cost {
+        if read || !self.turns.may_pass(profile) || end.since(now) <= cost {
             return false;
         }
         debug_assert!(self.held.is_none(), "a die holds one operation at a time");

@@ -17,7 +17,7 @@
 //! Left out:
 //!
 //! - of the translation layer: the read of the rest of a unit of which only a part is written,
-//!   writes of the map, and collection in idle time before a die is short of free blocks.
+//!   writes of the map other than those of flushes, with the blocks for them, and collection in idle time before a die is short of free blocks.
 //!   Collection moves data within a die;
 //! - of a discard: reads and writes of the map, the wait of dies and of other commands, and parts
 //!   of units. It takes the same time whatever data there was;
@@ -40,6 +40,9 @@
 //!   was. The medium goes on with other commands meanwhile.
 //! - **[bounded-memory]** Accepted profiles have so few units, places, blocks and pages of the map
 //!   that flash takes less than 1 GiB of memory.
+//! - **[full-buffer-holds-back]** A write for which the buffer has no room waits, and so do the
+//!   writes behind it. By `full-buffer`, other commands that arrive behind it begin at once, or
+//!   wait in line with the writes.
 //! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while
 //!   fewer such pages are being read than the buffer has units.
 
@@ -49,6 +52,7 @@ mod closed;
 mod collect;
 mod counts;
 mod die;
+mod flushes;
 mod map;
 mod map_memory;
 mod precondition;
@@ -56,6 +60,7 @@ pub(crate) mod profile;
 mod slc;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod work;
 
 use super::load::{Lasting, MediumLoad, Parts, PartsLoad, WorkTimes};
@@ -63,7 +68,8 @@ use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
 use crate::flash::profile::{
-    BLOCKS_MAX, BUFFER_MAX, FlashProfile, MAP_MEMORY_MAX, SIMULATED_MAX, SPARE_MAX, UNIT_BYTES,
+    BLOCKS_MAX, BUFFER_MAX, FlashProfile, FullBuffer, MAP_MEMORY_MAX, SIMULATED_MAX, SPARE_MAX,
+    UNIT_BYTES,
 };
 use blockyard::bio::Op;
 use blockyard::prng::Prng;
@@ -75,6 +81,7 @@ use collect::Collection;
 use core::ops::Range;
 use counts::Counts;
 use die::{Die, PageRead, Reader};
+use flushes::{After, Flushes};
 use map::Map;
 use map_memory::MapMemory;
 use slc::SlcCache;
@@ -126,8 +133,9 @@ pub(crate) struct Flash {
     /// The die of the next program.
     next_die: usize,
     commands: Vec<Command>,
-    /// Writes that wait for the buffer, with their units that it does not have.
-    waiting: VecDeque<(CommandId, bool, Range<u64>)>,
+    /// Writes that wait for the buffer, and what waits behind them; the first is a write.
+    waiting: VecDeque<Waiting>,
+    flushes: Flushes,
     /// Pages of the map that are read for writes.
     replaced: u64,
     /// When the last discard ends.
@@ -155,6 +163,15 @@ struct Command {
     units: Range<u64>,
     /// Pages of the map that a read waits for.
     missed: u32,
+}
+
+/// A command that has not begun, because a write finds no room in the buffer.
+#[derive(Clone, Debug)]
+struct Waiting {
+    id: CommandId,
+    access: Access,
+    /// The units of a write that the buffer does not have.
+    units: Range<u64>,
 }
 
 /// What a channel carries.
@@ -188,6 +205,7 @@ impl Flash {
             next_die: 0,
             commands: Vec::new(),
             waiting: VecDeque::new(),
+            flushes: Flushes::default(),
             replaced: 0,
             discarded_at: Instant::ZERO,
             host_at: Instant::ZERO,
@@ -310,13 +328,18 @@ impl Flash {
         self.read_page(self.map.die_of_row(row), read, now, events);
     }
 
-    /// Lets waiting writes into the buffer while it has room.
+    /// Lets waiting writes into the buffer while it has room, and begins what waits behind them
+    /// ([full-buffer-holds-back]).
     fn admit(&mut self, now: Instant, events: &mut MediumEvents) {
-        while let Some((id, fua, mut units)) = self.waiting.pop_front() {
-            while !units.is_empty() && self.buffer.has_room(1) && self.knows_enough() {
-                let unit = units.start;
+        while let Some(mut next) = self.waiting.pop_front() {
+            if next.access.op != Op::Write {
+                self.start(next.id, next.access, now, events);
+                continue;
+            }
+            while !next.units.is_empty() && self.buffer.has_room(1) && self.knows_enough() {
+                let unit = next.units.start;
                 let entry = self.entry(unit);
-                units.start += 1;
+                next.units.start += 1;
                 self.counts.written += 1;
                 if self.map.buffer(entry) {
                     self.counts.combined += 1;
@@ -327,18 +350,39 @@ impl Flash {
                     self.dispatch(now, events);
                 }
             }
-            if !units.is_empty() {
-                return self.waiting.push_front((id, fua, units));
+            if !next.units.is_empty() {
+                return self.waiting.push_front(next);
             }
-            events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
-            if fua {
-                self.flush(id, now, events);
+            events.push_back((now + self.profile.buffered, MediumEvent(next.id.0)));
+            if next.access.fua {
+                self.flush(next.id, now, events);
             }
         }
     }
 
-    /// Lets `id` wait until all data in the buffer is in flash, unless the buffer survives a loss
-    /// of power.
+    /// Begins `id`, which is no write.
+    fn start(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
+        match access.op {
+            Op::Read => {
+                events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
+                self.read(id, now, events);
+            }
+            Op::Discard | Op::WriteZeroes => {
+                let end = access.start + u64::from(access.sectors);
+                // Only whole units lose their data.
+                self.discard(access.start.div_ceil(UNIT_SECTORS)..end / UNIT_SECTORS);
+                let end = self.end_of_discard(access.sectors, now);
+                events.push_back((end, MediumEvent(id.0)));
+            }
+            _ => {
+                self.flush(id, now, events);
+                self.end_part(id);
+            }
+        }
+    }
+
+    /// Lets `id` wait until all data in the buffer and then its places in the map are in flash,
+    /// unless the buffer survives a loss of power.
     fn flush(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
         if self.profile.protected {
             return;
@@ -346,7 +390,44 @@ impl Flash {
         if self.buffer.cut() {
             self.dispatch(now, events);
         }
-        self.commands[id.0 as usize].parts += u32::from(self.buffer.wait(id));
+        self.commands[id.0 as usize].parts += 1;
+        if !self.buffer.wait(id) {
+            self.persist_map(id, now, events);
+        }
+    }
+
+    /// Lets `id`, a flush whose data is in flash, wait until the map is too ([map-after-data]).
+    fn persist_map(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
+        if self.profile.flush_steps == 0 || !self.flushes.wait(id) {
+            return self.end_part(id);
+        }
+        self.begin_round(now, events);
+    }
+
+    /// Begins a round of flushes if some wait for one and none is under way.
+    fn begin_round(&mut self, now: Instant, events: &mut MediumEvents) {
+        if self.flushes.begin(self.profile.flush_steps) {
+            self.begin_step(now, events);
+        }
+    }
+
+    /// Begins the next step of a round of flushes.
+    fn begin_step(&mut self, now: Instant, events: &mut MediumEvents) {
+        let programs = self.buffer.put_map(self.profile.flush_units());
+        self.flushes.begin_step(programs);
+        self.dispatch(now, events);
+    }
+
+    /// Ends a program of the map.
+    fn end_map_program(&mut self, now: Instant, events: &mut MediumEvents) {
+        match self.flushes.end_program() {
+            After::Programs => {}
+            After::Step => self.begin_step(now, events),
+            After::Round(flushed) => {
+                flushed.into_iter().for_each(|id| self.end_part(id));
+                self.begin_round(now, events);
+            }
+        }
     }
 
     /// Forgets the data of `units` ([discard-by-share]).
@@ -432,27 +513,17 @@ impl Medium for Flash {
         debug_assert_eq!(self.commands[slot].parts, 0, "{id:?} has not ended");
         // The first part is what a command takes without flash.
         self.commands[slot] = Command { parts: 1, units: units.clone(), missed: 0 };
-        match access.op {
-            Op::Read => {
-                events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
-                self.read(id, now, events);
-            }
-            Op::Write => {
-                let room = self.buffer.has_room(units.end - units.start);
-                self.counts.stalls += u64::from(!room || !self.waiting.is_empty());
-                self.waiting.push_back((id, access.fua, units));
-                self.admit(now, events);
-            }
-            Op::Discard | Op::WriteZeroes => {
-                // Only whole units lose their data.
-                self.discard(access.start.div_ceil(UNIT_SECTORS)..end / UNIT_SECTORS);
-                let end = self.end_of_discard(access.sectors, now);
-                events.push_back((end, MediumEvent(id.0)));
-            }
-            _ => {
-                self.flush(id, now, events);
-                self.end_part(id);
-            }
+        let holds_all = self.profile.full_buffer == FullBuffer::Commands;
+        if access.op == Op::Write {
+            let room = self.buffer.has_room(units.end - units.start);
+            self.counts.stalls += u64::from(!room || !self.waiting.is_empty());
+            self.waiting.push_back(Waiting { id, access, units });
+            self.admit(now, events);
+        } else if holds_all && !self.waiting.is_empty() {
+            self.counts.held_reads += u64::from(access.op == Op::Read);
+            self.waiting.push_back(Waiting { id, access, units });
+        } else {
+            self.start(id, access, now, events);
         }
         self.note_use(now);
     }

@@ -30,6 +30,8 @@ pub(crate) const SPARE_MAX: u16 = 400;
 pub(crate) const BUFFER_MAX: u64 = 1 << 32;
 /// The largest `map-memory`, in bytes.
 pub(crate) const MAP_MEMORY_MAX: u64 = 1 << 36;
+/// The largest `flush-map`, in bytes.
+const FLUSH_MAP_MAX: u64 = 1 << 26;
 /// Blocks of all dies at most.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 22;
 /// Units that preconditioning may write, collection included. In a release build they take half a
@@ -50,6 +52,39 @@ pub enum Choice {
 /// The words of `collection`.
 const CHOICES: &[(&str, Choice)] =
     &[("greedy", Choice::Greedy), ("cost-benefit", Choice::CostBenefit)];
+
+/// Which work of a die goes next where a read waits and other work does too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DieOrder {
+    /// Reads go first, and may suspend what has begun; but no more than `passes` in a row.
+    ReadsFirst,
+    /// Reads go first, and may suspend what has begun, until programs and erases have had less than
+    /// their `share` of the die's time.
+    Shares,
+    /// A read waits for the programs that its die has been given before it, `queued` at most. It
+    /// suspends nothing.
+    Arrival,
+}
+
+/// The words of `order`, from the least wait of reads to the longest.
+const ORDERS: &[(&str, DieOrder)] = &[
+    ("reads-first", DieOrder::ReadsFirst),
+    ("shares", DieOrder::Shares),
+    ("arrival", DieOrder::Arrival),
+];
+
+/// What a write that finds the buffer full holds up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FullBuffer {
+    /// The writes behind it.
+    Writes,
+    /// All commands behind it.
+    Commands,
+}
+
+/// The words of `full-buffer`.
+const FULL_BUFFERS: &[(&str, FullBuffer)] =
+    &[("writes-wait", FullBuffer::Writes), ("all-wait", FullBuffer::Commands)];
 
 /// The figures of flash memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +126,16 @@ pub struct FlashProfile {
     pub erase_programs: Option<u16>,
     /// Time of a suspended program or erase to give way to a read; `None`: reads wait.
     pub suspend: Option<Duration>,
-    /// Reads that may go before a program or erase that waits, and as many that may suspend it.
+    /// Which work of a die goes next.
+    pub order: DieOrder,
+    /// Reads that may go before a program or erase that waits, and as many that may suspend it;
+    /// only where reads go first.
     pub passes: u16,
+    /// Programs that a die is given ahead of their time; only where the order is that of arrival.
+    pub queued: u16,
+    /// The time of a die that is left to programs and erases while reads wait too, in percent; only
+    /// where the order is that of shares.
+    pub share: u8,
     /// Pages that a die holds until its channel has carried them: 1, or 2 if it reads the next page
     /// meanwhile (cache read).
     pub registers: u8,
@@ -104,10 +147,18 @@ pub struct FlashProfile {
     pub discard_per_gib: Duration,
     /// Bytes of the write buffer.
     pub buffer: u64,
+    /// What waits behind a write for which the buffer has no room.
+    pub full_buffer: FullBuffer,
     /// Time of a write into the buffer, and of a read that needs no flash.
     pub buffered: Duration,
     /// Whether the buffer survives a loss of power, so that flushes need not wait.
     pub protected: bool,
+    /// Steps by which a flush makes the map durable after the data, one after another: such as the
+    /// rest of a word line, and a journal; 0: the map is found from the data.
+    pub flush_steps: u16,
+    /// Bytes that each of these steps programs, at the speed of single-level cells, on as many dies
+    /// as there are programs in them.
+    pub flush_map: u64,
     /// Bytes of data that the cache of single-level cells takes; 0: there is none.
     pub slc: u64,
     /// Time of a program in that cache.
@@ -130,6 +181,11 @@ impl FlashProfile {
     /// Returns the units that one program writes.
     pub(crate) fn program_units(&self) -> u64 {
         self.page / UNIT_BYTES * u64::from(self.planes)
+    }
+
+    /// Returns the units of the map that each step of a flush programs.
+    pub(crate) fn flush_units(&self) -> u64 {
+        self.flush_map.div_ceil(UNIT_BYTES)
     }
 
     /// Returns the units that hold data.
@@ -250,14 +306,20 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     erase: "erase" need(Time),
     erase_programs: "erase-programs" take(Count(1..=4096)),
     suspend: "suspend" take(Time),
+    order: "order" take_or(OneOf(ORDERS), DieOrder::ReadsFirst),
     passes: "passes" take_or(Count(1..=1000), 16),
+    queued: "queued" take_or(Count(1..=1000), 4),
+    share: "share" take_or(Count(1..=99), 50),
     registers: "registers" take_or(Count(1..=2), 2),
     transfer: "transfer" need(Time),
     discard: "discard" need(Time),
     discard_per_gib: "discard-per-gib" need(Time),
     buffer: "buffer" need(Bytes(UNIT_BYTES..=BUFFER_MAX)),
+    full_buffer: "full-buffer" take_or(OneOf(FULL_BUFFERS), FullBuffer::Writes),
     buffered: "buffered" need(Time),
     protected: "protected" take_or(Flag, false),
+    flush_steps: "flush-steps" take_or(Count(0..=64), 0),
+    flush_map: "flush-map" take_or(Bytes(UNIT_BYTES..=FLUSH_MAP_MAX), UNIT_BYTES),
     slc: "slc" need(Bytes(0..=1 << 42)),
     slc_program: "slc-program" need(Time),
     slc_idle: "slc-idle" need(Time),

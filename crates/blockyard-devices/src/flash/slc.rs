@@ -98,6 +98,11 @@ impl SlcCache {
         Some(units)
     }
 
+    /// Whether units that `die` folds are on their way out of it.
+    pub(super) fn is_reading(&self, die: usize) -> bool {
+        matches!(self.folds[die], Fold::Reading(..))
+    }
+
     /// Notes that the units have been read.
     pub(super) fn read(&mut self, die: usize) {
         if let Fold::Reading(units, reason) = self.folds[die] {

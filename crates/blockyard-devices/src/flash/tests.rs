@@ -5,11 +5,13 @@
     reason = "the published analysis has no closed form in integers"
 )]
 
+mod waits;
+
 use super::closed::Closed;
 use super::collect::Step;
 use super::map::Source;
 use super::*;
-use crate::flash::profile::Choice;
+use crate::flash::profile::{Choice, DieOrder};
 use crate::load::Work;
 use crate::reader::spread::Spread;
 use core::cell::RefCell;
@@ -34,14 +36,20 @@ fn profile() -> FlashProfile {
         erase: Duration::from_us(3500),
         erase_programs: None,
         suspend: None,
+        order: DieOrder::ReadsFirst,
         passes: 16,
+        queued: 1000,
+        share: 50,
         registers: 2,
         transfer: Duration::from_us(5),
         discard: Duration::from_us(60),
         discard_per_gib: Duration::from_ms(5),
         buffer: 1 << 20,
+        full_buffer: FullBuffer::Writes,
         buffered: Duration::from_us(5),
         protected: false,
+        flush_steps: 0,
+        flush_map: 4096,
         slc: 0,
         slc_program: Duration::from_us(200),
         slc_idle: Duration::from_ms(100),

@@ -1,9 +1,11 @@
 //! The work of dies and channels: its order, and its consequences.
 
+use super::buffer::{Content, Program};
 use super::collect::Step;
 use super::die::{Operation, PageRead, Reader, Writer};
 use super::slc::FoldReason;
 use super::{CHANNEL, DIE, Flash, Transfer};
+use crate::flash::profile::DieOrder;
 use crate::load::Work;
 use crate::medium::{MediumEvent, MediumEvents};
 use blockyard::time::{Duration, Instant};
@@ -13,10 +15,12 @@ impl Flash {
     pub(super) fn read_page(
         &mut self,
         die: usize,
-        read: PageRead,
+        mut read: PageRead,
         now: Instant,
         events: &mut MediumEvents,
     ) {
+        let given = u64::from(self.profile.queued) * self.dies.len() as u64;
+        read.before = self.buffer.number_after(given);
         self.dies[die].ask(read);
         self.serve_read(die, now, events);
     }
@@ -27,7 +31,7 @@ impl Flash {
             return self.serve(die, now, events);
         }
         if let Some(cost) = self.profile.suspend
-            && self.dies[die].suspend(cost, self.profile.passes, now)
+            && self.dies[die].suspend(cost, &self.profile, now)
         {
             self.counts.suspends += 1;
             self.begin_read(die, cost, now, events);
@@ -39,6 +43,7 @@ impl Flash {
         if self.dies[die].is_idle()
             && !self.begin_read(die, Duration::ZERO, now, events)
             && !self.begin_work(die, now, events)
+            && !self.keeps_place(die)
             && let Some(read) = self.dies[die].idle_read()
         {
             self.sense(die, read, Duration::ZERO, now, events);
@@ -53,12 +58,32 @@ impl Flash {
         now: Instant,
         events: &mut MediumEvents,
     ) -> bool {
-        let due = self.dies[die].holds_work() || self.buffer.has_program();
-        let read = self.dies[die].next_read(due, self.profile.passes);
+        let due = self.dies[die].holds_work() || self.has_due_program(die);
+        let read = self.dies[die].next_read(due, &self.profile);
         read.is_some_and(|read| {
             self.sense(die, read, cost, now, events);
             true
         })
+    }
+
+    /// Whether a program of the buffer waits that the next read of `die` may have to let pass: any,
+    /// or in the order of arrival one that was ready before it ([in-order-of-arrival]).
+    fn has_due_program(&self, die: usize) -> bool {
+        match self.profile.order {
+            DieOrder::ReadsFirst | DieOrder::Shares => self.buffer.has_program(),
+            DieOrder::Arrival => {
+                let first = self.dies[die].first_read();
+                first.is_some_and(|read| self.buffer.has_program_before(read.before))
+            }
+        }
+    }
+
+    /// Whether reads of an idle `die` let it wait for data of its own that is on the channel, which
+    /// the programs before them need moved ([in-order-of-arrival]).
+    fn keeps_place(&self, die: usize) -> bool {
+        self.profile.order == DieOrder::Arrival
+            && self.has_due_program(die)
+            && (self.collections[die].is_moving() || self.slc.is_reading(die))
     }
 
     fn sense(
@@ -97,7 +122,8 @@ impl Flash {
             events.push_back((end, die_event(die)));
             return true;
         }
-        self.begin_fold(die, now, events)
+        self.begin_map_program(die, now, events)
+            || self.begin_fold(die, now, events)
             || self.begin_program(die, now, events)
             || self.begin_collection(die, now, events)
     }
@@ -143,12 +169,15 @@ impl Flash {
         if !self.map.has_room(die) || owes || self.must_fold() {
             return false;
         }
-        let Some(program) = self.buffer.take_program() else { return false };
+        let Some(Program { number, content: Content::Data(data) }) = self.buffer.take_program()
+        else {
+            return false;
+        };
         if short {
             self.collections[die].owe(&self.map);
         }
-        let units = program.units.len() as u64;
-        let row = self.map.program(die, &program.units);
+        let units = data.len() as u64;
+        let row = self.map.program(die, &data);
         let single = self.slc.takes(units);
         self.counts.slc_programs += u64::from(single);
         let work = self.slc.work(single);
@@ -156,9 +185,25 @@ impl Flash {
         self.watch(now, events);
         let time = if single { self.profile.slc_program } else { self.profile.program };
         let size = u32::try_from(units).expect("a program should be small");
-        let writer = Writer::Buffer(program.number, size, work);
+        let writer = Writer::Buffer(number, size, work);
         let operation = Operation::Program(writer, Some(row));
         self.load(die, operation, units, time, now, events);
+        true
+    }
+
+    /// Begins the next program of the buffer on `die` if it is one of the map ([map-after-data]). It
+    /// needs no room on the die: the blocks of the map are apart.
+    fn begin_map_program(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
+        if !self.buffer.is_map_next() {
+            return false;
+        }
+        let Some(Program { number, content: Content::Map(units) }) = self.buffer.take_program()
+        else {
+            return false;
+        };
+        self.counts.map_writes += units;
+        let operation = Operation::Program(Writer::Map(number), None);
+        self.load(die, operation, units, self.profile.slc_program, now, events);
         true
     }
 
@@ -180,7 +225,8 @@ impl Flash {
             Some(Step::Erase(block)) => {
                 let time = self.collections[die].time_of_erase(&self.profile);
                 self.counts.used += time;
-                let end = self.dies[die].begin_fresh(Operation::Erase(block), time, now);
+                let end =
+                    self.dies[die].begin_fresh(Operation::Erase(block), time, &self.profile, now);
                 events.push_back((end, die_event(die)));
             }
         }
@@ -203,7 +249,7 @@ impl Flash {
         self.counts.programs += 1;
         self.counts.padded += self.map.row_units() as u64 - units;
         self.counts.used += time;
-        self.dies[die].load(operation, time, now);
+        self.dies[die].load(operation, time, &self.profile, now);
         self.transfer(die, Transfer::In(die), operation.work(), units, now, events);
     }
 
@@ -236,11 +282,13 @@ impl Flash {
             }
             Some(Operation::Program(Writer::Collection | Writer::Fold(_), _)) => {}
             Some(Operation::Program(Writer::Buffer(number, units, _), _)) => {
-                self.buffer.end(number, units);
-                while let Some(id) = self.buffer.next_flushed() {
-                    self.end_part(id);
-                }
+                self.flushes.soil();
+                self.end_program(number, units, now, events);
                 self.admit(now, events);
+            }
+            Some(Operation::Program(Writer::Map(number), _)) => {
+                self.end_program(number, 0, now, events);
+                self.end_map_program(now, events);
             }
             Some(Operation::Erase(block)) => {
                 self.counts.erases += 1;
@@ -248,6 +296,15 @@ impl Flash {
             }
         }
         self.serve(die, now, events);
+    }
+
+    /// Ends the program `number` of the buffer, which had `units` of data, and the waits of flushes
+    /// for it.
+    fn end_program(&mut self, number: u64, units: u32, now: Instant, events: &mut MediumEvents) {
+        self.buffer.end(number, units);
+        while let Some(id) = self.buffer.next_flushed() {
+            self.persist_map(id, now, events);
+        }
     }
 
     /// Ends the transfer of `channel` that is under way.

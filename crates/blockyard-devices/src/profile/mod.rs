@@ -31,7 +31,7 @@ pub use crate::cache::CacheProfile;
 pub use crate::crosspoint::profile::CrosspointProfile;
 pub use crate::disk::profile::{CommandOrder, DiskCacheProfile, PlattersProfile, SeekProfile};
 pub use crate::families::{DeviceModel, family_tables};
-pub use crate::flash::profile::{Choice, FlashProfile};
+pub use crate::flash::profile::{Choice, DieOrder, FlashProfile, FullBuffer};
 pub use crate::fronts::ahci::profile::AhciProfile;
 pub use crate::fronts::coalescing::CoalescingProfile;
 pub use crate::fronts::nvme::pcie::PcieProfile;

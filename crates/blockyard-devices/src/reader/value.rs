@@ -121,19 +121,40 @@ impl Kind for Flag {
     }
 }
 
-impl<T: Copy> Kind for OneOf<'_, T> {
-    type Out = T;
-    const FIGURE: bool = false;
-
-    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<T, Problem> {
+impl<T> OneOf<'_, T> {
+    /// Returns the place of the word that `value` is in the list of words.
+    fn place(&self, key: &str, value: &DeValue<'_>) -> Result<usize, Problem> {
         debug_assert!(!self.0.is_empty(), "`{key}` has no words");
         let word = string(key, value, "a string")?;
-        let found = self.0.iter().find(|(name, _)| *name == word);
-        found.map(|(_, meaning)| *meaning).ok_or_else(|| Problem::UnknownValue {
+        let found = self.0.iter().position(|(name, _)| *name == word);
+        found.ok_or_else(|| Problem::UnknownValue {
             key: key.to_owned(),
             value: word.to_owned(),
             known: self.0.iter().map(|(name, _)| *name).collect(),
         })
+    }
+}
+
+impl<T: Copy> Kind for OneOf<'_, T> {
+    type Out = T;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<T, Problem> {
+        Ok(self.0[self.place(key, value)?].1)
+    }
+
+    /// A range of words has those between its ends in the list, both included. Each is as likely.
+    fn vary(&self, range: &InRange<'_>) -> Result<T, Problem> {
+        let first = self.place(range.key, range.low)?;
+        let last = self.place(range.key, range.high)?;
+        if first > last {
+            let words = "the words of a range are not in the order in which the key lists them";
+            return Err(Problem::Contradiction(words));
+        }
+        if !(first..=last).contains(&self.place(range.key, range.stated)?) {
+            return Err(range.excludes());
+        }
+        Ok(self.0[first + usize::from(range.place) * (last - first + 1) / 256].1)
     }
 }
 

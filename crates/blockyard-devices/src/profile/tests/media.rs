@@ -77,6 +77,27 @@ fn flash_that_cannot_work_is_refused_with_its_line() {
         ("read =", "collection = \"lru\"\nread =", 12, "unknown value `lru` for `collection`"),
         (
             "read =",
+            "order = \"fifo\"\nread =",
+            12,
+            "unknown value `fifo` for `order` (one of reads-first, shares, arrival)",
+        ),
+        ("read =", "queued = 0\nread =", 12, "`queued` is `0`, out of range (1 to 1000)"),
+        ("read =", "share = 100\nread =", 12, "`share` is `100`, out of range (1 to 99)"),
+        (
+            "read =",
+            "full-buffer = \"stop\"\nread =",
+            12,
+            "unknown value `stop` for `full-buffer` (one of writes-wait, all-wait)",
+        ),
+        ("read =", "flush-steps = 65\nread =", 12, "`flush-steps` is `65`, out of range (0 to 64)"),
+        (
+            "read =",
+            "flush-map = \"0B\"\nread =",
+            12,
+            "`flush-map` is `0B`, out of range (4KiB to 64MiB)",
+        ),
+        (
+            "read =",
             "retries = [[0, 1]]\nread =",
             12,
             "`retries` is `[[0, 1]]`, not up to 16 points",

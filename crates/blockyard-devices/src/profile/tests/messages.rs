@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Design, Device, DeviceModel, DriveProfile, FrontProfile, MediumProfile, device_error};
+use super::{
+    Design, Device, DeviceModel, DieOrder, DriveProfile, FrontProfile, MediumProfile, device_error,
+};
 use crate::families::USUAL_BASES;
 
 /// Checks the message about each file, which has the given lines after `base = "..."`.
@@ -194,6 +196,12 @@ fn a_value_outside_its_own_range_is_refused() {
         ),
         ("nvme.link.lanes", "8", "[1, 4]", "`8`, out of range (its `range` is 1 to 4)"),
         (
+            "flash.order",
+            "\"arrival\"",
+            "[\"reads-first\", \"shares\"]",
+            "`arrival`, out of range (its `range` is reads-first to shares)",
+        ),
+        (
             "flash.retries",
             "[[0, 0], [100, 9]]",
             "[[[0, 0], [100, 1]], [[0, 0], [100, 8]]]",
@@ -237,6 +245,43 @@ fn a_reading_of_lanes_has_as_many_as_a_link_can_have() {
         other => panic!("{other:?}"),
     });
     assert_eq!(lanes.collect::<BTreeSet<_>>(), BTreeSet::from([2, 4, 8]));
+}
+
+/// A range of words has those between its ends in the list of the key.
+#[test]
+fn a_reading_of_a_word_has_each_of_its_range() {
+    let order = "order = { value = \"shares\", range = [\"shares\", \"arrival\"], origin = \"assumed: x\" }";
+    let readings = readings("words", &format!("base = \"nvme-tlc\"\n[flash]\n{order}\n"));
+    let arrivals = readings.iter().map(|drive| match drive.medium {
+        MediumProfile::Flash(flash) => match flash.order {
+            DieOrder::ReadsFirst => panic!("{order}"),
+            DieOrder::Shares => 0,
+            DieOrder::Arrival => 1,
+        },
+        other => panic!("{other:?}"),
+    });
+    // Half of 60, as each is as likely.
+    let arrivals: u32 = arrivals.sum();
+    assert!((15..=45).contains(&arrivals), "{arrivals} of 60 in order of arrival");
+}
+
+#[test]
+fn a_range_of_words_that_cannot_be_drawn_from_is_refused() {
+    for (range, words) in [
+        (
+            "[\"arrival\", \"reads-first\"]",
+            "the words of a range are not in the order in which the key lists them",
+        ),
+        (
+            "[\"reads-first\", \"arrivals\"]",
+            "unknown value `arrivals` for `order`: did you mean `arrival`?",
+        ),
+        ("[\"shares\"]", "`range` is `[shares]`, not a lowest and a highest value"),
+    ] {
+        let order = format!("{{ value = \"shares\", range = {range}, origin = \"assumed: x\" }}");
+        let error = device_error(&format!("base = \"nvme-tlc\"\n[flash]\norder = {order}\n"));
+        assert_eq!(error, format!("my.toml:3: {words}"));
+    }
 }
 
 /// The range of `slc-program` in `sata-ssd` is from 100 to 280 us, and each reading draws by

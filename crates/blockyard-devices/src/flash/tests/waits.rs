@@ -1,0 +1,228 @@
+//! The waits of reads behind what was accepted before them: for dies, for room in the buffer, and
+//! for flushes.
+
+use super::*;
+
+/// A row of four units, at the `nth` place from unit 1000 on.
+fn row(nth: u32) -> Access {
+    Access { sectors: 32, ..at(Op::Write, 1000 + 4 * u64::from(nth)) }
+}
+
+/// A drive of one die, whose programs take 20 us on the channel and 700 us.
+fn one_die() -> FlashProfile {
+    FlashProfile { channels: 1, dies: 1, ..profile() }
+}
+
+/// Begins `accesses` together. Returns when each ends, in us, in their order.
+fn ends(rig: &mut Rig, accesses: &[Access]) -> Vec<u64> {
+    (0..).zip(accesses).for_each(|(id, access)| rig.begin(id, *access));
+    let mut ends = vec![0; accesses.len()];
+    loop {
+        while let Some(CommandId(id)) = rig.flash.next_ended() {
+            ends[id as usize] = rig.now.as_ns() / 1000;
+        }
+        if !rig.step(u64::MAX) {
+            return ends;
+        }
+    }
+}
+
+/// Returns when a read ends that arrives behind so many rows and before two more, in us.
+fn read_behind(rows: u32, profile: FlashProfile) -> u64 {
+    let mut accesses: Vec<_> = (0..rows).map(row).collect();
+    accesses.push(at(Op::Read, 0));
+    accesses.extend((rows..rows + 2).map(row));
+    ends(&mut Rig::new(profile), &accesses)[rows as usize]
+}
+
+/// [in-order-of-arrival], [reads-first]
+#[test]
+fn a_read_in_order_of_arrival_waits_for_all_programs_that_were_ready_before_it() {
+    let arrival = FlashProfile { order: DieOrder::Arrival, ..one_die() };
+    let suspend = Some(Duration::from_us(20));
+    for rows in [1, 3, 10] {
+        // 720 us for each row. The rows behind the read do not matter.
+        assert_eq!(read_behind(rows, arrival), u64::from(rows) * 720 + 65);
+        assert_eq!(
+            read_behind(rows, FlashProfile { suspend, ..arrival }),
+            u64::from(rows) * 720 + 65,
+            "a read that waits its turn suspends nothing"
+        );
+        // Where reads go first, this one goes before the first program when its data is there.
+        assert_eq!(read_behind(rows, one_die()), 20 + 65);
+    }
+}
+
+/// [in-order-of-arrival]: with ten rows before it, the read waits for the first one, which has begun,
+/// and for as many as a die is given.
+#[test]
+fn a_read_waits_for_no_more_programs_than_its_die_has_been_given() {
+    for queued in [1, 4] {
+        let arrival = FlashProfile { order: DieOrder::Arrival, queued, ..one_die() };
+        assert_eq!(read_behind(10, arrival), (1 + u64::from(queued)) * 720 + 65);
+    }
+}
+
+/// [in-order-of-arrival]: two dies of a channel take four rows in turn. The first one loads from 0
+/// and 720 us on, and ends at 1440.
+#[test]
+fn dies_take_the_programs_before_a_read_in_turn() {
+    let dies = 2;
+    let arrival = FlashProfile { dies, order: DieOrder::Arrival, ..one_die() };
+    assert_eq!(read_behind(4, arrival), 1440 + 65);
+}
+
+/// [shares-of-time]
+#[test]
+fn reads_that_have_had_their_share_let_programs_pass() {
+    let profile = FlashProfile { order: DieOrder::Shares, ..one_die() };
+    let accesses = (0..10).map(row).chain((0..30).map(|nth| at(Op::Read, 4 * nth)));
+    let ends = ends(&mut Rig::new(profile), &accesses.collect::<Vec<_>>());
+    let reads = &ends[10..];
+    // One read of 60 us goes before the first program, whose data is there after 20 us. Then reads
+    // are ahead, so its 700 us follow. Eleven reads go before the second program, until they are
+    // ahead again, and twelve before the third one. Data that was read leaves the channel 5 us
+    // later.
+    assert_eq!(reads[0], 20 + 65);
+    let second = 20 + 60 + 700 + 20;
+    assert_eq!((reads[1], reads[11]), (second + 65, second + 11 * 60 + 5));
+    let third = second + 11 * 60 + 700 + 20;
+    assert_eq!((reads[12], reads[23]), (third + 65, third + 12 * 60 + 5));
+}
+
+/// [shares-of-time]: a program that nobody waited for leaves reads no share to make up for.
+#[test]
+fn a_read_that_is_ahead_suspends_no_program() {
+    let suspend = Some(Duration::from_us(20));
+    let profile = FlashProfile { suspend, order: DieOrder::Shares, ..profile() };
+    let (reads, flush) = beside_a_program(3, profile);
+    assert_eq!(flush, 705_000 + 80_000);
+    assert_eq!(reads, [185_000, flush + 65_000, flush + 125_000]);
+}
+
+/// [shares-of-time]: of the time of a die that always has both, reads get the rest.
+#[test]
+fn programs_get_their_share_of_a_die_that_reads_would_fill() {
+    for share in [20, 50, 80] {
+        let profile = FlashProfile { order: DieOrder::Shares, share, fill: 10, ..one_die() };
+        let mut rig = Rig::new(profile);
+        let mut prng = Prng::new(3);
+        rig.run(64, 4000, |nth| {
+            // As many rows are written as the share needs, and more.
+            let op = if prng.below(4) == 0 { Op::Write } else { Op::Read };
+            if op == Op::Write { row(nth % 512) } else { at(op, prng.below(500)) }
+        });
+        let load = rig.flash.load();
+        let dies = load.parts.iter().find(|parts| parts.parts == Parts::Dies).expect("dies");
+        let of = |kinds: &[Work]| -> u64 {
+            let times = dies.work.iter().filter(|(work, _)| kinds.contains(work));
+            times.map(|(_, time)| time.as_ns()).sum()
+        };
+        let (reads, programs) = (of(&[Work::Reads]), of(&[Work::Programs, Work::Erases]));
+        println!("share {share}: reads {reads} ns, programs and erases {programs} ns");
+        assert!(programs * 100 >= (reads + programs) * u64::from(share) * 9 / 10);
+    }
+}
+
+/// [full-buffer-holds-back]: a buffer of two rows, which has room for a third when the first
+/// program has ended, and for a fourth 720 us later.
+#[test]
+fn a_read_waits_behind_writes_that_find_the_buffer_full_where_the_drive_takes_all_in_order() {
+    let small = FlashProfile { buffer: 32 << 10, ..one_die() };
+    let in_line = FlashProfile { full_buffer: FullBuffer::Commands, ..small };
+    for (rows, ready) in [(2, 0), (3, 720), (4, 1440), (6, 2880)] {
+        let mut accesses: Vec<_> = (0..rows).map(row).collect();
+        accesses.push(at(Op::Read, 0));
+        let read = |profile| {
+            let mut rig = Rig::new(profile);
+            (ends(&mut rig, &accesses)[rows as usize], rig.count("reads_held"))
+        };
+        // From then on it waits until the data of the next program is there.
+        assert_eq!(read(in_line), (ready + 20 + 65, u64::from(rows > 2)));
+        // A drive that puts the writes aside lets it begin before them.
+        assert_eq!(read(small), (20 + 65, 0));
+    }
+}
+
+/// [full-buffer-holds-back]
+#[test]
+fn everything_behind_a_write_that_waits_begins_in_order() {
+    let full_buffer = FullBuffer::Commands;
+    let profile = FlashProfile { buffer: 32 << 10, full_buffer, ..one_die() };
+    let discard = Access { op: Op::Discard, ..row(0) };
+    let ends = ends(&mut Rig::new(profile), &[row(0), row(1), row(2), discard, FLUSH]);
+    // The third row has room at 720 us; the discard takes 60 us and 0.08 us for 16 KiB; the flush waits for
+    // all three programs.
+    assert_eq!(ends, [5, 5, 725, 780, 3 * 720]);
+}
+
+/// Returns how long a flush after one write of 4 KiB takes, in us, with what it wrote of the map.
+fn flush_after_a_write(profile: FlashProfile) -> (u64, u64) {
+    let mut rig = Rig::new(profile);
+    let times = rig.run(1, 2, |nth| if nth == 0 { at(Op::Write, 0) } else { FLUSH });
+    (times[1].1.as_ns() / 1000, rig.count("map_pages_written"))
+}
+
+/// [map-after-data]: 5 us on a channel and 700 us for the data. Then each step takes 5 us for 4 KiB
+/// and 200 us at the speed of single-level cells.
+#[test]
+fn a_flush_programs_the_map_in_steps_after_the_data() {
+    for (flush_steps, took) in [(0, 705), (1, 910), (2, 1115), (12, 3165)] {
+        let profile = FlashProfile { flush_steps, ..profile() };
+        assert_eq!(flush_after_a_write(profile), (took, flush_steps.into()));
+        let protected = FlashProfile { protected: true, ..profile };
+        assert_eq!(flush_after_a_write(protected), (0, 0));
+    }
+    // 64 KiB are four programs, on as many dies. Two dies share a channel, which takes 20 us for each.
+    let wide = FlashProfile { flush_steps: 1, flush_map: 64 << 10, ..profile() };
+    assert_eq!(flush_after_a_write(wide), (705 + 40 + 200, 16));
+}
+
+/// A write that must be durable when it ends waits for the same.
+#[test]
+fn a_durable_write_waits_for_the_map_too() {
+    let mut rig = Rig::new(FlashProfile { flush_steps: 2, ..profile() });
+    let write = Access { fua: true, ..at(Op::Write, 0) };
+    assert_eq!(rig.run(1, 1, |_| write)[0].1.as_ns(), 705_000 + 2 * 205_000);
+}
+
+/// [map-after-data]: reads of all four dies, 45 us after the map began to be programmed on each.
+#[test]
+fn reads_wait_behind_the_map_that_a_flush_programs() {
+    let reads = |flush_steps| {
+        let mut rig = Rig::new(FlashProfile { flush_steps, flush_map: 64 << 10, ..profile() });
+        rig.begin(0, at(Op::Write, 1000));
+        rig.begin(1, FLUSH);
+        rig.wait(750_000);
+        while rig.flash.next_ended().is_some() {}
+        (2..6).for_each(|id| rig.begin(id, at(Op::Read, 4 * u64::from(id))));
+        let mut ends = Vec::new();
+        while rig.step(1_300_000) {
+            let ended = core::iter::from_fn(|| rig.flash.next_ended());
+            let reads = ended.filter(|id| id.0 > 1).count();
+            ends.extend(vec![rig.now.as_ns() / 1000; reads]);
+        }
+        ends
+    };
+    // Two dies share a channel, which carries a page in 5 us.
+    assert_eq!(reads(0), [815, 815, 820, 820]);
+    // The programs of the map end at 705 us + 20 or 40 + 200.
+    assert_eq!(reads(1), [990, 990, 1010, 1010]);
+}
+
+/// [one-round-at-a-time], [clean-map-is-durable]: three writers sync together.
+#[test]
+fn flushes_that_wait_share_a_round_of_the_map() {
+    let mut rig = Rig::new(FlashProfile { flush_steps: 1, ..one_die() });
+    let write = |unit: u64| at(Op::Write, 1000 + unit);
+    let accesses = [write(0), FLUSH, write(1), FLUSH, write(2), FLUSH];
+    // Data ends at 705, 1410 and 2115 us. The first round begins at 705 us, and its program of 205 us is
+    // behind the other data. The other flushes share the second round.
+    let ends = ends(&mut rig, &accesses);
+    assert_eq!([ends[1], ends[3], ends[5]], [2320, 2525, 2525]);
+    assert_eq!(rig.count("map_pages_written"), 2);
+    // Nothing was written since.
+    let before = rig.now;
+    assert_eq!(rig.run(1, 1, |_| FLUSH)[0].1, Duration::ZERO);
+    assert_eq!((rig.now, rig.count("map_pages_written")), (before, 2));
+}

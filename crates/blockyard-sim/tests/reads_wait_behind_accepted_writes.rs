@@ -1,0 +1,153 @@
+//! Reads of a flash drive wait behind writes that it has accepted, as its profile says: for dies in
+//! order of arrival, for room in the buffer, for the link. So whoever holds writes back, such as a
+//! scheduler, shortens the tail of reads; where reads go first everywhere, nobody can.
+
+use blockyard_devices::profile::{Design, Device, Override};
+use blockyard_fio::job::{NoSource, parse_args};
+use blockyard_sim::simulate::{Report, Simulation};
+
+/// Bytes of a write.
+const WRITE: u64 = 128 << 10;
+
+/// Runs a reader at depth 1 and a writer of 128 KiB at `depth` on `nvme-tlc` with other figures.
+fn run(figures: &[(&str, &str)], writer: &str, depth: u64) -> Report {
+    let figures =
+        figures.iter().map(|(key, value)| Override { key: (*key).into(), value: (*value).into() });
+    let device = Device::lookup_with("nvme-tlc", &figures.collect::<Vec<_>>()).unwrap();
+    let options = format!(
+        "--name=global --direct=1 --filename=drive --ioengine=io_uring --time_based --ramp_time=300ms \
+         --runtime=700ms --name=reader --rw=randread --bs=4k --iodepth=1 --name=writer --bs=128k \
+         {writer} --iodepth={depth}"
+    );
+    let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap()
+}
+
+/// The latencies of a run in us.
+#[derive(Debug)]
+struct Waits {
+    /// The median and the 99th percentile of reads.
+    read: [u64; 2],
+    /// The mean of writes.
+    write: u64,
+}
+
+fn waits(report: &Report, depth: u64) -> Waits {
+    let [reader, writer] = &report.jobs[..] else { panic!("two jobs") };
+    let read = reader.stats.ops.read.as_ref().unwrap();
+    let written = writer.stats.ops.write.as_ref().map_or(0, |op| op.ios);
+    let read = [50_000, 99_000].map(|percentile| read.lat_ns.percentile(percentile) / 1000);
+    // By Little's law: as many are outstanding all the time.
+    Waits { read, write: writer.stats.runtime_ns() / 1000 * depth / written.max(1) }
+}
+
+/// A full drive at steady state with random writes, as many outstanding as each of `depths`.
+fn at_depths(order: &str, full_buffer: &str, depths: [u64; 3]) -> [Waits; 3] {
+    let figures = [
+        ("flash.slc", "0B"),
+        ("flash.fill", "100"),
+        ("flash.overwritten", "100"),
+        ("flash.order", order),
+        ("flash.full-buffer", full_buffer),
+    ];
+    let waits = depths.map(|depth| waits(&run(&figures, "--rw=randwrite", depth), depth));
+    println!("{order}, {full_buffer}: {waits:?}");
+    waits
+}
+
+#[track_caller]
+fn assert_near(seen: u64, expected: u64, percent: u64) {
+    let difference = seen.abs_diff(expected);
+    assert!(difference * 100 <= expected * percent, "{seen} instead of {expected}");
+}
+
+#[test]
+fn reads_that_go_first_do_not_feel_how_many_writes_are_outstanding() {
+    let [few, more, many] = at_depths("reads-first", "writes-wait", [8, 32, 128]);
+    // They wait for what their die has begun.
+    assert_near(more.read[1], few.read[1], 25);
+    assert_near(many.read[1], few.read[1], 25);
+    assert!(many.write > 10 * many.read[1]);
+}
+
+/// Returns how long the dies take for `mib` MiB of writes, by the mean time of one at depth 128.
+fn time_of(mib: u64, waits: &Waits) -> u64 {
+    waits.write * (mib << 20) / (128 * WRITE)
+}
+
+/// The buffer of 4 MiB holds four rows of 32 KiB for each of 32 dies, which is as much as dies are
+/// given ahead. Any number of writes fills it. A read waits for all of it.
+#[test]
+fn reads_in_order_of_arrival_wait_for_what_the_buffer_holds() {
+    let all = at_depths("arrival", "writes-wait", [8, 32, 128]);
+    for waits in &all {
+        assert_near(waits.read[0], time_of(4, &all[2]), 10);
+        assert!(waits.read[1] * 10 < waits.read[0] * 12, "{waits:?}");
+    }
+    // Whoever holds the writes back to half of what the dies can do leaves the buffer empty.
+    let slow = 128 * WRITE * 1_000_000 / all[2].write / 2;
+    let figures = [("flash.slc", "0B"), ("flash.fill", "100"), ("flash.overwritten", "100")];
+    let held = waits(&run(&figures, &format!("--rw=randwrite --rate={slow}"), 8), 8);
+    println!("at {slow} bytes a second: {held:?}");
+    assert!(held.read[1] * 3 < all[0].read[1], "{held:?}");
+}
+
+/// A read that waits in line with the writes waits as long as a write that arrives with it, and
+/// then for what the buffer holds. So the fewer writes are outstanding, the shorter is its tail.
+#[test]
+fn reads_behind_a_full_buffer_wait_for_all_writes_before_them() {
+    let all = at_depths("arrival", "all-wait", [8, 32, 128]);
+    for waits in &all {
+        assert_near(waits.read[0], waits.write + time_of(4, &all[2]), 10);
+    }
+    let tails = all.map(|waits| waits.read[1]);
+    assert!(tails[1] * 10 > tails[0] * 13 && tails[2] > 2 * tails[1], "{tails:?}");
+}
+
+/// A lane of the first generation carries 250 MB/s. A write is 512 packets of 256 bytes with headers
+/// of 24: 143360 bytes in 573 us. The flash is faster, so all writes but one wait for the link, and
+/// the command of a read for all of them.
+#[test]
+fn reads_wait_for_the_transfer_of_the_writes_before_them() {
+    for depth in [4, 16] {
+        let link = [
+            ("nvme.link.lanes", "1"),
+            ("nvme.link.generation", "1"),
+            ("flash.order", "reads-first"),
+        ];
+        let waits = waits(&run(&link, "--rw=write", depth), depth);
+        println!("depth {depth}: {waits:?}");
+        assert_near(waits.write, depth * 573, 5);
+        // A read of 4 KiB takes less than 200 us more.
+        assert!((depth * 573..depth * 573 + 200).contains(&waits.read[0]), "{waits:?}");
+    }
+}
+
+/// A reader next to a writer that syncs each write of 4 KiB: the dies program the map for it, and
+/// reads wait behind that; with power-loss protection a sync leaves nothing to wait for.
+#[test]
+fn reads_wait_behind_the_map_that_syncs_write() {
+    let tail = |steps: &str, map: &str, protected: &str| {
+        let figures = [
+            ("flash.flush-steps", steps),
+            ("flash.flush-map", map),
+            ("flash.protected", protected),
+        ];
+        let writer = "--rw=randwrite --bs=4k --ioengine=psync --fdatasync=1";
+        let report = run(&figures, writer, 1);
+        let counts = &report.drive.as_ref().unwrap().medium;
+        let count = |name| counts.iter().find(|(other, _)| *other == name).expect("a counter").1;
+        let waits = waits(&report, 1);
+        println!("{steps} steps of {map}, protected {protected}: {waits:?}");
+        (waits, count("map_pages_written"))
+    };
+    let (without, none) = tail("0", "4KiB", "false");
+    // A program of the cache takes 200 us, and its data of 4 to 32 KiB 5 to 40 us.
+    let (with, written) = tail("4", "1MiB", "false");
+    assert!(none == 0 && written > 0);
+    assert!(with.write > without.write + 4 * 200, "{with:?}, {without:?}");
+    // All 32 dies program, for most of the time: more than half of the reads wait.
+    assert!(with.read[0] > without.read[0] + 50, "{with:?}, {without:?}");
+    assert_eq!(tail("4", "1MiB", "true").1, 0);
+}
