@@ -87,14 +87,16 @@ impl<H: HostController> Device for Mmc<H> {
     /// controller reports everything else.
     fn poll_at(&self) -> Option<Instant> {
         let on_bus = later_than(self.now, self.bus.as_ref().and_then(Claim::wakes_at));
-        let first = on_bus
-            .min(later_than(self.now, self.power.wakes_at()))
-            .min(later_than(self.now, self.engine_wakes_at()));
-        (first < Instant::MAX).then_some(first)
+        if self.power == Power::On && self.cqe.is_none() {
+            return on_bus; // the usual case
+        }
+        let of_power = later_than(self.now, self.power.wakes_at());
+        let of_engine = later_than(self.now, self.engine_wakes_at());
+        [on_bus, of_power, of_engine].into_iter().flatten().min()
     }
 }
 
-/// Returns `at` if it is later than `now`; otherwise `Instant::MAX`, which means never.
-fn later_than(now: Instant, at: Option<Instant>) -> Instant {
-    at.filter(|&at| at > now).unwrap_or(Instant::MAX)
+/// Returns `at` if it is later than `now`. `Instant::MAX` means never.
+fn later_than(now: Instant, at: Option<Instant>) -> Option<Instant> {
+    at.filter(|&at| at > now && at < Instant::MAX)
 }

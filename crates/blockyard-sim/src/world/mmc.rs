@@ -312,20 +312,21 @@ impl<O: Observer> World<O> {
     /// Wakes `sleepers` at `at`. `worker` is the processor of the deferred work that wakes them, if
     /// it does.
     fn wake_sleepers(&mut self, mut sleepers: Sleepers, at: Instant, worker: Option<CpuId>) {
-        // Workers of the multi-queue model are bound to their processors, and no thread runs behind
-        // them.
-        let percent = if self.locking.completing { self.machine.wake_on_waker } else { 0 };
         loop {
             let (driver, host) = self.mmc_parts();
             let Some(woken) = driver.contexts.wake_next(host, &mut sleepers, at) else { break };
             let submitter = driver.submitter.filter(|_| woken.thread == Context::Thread);
+            let driver = self.mmc.as_mut().expect("a driver whose threads are woken");
             // The submitter in the driver is that thread, and does not move.
             let chosen = match (submitter, worker) {
                 (Some(id), _) => Some(self.tasks[id.0 as usize].cpu),
-                (None, Some(cpu)) => driver.runs_behind_waker(percent).then_some(cpu),
-                (None, None) => None,
+                // Workers of the multi-queue model are bound to their processors, and no thread
+                // runs behind them.
+                (None, Some(cpu)) if self.locking.completing => {
+                    driver.runs_behind_waker(self.machine.wake_on_waker).then_some(cpu)
+                }
+                (None, _) => None,
             };
-            let driver = self.mmc.as_mut().expect("a driver whose threads are woken");
             let cpu = chosen.unwrap_or_else(|| driver.idle_cpu_for(woken.thread, &self.cpus, at));
             driver.thread_cpus[thread_index(woken.thread)] = cpu;
             self.totals.wakeups += u64::from(!woken.enters);
