@@ -1,5 +1,5 @@
-//! Tells the program its commit: that of the packaged source, or of the working tree. Builds without optimisation do not ask,
-//! so that a commit does not make them build anew.
+//! Tells the program its commit: that of the packaged source, or of the working tree. Builds
+//! without optimisation do not ask, so that a commit does not make them build anew.
 
 use std::path::Path;
 use std::process::Command;

@@ -15,8 +15,8 @@ pub(crate) fn stop() -> &'static Stop {
     STOP.get_or_init(Stop::default)
 }
 
-/// Registers for signals. After this call, the first signal to end lets a run report what it has measured, and the second
-/// ends the process immediately.
+/// Registers for signals. After this call, the first signal to end lets a run report what it has
+/// measured, and the second ends the process immediately.
 pub(crate) fn catch() -> io::Result<()> {
     let switch = stop().switch();
     for signal in [SIGINT, SIGTERM] {

@@ -35,7 +35,8 @@ impl Given {
 /// The time after which a run that is not steady ends nevertheless.
 const STEADY_AT_LAST: Duration = Duration::from_secs(600);
 
-/// Reads the job and notes its options without effect, or reads the trace and notes its description.
+/// Reads the job and notes its options without effect, or reads the trace and notes its
+/// description.
 pub(crate) fn read(job: &Job, setting: &Setting, device: &Device) -> Result<Given, Failure> {
     let playback = &setting.playback;
     if let Some(path) = &job.replay {

@@ -1,9 +1,9 @@
 //! The `blockyard` command: what would this queueing design do on that device?
 //!
-//! `cli` defines the commands and their options, a file in `command` runs each command, `render` and `fio` print
-//! answers, and `message` reports failures. Results go to standard output and everything else to standard error.
-//! Exit codes are 0 for success, 1 for a failed run, 2 for bad usage or input, and 3 and 4 for findings of
-//! `btt check`.
+//! `cli` defines the commands and their options, a file in `command` runs each command, `render`
+//! and `fio` print answers, and `message` reports failures. Results go to standard output and
+//! everything else to standard error. Exit codes are 0 for success, 1 for a failed run, 2 for bad
+//! usage or input, and 3 and 4 for findings of `btt check`.
 
 #![forbid(unsafe_code)]
 
@@ -45,7 +45,8 @@ fn answer() -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Returns the number of disks in the text of a `serve --config` file. `name` takes the place of the file's name.
+/// Returns the number of disks in the text of a `serve --config` file. `name` takes the place of
+/// the file's name.
 ///
 /// # Errors
 ///
@@ -54,7 +55,8 @@ pub fn disks_of_config(name: &str, text: &str) -> Result<usize, String> {
     command::disks_of_config(name, text).map_err(|error| error.to_string())
 }
 
-/// Returns the comparison of two saved answers of `whatif`, given as JSON: as text, as JSON and as a page.
+/// Returns the comparison of two saved answers of `whatif`, given as JSON: as text, as JSON and as
+/// a page.
 ///
 /// # Errors
 ///

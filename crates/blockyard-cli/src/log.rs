@@ -1,7 +1,8 @@
 //! Lines for standard error, as text or as JSON, which never block a server.
 //!
-//! Before [`begin`], a line is written immediately, however long that takes. Afterwards, one thread writes. Lines for which
-//! there is no room are dropped, and their count is written when there is room again.
+//! Before [`begin`], a line is written immediately, however long that takes. Afterwards, one thread
+//! writes. Lines for which there is no room are dropped, and their count is written when there is
+//! room again.
 
 use core::time::Duration;
 use std::collections::VecDeque;

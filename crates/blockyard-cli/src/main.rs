@@ -1,4 +1,5 @@
-//! The `blockyard` command. Its code is in the library of this package, so that fuzz targets can call it.
+//! The `blockyard` command. Its code is in the library of this package, so that fuzz targets can
+//! call it.
 
 #![forbid(unsafe_code)]
 

@@ -11,7 +11,8 @@ const WIDTH: usize = 80;
 /// The shortest and the longest lines that are worth making.
 const WIDTHS: core::ops::RangeInclusive<usize> = 60..=160;
 
-/// Returns the length of the lines of standard output: that of the terminal, or of the variable COLUMNS, or 80.
+/// Returns the length of the lines of standard output: that of the terminal, or of the variable
+/// COLUMNS, or 80.
 pub(crate) fn width() -> usize {
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
     let of_terminal = console::Term::stdout().size_checked().map(|(_, columns)| columns.into());
@@ -26,7 +27,8 @@ static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 pub(crate) struct ProgressLine(ProgressBar);
 
 impl ProgressLine {
-    /// Creates a line from an `indicatif` `template` for work of `len` steps, if known. It is drawn only if it `is_wanted`.
+    /// Creates a line from an `indicatif` `template` for work of `len` steps, if known. It is drawn
+    /// only if it `is_wanted`.
     ///
     /// # Panics
     ///

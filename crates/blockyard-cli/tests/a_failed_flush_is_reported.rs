@@ -1,4 +1,5 @@
-//! A flush that fails means that writes which were answered may be lost. An operator learns of it in four ways.
+//! A flush that fails means that writes which were answered may be lost. An operator learns of it
+//! in four ways.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -63,7 +64,8 @@ fn a_failed_flush_is_in_the_log_the_list_the_health_and_the_metrics() {
     std::fs::remove_file(file).unwrap();
 }
 
-/// A disk that was to get another size took the place of the old one, and nobody knew of its lost writes ([failed-flush-is-told]).
+/// A disk that was to get another size took the place of the old one, and nobody knew of its lost
+/// writes ([failed-flush-is-told]).
 #[test]
 fn a_resize_forgets_no_failed_flush() {
     let file = nbd::path("toml");

@@ -1,7 +1,7 @@
 //! Clients that use up the descriptors of a server leave some to its operator.
 //!
-//! 1006 sessions from one address, under a limit of 1024 descriptors, once left `ctl`, `/healthz` and `/metrics` without an
-//! answer, and the log said nothing.
+//! 1006 sessions from one address, under a limit of 1024 descriptors, once left `ctl`, `/healthz`
+//! and `/metrics` without an answer, and the log said nothing.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -133,8 +133,8 @@ fn exports_without_end_leave_the_operator_its_descriptors() {
     running.end();
 }
 
-/// The server takes as many descriptors as it may have. A command that it runs has the limit that the server was started
-/// with, because some programs slow down or fail under a high one.
+/// The server takes as many descriptors as it may have. A command that it runs has the limit that
+/// the server was started with, because some programs slow down or fail under a high one.
 #[test]
 fn the_limit_is_raised_for_the_server_and_not_for_its_command() {
     let socket = socket();

@@ -1,8 +1,9 @@
 //! The latency of syncs in answers: rows, goals, sentences, pages, comparisons.
 //!
-//! A new user asked whether a hard disk is fast enough for a log with `fdatasync=1`. The answer showed the latency of the writes,
-//! 582 us, while each commit took 173 ms, and the goal `log.p99<10ms` was met. A job waits for its syncs: every place that shows or
-//! judges latencies has them now.
+//! A new user asked whether a hard disk is fast enough for a log with `fdatasync=1`. The answer
+//! showed the latency of the writes, 582 us, while each commit took 173 ms, and the goal
+//! `log.p99<10ms` was met. A job waits for its syncs: every place that shows or judges latencies
+//! has them now.
 
 mod folder;
 
@@ -59,7 +60,8 @@ fn syncs_have_a_row_a_sentence_and_goals() {
         names.collect::<Vec<_>>(),
         [(log, Some("sync")), (log, Some("write")), (reader, Some("read"))]
     );
-    // A disk of 7200 rpm turns in 8.33 ms, and a sync waits for half a turn on average; a write only reaches the cache.
+    // A disk of 7200 rpm turns in 8.33 ms, and a sync waits for half a turn on average; a write
+    // only reaches the cache.
     let syncs = &rows[0]["designs"][0];
     let writes = &rows[1]["designs"][0];
     assert!(syncs["p50_ns"].as_u64() > Some(4_160_000), "{syncs}");

@@ -1,10 +1,12 @@
-//! The same job runs twice: fio on a disk that is served as a modelled device, in real time, and `run`, in
-//! virtual time. If the device is the bottleneck, both have the same rate and median latency.
+//! The same job runs twice: fio on a disk that is served as a modelled device, in real time, and
+//! `run`, in virtual time. If the device is the bottleneck, both have the same rate and median
+//! latency.
 //!
-//! Without fio's NBD engine the test is skipped, except in CI (`CI` is set), where it is required. On a busy
-//! machine the test tries again, with real-time priority where that is permitted. A busy machine can only
-//! make the disk slower. If the server reports late completions in every try, there is nothing to compare:
-//! `ci.sh` then lists the check as not done, and outside `ci.sh` the test fails.
+//! Without fio's NBD engine the test is skipped, except in CI (`CI` is set), where it is required.
+//! On a busy machine the test tries again, with real-time priority where that is permitted. A busy
+//! machine can only make the disk slower. If the server reports late completions in every try,
+//! there is nothing to compare: `ci.sh` then lists the check as not done, and outside `ci.sh` the
+//! test fails.
 #![allow(clippy::float_arithmetic, reason = "fio's figures have fractions")]
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]

@@ -1,4 +1,5 @@
-//! `--html`: one file that loads nothing, whatever the answer. `ci/check-page.py` looks at pages in a browser.
+//! `--html`: one file that loads nothing, whatever the answer. `ci/check-page.py` looks at pages in
+//! a browser.
 
 mod folder;
 
@@ -148,7 +149,8 @@ fn a_job_that_keeps_to_its_rate_has_bars_of_its_tail() {
     assert!(drawings[1].contains("aria-label=\"IOPS: reader read\""), "{}", drawings[1]);
 }
 
-/// The latencies of a paced job on a null device lie within one decade: their axis had no tick but its ends.
+/// The latencies of a paced job on a null device lie within one decade: their axis had no tick but
+/// its ends.
 #[test]
 fn a_narrow_axis_has_ticks() {
     let folder = Folder::new("ticks-page");

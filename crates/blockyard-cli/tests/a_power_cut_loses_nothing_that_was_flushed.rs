@@ -1,13 +1,15 @@
-//! The power is cut below the file of a server, anywhere: nothing that was flushed or written with FUA is lost, and no
-//! sector is torn. With a BTT and `--sync` nothing that was answered is lost, and no sector of the BTT is torn.
+//! The power is cut below the file of a server, anywhere: nothing that was flushed or written with
+//! FUA is lost, and no sector is torn. With a BTT and `--sync` nothing that was answered is lost,
+//! and no sector of the BTT is torn.
 //!
-//! The server runs on a file system of this test, which records every write. Afterwards each cut draws one of the states
-//! that the disk may have had: of the writes since it was last synchronised, any sectors of 512 bytes in any order. A
-//! server is then started on what one of the cuts has left, and so on.
+//! The server runs on a file system of this test, which records every write. Afterwards each cut
+//! draws one of the states that the disk may have had: of the writes since it was last
+//! synchronised, any sectors of 512 bytes in any order. A server is then started on what one of the
+//! cuts has left, and so on.
 //!
-//! `BLOCKYARD_CUTS` is the number of cuts for each kind of disk, rounded up to two or more whole lives.
-//! `BLOCKYARD_CUTS_SEED` draws another load and other cuts. Threads and the kernel decide the rest, so a seed does not
-//! repeat a run.
+//! `BLOCKYARD_CUTS` is the number of cuts for each kind of disk, rounded up to two or more whole
+//! lives. `BLOCKYARD_CUTS_SEED` draws another load and other cuts. Threads and the kernel decide
+//! the rest, so a seed does not repeat a run.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -62,7 +64,8 @@ fn start(path: &Path, socket: &Path, options: &[&str]) -> Server {
 }
 
 impl Kind {
-    /// Cuts the power `BLOCKYARD_CUTS` times. Returns how the server wrote to the file, if such a disk is possible here.
+    /// Cuts the power `BLOCKYARD_CUTS` times. Returns how the server wrote to the file, if such a
+    /// disk is possible here.
     fn cut(&self, mut base: Vec<u8>) -> Option<Ways> {
         let cuts = number("BLOCKYARD_CUTS", 2000);
         let seed = number("BLOCKYARD_CUTS_SEED", 1);
@@ -97,12 +100,14 @@ impl Kind {
         Some(all)
     }
 
-    /// Runs the load against a server on a recorded disk with `base`, if such a disk is possible here.
+    /// Runs the load against a server on a recorded disk with `base`, if such a disk is possible
+    /// here.
     fn live(&self, base: Vec<u8>, number: u64, seed: u64) -> Option<(Life, Ways)> {
         let history = Arc::new(Shared::default());
         let path = nbd::file(0);
         let socket = nbd::socket();
-        // One page cache brings whole pages to the disk, when it wants or has to; the other one each single store.
+        // One page cache brings whole pages to the disk, when it wants or has to; the other one
+        // each single store.
         let keeps_writes = number.is_multiple_of(2);
         let disk = match Disk::mount(&path, base.clone(), keeps_writes, seed, &history) {
             Ok(disk) => disk,

@@ -1,5 +1,5 @@
-//! Commands that resize and remove exports: a refused one changes nothing, they work on the file that is open, and they
-//! hide no export that stays.
+//! Commands that resize and remove exports: a refused one changes nothing, they work on the file
+//! that is open, and they hide no export that stays.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -41,8 +41,8 @@ fn is_as_before(running: &Running, name: &str, client: &mut Client, bytes: u64) 
     assert_eq!(new.bytes, bytes);
 }
 
-/// The file was cut to the size that was then refused: 12 of 16 MiB were gone, and so was the export. Now everything is
-/// checked first ([change-is-whole]).
+/// The file was cut to the size that was then refused: 12 of 16 MiB were gone, and so was the
+/// export. Now everything is checked first ([change-is-whole]).
 #[test]
 fn a_size_that_a_rule_or_a_model_forbids_leaves_file_export_and_clients() {
     let rules = nbd::path("rules.toml");
@@ -73,8 +73,8 @@ fn a_size_that_a_rule_or_a_model_forbids_leaves_file_export_and_clients() {
     }
 }
 
-/// The last flush of a resize fails, so the data may not be where it should be. The export stays, with its size
-/// ([change-is-whole]).
+/// The last flush of a resize fails, so the data may not be where it should be. The export stays,
+/// with its size ([change-is-whole]).
 #[test]
 fn a_resize_whose_flush_fails_leaves_size_and_data() {
     let rules = nbd::path("rules.toml");
@@ -99,7 +99,8 @@ fn a_resize_whose_flush_fails_leaves_size_and_data() {
     fs::remove_file(file).unwrap();
 }
 
-/// A resize would make the file long again, with zeroes in place of what was lost ([end-is-no-zeroes]).
+/// A resize would make the file long again, with zeroes in place of what was lost
+/// ([end-is-no-zeroes]).
 #[test]
 fn a_file_that_was_truncated_is_not_made_long_again() {
     let path = marked(2, 7);
@@ -115,8 +116,9 @@ fn a_file_that_was_truncated_is_not_made_long_again() {
     fs::remove_file(path).unwrap();
 }
 
-/// `resize` opened the path again when the lock was gone, so it cut whatever had this name then, even a file that another
-/// server had locked. Now it works on the file that is open ([path-opened-once]).
+/// `resize` opened the path again when the lock was gone, so it cut whatever had this name then,
+/// even a file that another server had locked. Now it works on the file that is open
+/// ([path-opened-once]).
 #[test]
 fn a_renamed_file_is_resized_and_its_successor_is_not() {
     let path = marked(2, 7);
@@ -144,8 +146,9 @@ fn a_renamed_file_is_resized_and_its_successor_is_not() {
     fs::remove_file(moved).unwrap();
 }
 
-/// A refused command took the export off the list until it had counted the clients: 59 of 100 clients that came meanwhile
-/// heard that there is no such export. Now the disk itself counts its clients ([gate-decides-once]).
+/// A refused command took the export off the list until it had counted the clients: 59 of 100
+/// clients that came meanwhile heard that there is no such export. Now the disk itself counts its
+/// clients ([gate-decides-once]).
 #[test]
 fn no_client_misses_an_export_that_a_command_fails_to_remove() {
     let running = start(&["memory:1m", "--lanes", "2"]);

@@ -1,5 +1,5 @@
-//! `serve --btt` keeps sectors whole. If the server is killed during many writes, every acknowledged write
-//! survives, no sector is torn, and `btt check` finds no damage.
+//! `serve --btt` keeps sectors whole. If the server is killed during many writes, every
+//! acknowledged write survives, no sector is torn, and `btt check` finds no damage.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -212,8 +212,9 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The help of `--survives process` promised that flushed writes survive a loss of power. Cuts left sectors with the contents
-/// of others, and tables that `serve` refused. docs/BTT.md says the same as the help.
+/// The help of `--survives process` promised that flushed writes survive a loss of power. Cuts left
+/// sectors with the contents of others, and tables that `serve` refused. docs/BTT.md says the same
+/// as the help.
 #[test]
 fn the_help_promises_no_more_than_a_loss_of_power_leaves() {
     let out = run(&["serve", "--help"]);

@@ -1,4 +1,5 @@
-//! The verdict of `whatif`: each job under each design, goals, grids of designs, and runs that end early.
+//! The verdict of `whatif`: each job under each design, goals, grids of designs, and runs that end
+//! early.
 
 mod folder;
 
@@ -141,7 +142,8 @@ fn a_grid_has_each_scheduler_with_each_host() {
     // The host of the grid is that of the named design.
     assert_eq!(alone(&job, "deadline+hsq"), alone(&job, "hsq"));
     assert_ne!(alone(&job, "none+hsq"), alone(&job, "hsq"));
-    // Hosts of one grid are those of one kernel, today's: a thread that submits sleeps in the driver.
+    // Hosts of one grid are those of one kernel, today's: a thread that submits sleeps in the
+    // driver.
     assert_eq!(alone(&job, "deadline+blkmq"), alone(&job, "mmc-blkmq-6.6"));
     assert_ne!(alone(&job, "deadline+blkmq"), alone(&job, "mmc-blkmq"));
     // If no design can run, that is an error.
@@ -240,7 +242,8 @@ fn await_handler(child: &Child) {
     }
 }
 
-/// Runs the program until it has read its job and simulates, and then sends SIGINT. Returns what it says.
+/// Runs the program until it has read its job and simulates, and then sends SIGINT. Returns what it
+/// says.
 fn interrupted(args: &[&str]) -> Output {
     let child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     await_handler(&child);
@@ -250,7 +253,8 @@ fn interrupted(args: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Ctrl-C once ranked designs that had run for different virtual times: "kyber is fastest: 2.57 times" of 39 ms against 1.52 s.
+/// Ctrl-C once ranked designs that had run for different virtual times: "kyber is fastest: 2.57
+/// times" of 39 ms against 1.52 s.
 #[test]
 fn an_interrupted_answer_is_partial_and_ranks_nothing() {
     let job =

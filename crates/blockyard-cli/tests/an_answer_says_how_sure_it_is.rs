@@ -83,8 +83,8 @@ fn an_answer_as_data_has_the_counts() {
     assert_eq!((&pair["first"], &pair["faster"]), (&"cqe".into(), &4.into()), "{pair}");
 }
 
-/// The p99 of 320 I/Os of a log was compared, and other seeds reversed it. Several seeds run by default where they are cheap, and
-/// what they do not support is not claimed.
+/// The p99 of 320 I/Os of a log was compared, and other seeds reversed it. Several seeds run by
+/// default where they are cheap, and what they do not support is not claimed.
 #[test]
 fn cheap_answers_rest_on_several_seeds() {
     let cheap = whatif("emmc-hs400", "mmc-blkmq,hsq", "");

@@ -314,8 +314,9 @@ fn hostile_input_is_answered_by_an_error_and_harms_nobody() {
     assert_eq!(half.error(), "the last line has no end");
     assert_eq!(half.answer(), None);
 
-    // Silent peers make room, the oldest first. The server may count a peer as busy for a moment after the peer has read its answer. A list
-    // takes a second, in which the server measures rates.
+    // Silent peers make room, the oldest first. The server may count a peer as busy for a moment
+    // after the peer has read its answer. A list takes a second, in which the server measures
+    // rates.
     running.list();
     let mut silent: Vec<_> = (0..4).map(|_| running.caller()).collect();
     assert_eq!(running.list()["exports"].as_array().unwrap().len(), 1);
@@ -400,8 +401,8 @@ fn a_command_to_a_server_that_hangs_ends_in_time() {
     }
     fs::remove_file(path).unwrap();
 }
-/// A rule that gives requests back for another try, without a limit, held the lane of the disk for ever: no command reached it
-/// ([turn-is-bounded], [undone-waits-a-turn]).
+/// A rule that gives requests back for another try, without a limit, held the lane of the disk for
+/// ever: no command reached it ([turn-is-bounded], [undone-waits-a-turn]).
 #[test]
 fn a_rule_that_gives_every_request_back_holds_no_lane() {
     let running = start(&[

@@ -26,8 +26,8 @@ fn answer(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the path of an example from the root of the repository, where programs run: a longer path would break lines
-/// elsewhere.
+/// Returns the path of an example from the root of the repository, where programs run: a longer
+/// path would break lines elsewhere.
 fn example(name: &str) -> String {
     format!("examples/{name}")
 }
@@ -136,8 +136,9 @@ fn keys(value: &Value) -> Vec<&str> {
 
 const QUICK: &str = "[x]\nrw=read\nioengine=libaio\niodepth=32\ndirect=1\nsize=64m\nnumjobs=4\n";
 
-/// The fio command lines of the host software queue's patch series: 20 jobs on the same gigabyte. Each
-/// job has one I/O in flight, whatever its iodepth. `number_ios` limits each job, which has 2^18 I/Os.
+/// The fio command lines of the host software queue's patch series: 20 jobs on the same gigabyte.
+/// Each job has one I/O in flight, whatever its iodepth. `number_ios` limits each job, which has
+/// 2^18 I/Os.
 #[test]
 fn published_command_lines_run_as_they_are() {
     for rw in ["read", "randread", "write", "randwrite"] {
@@ -500,7 +501,8 @@ fn replay(args: &[&str]) -> (String, String) {
     (String::from_utf8(output.stdout).unwrap(), told)
 }
 
-/// The description of the trace goes to standard error; the answer equals that of `run` or `whatif`.
+/// The description of the trace goes to standard error; the answer equals that of `run` or
+/// `whatif`.
 #[test]
 fn a_trace_is_answered_like_a_job() {
     let trace = example("traces/database");

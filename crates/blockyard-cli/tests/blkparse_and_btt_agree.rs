@@ -1,7 +1,8 @@
-//! `blkparse` and `btt` read files that `--blktrace` wrote without a complaint, and their counts equal ours.
+//! `blkparse` and `btt` read files that `--blktrace` wrote without a complaint, and their counts
+//! equal ours.
 //!
-//! Without these tools (Debian's package `blktrace`) the test is skipped, except in CI (`CI` is set), where
-//! they are required.
+//! Without these tools (Debian's package `blktrace`) the test is skipped, except in CI (`CI` is
+//! set), where they are required.
 
 mod folder;
 mod traced;
@@ -25,7 +26,8 @@ fn is_missing(tool: &str) -> bool {
     missing
 }
 
-/// Returns the standard output of `tool` in `folder`. Standard error may only name the files that it reads.
+/// Returns the standard output of `tool` in `folder`. Standard error may only name the files that
+/// it reads.
 fn output(tool: &str, args: &[&str], folder: &Path) -> String {
     let command = Command::new(tool).args(args).current_dir(folder).output();
     let Output { status, stdout, stderr } = command.unwrap();
@@ -75,8 +77,8 @@ fn completions(stages: &StageStats) -> u64 {
     .sum()
 }
 
-/// Returns the event lines of blkparse's output as words: device, processor, number, time, process, action,
-/// kind, and more.
+/// Returns the event lines of blkparse's output as words: device, processor, number, time, process,
+/// action, kind, and more.
 fn events(text: &str) -> Vec<Vec<&str>> {
     let is_event = |words: &Vec<&str>| words.first().is_some_and(|first| first.starts_with("8,"));
     text.lines().map(|line| line.split_whitespace().collect()).filter(is_event).collect()

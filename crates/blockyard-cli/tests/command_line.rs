@@ -342,7 +342,8 @@ fn bytes_read(output: &Output) -> u64 {
     answer["jobs"][0]["read"]["io_bytes"].as_u64().unwrap()
 }
 
-/// A variable of the environment counts as in fio, and a note says so. One of the command line comes first.
+/// A variable of the environment counts as in fio, and a note says so. One of the command line
+/// comes first.
 #[test]
 fn variables_of_a_job_are_given_or_taken_from_the_environment() {
     let taken = run_with(&[]);

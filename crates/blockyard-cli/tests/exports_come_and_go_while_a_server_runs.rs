@@ -130,7 +130,8 @@ fn a_disk_with_layers_or_little_depth_is_served_beside_others_whatever_the_lanes
     fs::remove_file(path).unwrap();
 }
 
-/// Clients are on their way to the lane of a disk while an operator removes the disk: each is served or hung up on.
+/// Clients are on their way to the lane of a disk while an operator removes the disk: each is
+/// served or hung up on.
 #[test]
 fn clients_come_while_the_disk_of_another_lane_is_removed() {
     let path = nbd::file(1 << 20);
@@ -141,7 +142,8 @@ fn clients_come_while_the_disk_of_another_lane_is_removed() {
             threads.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     let Ok(mut client) = Client::connect_to(&running.socket, "x") else { continue };
-                    // An error of the socket is a session that ended; a session that hangs would time out.
+                    // An error of the socket is a session that ended; a session that hangs would
+                    // time out.
                     match client.ask(READ, 0, 512).and_then(|_| client.reply()) {
                         Ok((_, error)) => assert!([0, ESHUTDOWN].contains(&error), "{error}"),
                         Err(error) => assert_ne!(error.kind(), ErrorKind::WouldBlock, "{error}"),

@@ -1,5 +1,5 @@
-//! `remove --force` and `resize --force` with requests that never end by themselves: they end with an error, in bounded time
-//! ([removal-is-bounded]).
+//! `remove --force` and `resize --force` with requests that never end by themselves: they end with
+//! an error, in bounded time ([removal-is-bounded]).
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -12,7 +12,8 @@ use std::fs;
 use std::io::Write;
 use std::time::Instant;
 
-/// What a lane may take: `--drain-timeout`, and time for a busy machine. Without a bound it took 62 s.
+/// What a lane may take: `--drain-timeout`, and time for a busy machine. Without a bound it took 62
+/// s.
 const BOUND: Duration = Duration::from_secs(30);
 
 const HELD: [&str; 4] = ["delay", "rate", "late", "lost"];

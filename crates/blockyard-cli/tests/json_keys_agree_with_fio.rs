@@ -1,8 +1,9 @@
-//! `run --output-format=json` and `json+` have exactly the keys that Debian's fio prints for the same job on
-//! its null engine. The keys of bins are values, which are not compared.
+//! `run --output-format=json` and `json+` have exactly the keys that Debian's fio prints for the
+//! same job on its null engine. The keys of bins are values, which are not compared.
 //!
-//! Two differences are intended. Our `job options` and `global options` have more than fio's: flags, and the principal
-//! options as parsed. fio prints `disk_util` for real disks only, and its null engine has none.
+//! Two differences are intended. Our `job options` and `global options` have more than fio's:
+//! flags, and the principal options as parsed. fio prints `disk_util` for real disks only, and its
+//! null engine has none.
 //!
 //! Without fio the test is skipped, except in CI (`CI` is set), where fio is required.
 
@@ -16,8 +17,8 @@ use serde_json::Value;
 /// The device `null` with discards, which fio's null engine accepts.
 const DEVICE: &str = "base = \"null\"\n[limits]\nmax-discard-sectors = 65536\n";
 
-/// Jobs without an engine. At depth 1 fio's null engine is synchronous: it has no submission latency and no
-/// percentiles of it.
+/// Jobs without an engine. At depth 1 fio's null engine is synchronous: it has no submission
+/// latency and no percentiles of it.
 const JOBS: &[&str] = &[
     "[read]\nrw=read\nsize=1m\ndirect=1\niodepth=4\n",
     "[mixed]\nrw=randrw\nbs=8k\nsize=1m\ndirect=1\nnumjobs=2\n",

@@ -1,8 +1,9 @@
-//! `run` writes the log files and lines that fio writes for the same job, and their values match the answer.
+//! `run` writes the log files and lines that fio writes for the same job, and their values match
+//! the answer.
 //!
 //! fio runs its null engine. fio treats that engine as synchronous at depth 1, so jobs that compare
-//! submission latencies use a higher depth. Without fio the comparison is skipped, except in CI (`CI` is
-//! set), where fio is required.
+//! submission latencies use a higher depth. Without fio the comparison is skipped, except in CI
+//! (`CI` is set), where fio is required.
 
 mod folder;
 
@@ -202,8 +203,8 @@ fn averaged_logs_match_the_ios_of_each_window() {
             let mut ios = ios_of(&each, latency, direction);
             let mut begun = 0;
             for (at, told) in ios_of(&windowed, latency, direction) {
-                // The first I/O past the end of a window closes it and is still counted in it. The last
-                // window ends with the job.
+                // The first I/O past the end of a window closes it and is still counted in it. The
+                // last window ends with the job.
                 let closing = ios.iter().position(|(ms, _)| *ms >= begun + WINDOW_MS);
                 let count = closing.map_or(ios.len(), |closing| closing + 1);
                 assert!(at == ios[count - 1].0 || count == ios.len(), "{name} {latency}: {at} ms");

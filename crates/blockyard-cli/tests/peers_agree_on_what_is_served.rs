@@ -1,7 +1,8 @@
-//! Independent clients read and write served disks: libnbd's nbdinfo and nbdcopy, qemu-img and qemu-io, and
-//! fio's NBD engine with verification.
+//! Independent clients read and write served disks: libnbd's nbdinfo and nbdcopy, qemu-img and
+//! qemu-io, and fio's NBD engine with verification.
 //!
-//! A test is skipped if its client is missing, except in CI (`CI` is set), where all clients are required.
+//! A test is skipped if its client is missing, except in CI (`CI` is set), where all clients are
+//! required.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -216,7 +217,8 @@ fn libnbd_does_every_command_with_every_flag() {
     fs::remove_file(path).unwrap();
 }
 
-/// Makes a file system from a folder of files on a served disk, checks it, and finds the files in it.
+/// Makes a file system from a folder of files on a served disk, checks it, and finds the files in
+/// it.
 #[test]
 fn a_file_system_is_made_and_checked_through_fuse() {
     if !has("nbdfuse") || Command::new("mkfs.ext4").arg("-V").output().is_err() {

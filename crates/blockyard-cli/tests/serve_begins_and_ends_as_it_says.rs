@@ -210,7 +210,8 @@ fn a_signal_drains_and_ends_the_server() {
     fs::remove_file(path).unwrap();
 }
 
-/// `timeout` signals a server twice: directly and through its process group. Requests in flight are still answered.
+/// `timeout` signals a server twice: directly and through its process group. Requests in flight are
+/// still answered.
 #[test]
 fn two_signals_at_once_still_drain() {
     let socket = socket();

@@ -215,8 +215,8 @@ fn the_exit_code_is_that_of_the_command_if_the_last_flush_fails() {
     fs::remove_file(rules).unwrap();
 }
 
-/// Runs `script` in a shell that is the leader of a group, with a server's command line in `$0` and `$@`. Returns a channel that
-/// closes when the server has ended.
+/// Runs `script` in a shell that is the leader of a group, with a server's command line in `$0` and
+/// `$@`. Returns a channel that closes when the server has ended.
 fn orphaned(script: &str, more: &[&str]) -> (PathBuf, mpsc::Receiver<()>) {
     let socket = socket();
     let address = format!("unix:{}", socket.display());
@@ -235,7 +235,8 @@ fn orphaned(script: &str, more: &[&str]) -> (PathBuf, mpsc::Receiver<()>) {
     (socket, closed)
 }
 
-/// A server whose parent had ended before it looked once outlived it: in 18 of 20 runs. [ends-with-starter]
+/// A server whose parent had ended before it looked once outlived it: in 18 of 20 runs.
+/// [ends-with-starter]
 #[test]
 fn a_server_whose_parent_has_ended_already_does_not_stay() {
     let limit = Duration::from_secs(30);

@@ -1,4 +1,5 @@
-//! `serve` under bad conditions: an unread log, silent peers, unexpected signals, clients that hang up.
+//! `serve` under bad conditions: an unread log, silent peers, unexpected signals, clients that hang
+//! up.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -111,7 +112,8 @@ fn silent_peers_do_not_delay_health_checks() {
     );
 }
 
-/// [caller-waits-for-room]: sixteen peers that asked for a long answer and did not read it once made health checks fail.
+/// [caller-waits-for-room]: sixteen peers that asked for a long answer and did not read it once
+/// made health checks fail.
 #[test]
 fn peers_that_do_not_read_do_not_fail_health_checks() {
     let socket = socket();
@@ -254,7 +256,8 @@ fn reads(client: &mut Client) -> std::io::Result<()> {
     client.stream.read_exact(&mut [0])
 }
 
-/// A session whose buffers found no address space ended the server ([session-fails-without-memory]).
+/// A session whose buffers found no address space ended the server
+/// ([session-fails-without-memory]).
 #[test]
 fn a_session_without_memory_ends_alone() {
     let socket = socket();

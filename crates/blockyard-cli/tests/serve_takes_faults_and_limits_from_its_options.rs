@@ -1,4 +1,5 @@
-//! Options of `serve` and `ctl` as an operator writes them: fault rules without a file, times of zero, certificates.
+//! Options of `serve` and `ctl` as an operator writes them: fault rules without a file, times of
+//! zero, certificates.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// Starts a server of `disk` at `socket` in a shell that has run `first`, and waits until the server answers.
+/// Starts a server of `disk` at `socket` in a shell that has run `first`, and waits until the
+/// server answers.
 fn start(first: &str, disk: &str, socket: &Path, more: &[&str]) -> Child {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &format!("{first} exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_blockyard")]);
@@ -35,7 +36,8 @@ fn ended(mut server: Child) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// Each of these signals once ended the server at once, without a drain and without a line in its log.
+/// Each of these signals once ended the server at once, without a drain and without a line in its
+/// log.
 #[test]
 fn a_signal_that_means_nothing_is_a_line_in_the_log() {
     let socket = socket();
@@ -130,7 +132,8 @@ fn a_btt_beyond_the_limit_on_files_is_full_and_not_broken() {
     fs::remove_file(path).unwrap();
 }
 
-/// A trace beyond the limit on the size of files once killed the server, and a full disk was reported only at its end.
+/// A trace beyond the limit on the size of files once killed the server, and a full disk was
+/// reported only at its end.
 #[test]
 fn a_trace_that_cannot_be_written_ends_alone() {
     let socket = socket();

@@ -1,7 +1,8 @@
 //! `run --output-format=terse` prints the fields of fio's terse version 3 in fio's order.
 //!
-//! fio runs the same jobs on its null engine, which has no disk, so our output has nine more fields for the
-//! device. Without fio that part is skipped, except in CI (`CI` is set), where fio is required.
+//! fio runs the same jobs on its null engine, which has no disk, so our output has nine more fields
+//! for the device. Without fio that part is skipped, except in CI (`CI` is set), where fio is
+//! required.
 
 use std::fs;
 use std::path::{Path, PathBuf};

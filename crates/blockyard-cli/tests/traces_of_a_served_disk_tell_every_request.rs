@@ -1,8 +1,9 @@
-//! `serve --trace --blktrace` leaves complete traces after SIGTERM: every request of every client once, for each
-//! lane and disk. After a second signal the traces also hold the requests that did not complete.
+//! `serve --trace --blktrace` leaves complete traces after SIGTERM: every request of every client
+//! once, for each lane and disk. After a second signal the traces also hold the requests that did
+//! not complete.
 //!
-//! Without blkparse (Debian's package `blktrace`) its part is skipped, except in CI (`CI` is set), where
-//! blkparse is required.
+//! Without blkparse (Debian's package `blktrace`) its part is skipped, except in CI (`CI` is set),
+//! where blkparse is required.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -54,8 +55,9 @@ fn terminate(server: Child) -> Output {
     server.wait_with_output().unwrap()
 }
 
-/// Asserts that a signalled server fails with `words` before its requests are done: after a second signal, or
-/// after its drain timeout. The second signal comes later, because signals sent together count as one.
+/// Asserts that a signalled server fails with `words` before its requests are done: after a second
+/// signal, or after its drain timeout. The second signal comes later, because signals sent together
+/// count as one.
 fn cut_short(mut server: Child, has_second: bool, words: &str) {
     let mut log = BufReader::new(server.stderr.take().unwrap());
     let mut line = String::new();
@@ -83,7 +85,8 @@ fn cut_short(mut server: Child, has_second: bool, words: &str) {
     assert!(rest.contains(words), "{rest}");
 }
 
-/// The path of a socket. It is not in the target folder, whose path may be longer than an address of a socket (107 bytes).
+/// The path of a socket. It is not in the target folder, whose path may be longer than an address
+/// of a socket (107 bytes).
 fn short(name: &str) -> PathBuf {
     std::env::temp_dir().join(nbd::path(name).with_extension("sock").file_name().unwrap())
 }
@@ -110,7 +113,8 @@ fn enter(socket: &Path, export: &str) -> Client {
 /// The numbers of reads and writes by disk.
 const DONE: [(usize, usize); DISKS] = [(300, 200), (70, 30)];
 
-/// Serves two disks, a file and memory, in two lanes to two clients each. Under a scheduler, one lane serves the file.
+/// Serves two disks, a file and memory, in two lanes to two clients each. Under a scheduler, one
+/// lane serves the file.
 fn trace(folder: &Folder) {
     let socket = short("tr");
     let address = format!("unix:{}", socket.display());
@@ -242,8 +246,8 @@ fn a_recorded_trace_can_be_replayed() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Reads that never complete are in flight when the server is stopped. The server used to exit at once and lose
-/// all buffered events.
+/// Reads that never complete are in flight when the server is stopped. The server used to exit at
+/// once and lose all buffered events.
 #[test]
 fn traces_are_complete_when_a_server_stops_at_once() {
     const ENDED: u64 = 20;

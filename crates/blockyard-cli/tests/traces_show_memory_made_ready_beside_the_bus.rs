@@ -1,5 +1,6 @@
-//! Traces show when an MMC host unmaps a request's memory: under full overlap while another transfer is on the
-//! bus, and after step four of the multiqueue series of 2017 while the bus is idle.
+//! Traces show when an MMC host unmaps a request's memory: under full overlap while another
+//! transfer is on the bus, and after step four of the multiqueue series of 2017 while the bus is
+//! idle.
 
 mod folder;
 mod traced;

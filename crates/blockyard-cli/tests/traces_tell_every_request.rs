@@ -1,5 +1,5 @@
-//! A Perfetto trace is consistent: every span ends, slices on one track do not overlap, counters return to
-//! zero, and each event occurs as often as the statistics say.
+//! A Perfetto trace is consistent: every span ends, slices on one track do not overlap, counters
+//! return to zero, and each event occurs as often as the statistics say.
 
 mod folder;
 mod traced;
@@ -53,8 +53,8 @@ fn processes(events: &[Event]) -> BTreeMap<String, u64> {
     named.collect()
 }
 
-/// Asserts that every begin has its end and that spans of one request do not overlap. Returns the number and
-/// the total length in ns of the spans of each name.
+/// Asserts that every begin has its end and that spans of one request do not overlap. Returns the
+/// number and the total length in ns of the spans of each name.
 fn spans(events: &[Event]) -> BTreeMap<&str, (u64, u64)> {
     let mut open: BTreeMap<u64, &Event> = BTreeMap::new();
     let mut ended: BTreeMap<u64, u64> = BTreeMap::new();
@@ -92,7 +92,8 @@ fn check_tracks(events: &[Event]) {
     }
 }
 
-/// Asserts that a command occupies its device slot from the instant at which a processor has issued it.
+/// Asserts that a command occupies its device slot from the instant at which a processor has issued
+/// it.
 fn check_begins(events: &[Event]) {
     let processes = processes(events);
     let [processors, slots] = ["processors", "device slots"].map(|name| {

@@ -18,7 +18,8 @@ fn answer(words: &str) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// A read that takes 10 ms at the device leaves room for 100 in a second, and some time for processors.
+/// A read that takes 10 ms at the device leaves room for 100 in a second, and some time for
+/// processors.
 #[test]
 fn a_job_waits_as_long_as_the_value_says() {
     let set = "--device null --set null.completion=timer --set null.completion-time=10ms";

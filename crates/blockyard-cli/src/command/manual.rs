@@ -16,8 +16,9 @@ pub(super) fn completions(args: &Completions, out: &mut dyn Write) -> Result<(),
     Ok(out.write_all(&text)?)
 }
 
-/// Returns `command` with the built-in names as the possible values of the options that take them, for a shell to offer.
-/// Such an option also takes a path, so the command line itself is not restricted to them.
+/// Returns `command` with the built-in names as the possible values of the options that take them,
+/// for a shell to offer. Such an option also takes a path, so the command line itself is not
+/// restricted to them.
 fn with_names(command: Command) -> Command {
     command.mut_subcommands(|command| {
         command.mut_args(|arg| match arg.get_id().as_str() {

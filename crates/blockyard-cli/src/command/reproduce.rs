@@ -16,7 +16,8 @@ use crate::progress::tally;
 use crate::render::json;
 use crate::render::table::{Align, Table};
 
-/// The maximum number of workloads in a table with a line for each cell. Longer tables have a column for each design.
+/// The maximum number of workloads in a table with a line for each cell. Longer tables have a
+/// column for each design.
 const LONG: usize = 16;
 
 pub(super) fn reproduce(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
@@ -109,7 +110,8 @@ fn list(table: &Published, cells: &[Cell]) -> Table {
     lines
 }
 
-/// Returns the outcomes of a table, design by design, with their predictions, and how many of them agree.
+/// Returns the outcomes of a table, design by design, with their predictions, and how many of them
+/// agree.
 fn outcomes(table: &Published, cells: &[Cell]) -> String {
     let mut text = String::new();
     for design in table.designs {
@@ -140,8 +142,8 @@ fn hits(of_design: &[&Cell], verdict: impl Fn(&Cell) -> Option<Verdict>) -> Stri
     format!("{hits} of {}", verdicts.len())
 }
 
-/// Says how many of `cells` agree with the published figure on the device or on one of its readings, and how many more lie
-/// within their range.
+/// Says how many of `cells` agree with the published figure on the device or on one of its
+/// readings, and how many more lie within their range.
 fn met(cells: &[&Cell]) -> String {
     let met = cells.iter().filter(|cell| cell.met_on.is_some()).count();
     let within = |cell: &&&Cell| cell.met_on.is_none() && cell.verdict == Some(Verdict::InRange);
@@ -149,8 +151,8 @@ fn met(cells: &[&Cell]) -> String {
     format!("; {met} on some reading, and {between} more lie between readings")
 }
 
-/// Returns a table with a line for each outcome. A table with a column for each design has no room for its counters, so they
-/// are here.
+/// Returns a table with a line for each outcome. A table with a column for each design has no room
+/// for its counters, so they are here.
 fn outcome(table: &Published, cells: &[&Cell]) -> Table {
     let mut columns = vec![
         ("workload", Align::Left),
@@ -217,7 +219,8 @@ fn off(table: &Published, published: f64, ours: f64) -> String {
     }
 }
 
-/// Formats the device or the number of its variant that meets the published figure best; `-` if none does.
+/// Formats the device or the number of its variant that meets the published figure best; `-` if
+/// none does.
 fn met_on(table: &Published, cell: &Cell) -> String {
     let words = cell.met_on.map(|name| {
         match table.variants.iter().position(|variant| variant.name == name) {
@@ -313,7 +316,8 @@ fn published(table: &Published, cell: &Cell) -> String {
     or_dash(cell.published.map(|published| figure(table, published)))
 }
 
-/// Formats our deviation from the published figure, in percent of it. For a difference, in the table's unit.
+/// Formats our deviation from the published figure, in percent of it. For a difference, in the
+/// table's unit.
 #[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
 fn differs(table: &Published, cell: &Cell) -> String {
     if table.against == Against::Nothing {

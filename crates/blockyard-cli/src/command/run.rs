@@ -56,7 +56,8 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     verdict::of([&outcome])
 }
 
-/// Makes every job write the logs that the command line requests, whatever the job's own options say.
+/// Makes every job write the logs that the command line requests, whatever the job's own options
+/// say.
 fn ask_for(logs: &JobLogs, jobs: &mut JobFile) {
     for job in &mut jobs.jobs {
         let own = &mut job.reporting.logging;

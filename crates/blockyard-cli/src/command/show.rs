@@ -1,4 +1,5 @@
-//! `show`: prints the file of a built-in profile, or a profile of the user with all that its bases give it.
+//! `show`: prints the file of a built-in profile, or a profile of the user with all that its bases
+//! give it.
 
 use std::io::Write;
 
@@ -33,7 +34,8 @@ fn resolved(path: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Appends the keys of the table at `path`, and then its tables. A figure with its origin is one line.
+/// Appends the keys of the table at `path`, and then its tables. A figure with its origin is one
+/// line.
 fn write_table(path: &str, table: &Table, text: &mut String) {
     let mut tables = Vec::new();
     for (key, value) in table {
@@ -65,7 +67,8 @@ fn check(path: &str, all: &Table) -> Result<(), ProfileError> {
     }
 }
 
-/// Returns `above` with the keys of `below` that it lacks. At the top of a file, some keys never come from below.
+/// Returns `above` with the keys of `below` that it lacks. At the top of a file, some keys never
+/// come from below.
 fn over(mut above: Table, below: Table, is_top: bool) -> Table {
     let model = family_tables().find(|keys| keys.iter().any(|key| above.contains_key(*key)));
     let other_models = family_tables().filter(|keys| model.is_some_and(|model| model != *keys));

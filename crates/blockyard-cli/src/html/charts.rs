@@ -16,8 +16,9 @@ const LEFT: f64 = 9.0 * LETTER;
 /// The distance of the names of lines from the area.
 const BELOW: f64 = 48.0;
 
-/// Draws the distribution of latencies of one job under each design: the share of I/Os that took at most that long. Each step
-/// up of the vertical axis is a tenth of the I/Os of the step before, so tails are as visible as the rest.
+/// Draws the distribution of latencies of one job under each design: the share of I/Os that took at
+/// most that long. Each step up of the vertical axis is a tenth of the I/Os of the step before, so
+/// tails are as visible as the rest.
 pub(super) fn latencies(label: &str, designs: &[(&str, &Latency)], points_max: usize) -> Markup {
     let counted = designs.iter().filter(|(_, of)| of.count > 0);
     let low = counted.clone().map(|(_, of)| of.min.max(1)).min().unwrap_or(1);
@@ -96,8 +97,8 @@ fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     kept
 }
 
-/// Draws the IOPS of each design for one job. Where several designs reach the same, as those of a job that keeps to a rate do, it
-/// draws the 99th percentile of their latencies.
+/// Draws the IOPS of each design for one job. Where several designs reach the same, as those of a
+/// job that keeps to a rate do, it draws the 99th percentile of their latencies.
 pub(super) fn bars(row: &Row) -> Markup {
     let highest = row.designs.iter().map(|cell| cell.iops).fold(0.0, f64::max);
     let is_equal = |cell: &Cell| cell.iops > 0.0 && cell.iops >= highest * (1.0 - EQUAL_WITHIN);
@@ -119,7 +120,8 @@ pub(super) fn bars(row: &Row) -> Markup {
     }
 }
 
-/// Returns the 99th percentile in words. A p99 of few I/Os is a matter of luck, so their number is shown.
+/// Returns the 99th percentile in words. A p99 of few I/Os is a matter of luck, so their number is
+/// shown.
 fn tail(cell: &Cell) -> String {
     const FEW: u64 = 1000;
     let p99 = time(cell.p99_ns);

@@ -21,7 +21,8 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Returns the place at these shares of the width, from the left, and of the height, from the bottom.
+    /// Returns the place at these shares of the width, from the left, and of the height, from the
+    /// bottom.
     pub(super) fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
         let x = x.clamp(0.0, 1.0);
         let y = y.clamp(0.0, 1.0);
@@ -58,8 +59,9 @@ pub(super) fn class(name: &str, kind: &str, at: usize) -> String {
     format!("{name} {kind}{}", at % STYLES)
 }
 
-/// Draws the line of design `at` of `count` through `points`, given in shares of `area`. Lines that coincide stay visible:
-/// the first is the broadest, and each has its dashes and its marks at other places.
+/// Draws the line of design `at` of `count` through `points`, given in shares of `area`. Lines that
+/// coincide stay visible: the first is the broadest, and each has its dashes and its marks at other
+/// places.
 pub(super) fn curve(area: &Area, points: &[(f64, f64)], at: usize, count: usize) -> Markup {
     const DASHES: [&str; STYLES] =
         ["none", "10 5", "2 4", "14 4 2 4", "6 3", "1 3", "18 6", "8 3 2 3 2 3"];
@@ -118,8 +120,8 @@ pub(super) fn mark((x, y): (f64, f64), at: usize) -> Markup {
 /// The height of a row of a legend.
 const ROW: f64 = 26.0;
 
-/// Draws the names of the designs with their lines, from the place `top` on, two in a row, or one if a name is long. Returns
-/// the height, too.
+/// Draws the names of the designs with their lines, from the place `top` on, two in a row, or one
+/// if a name is long. Returns the height, too.
 pub(super) fn legend(names: &[&str], left: f64, top: f64) -> (Markup, f64) {
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
     let has_room = LETTER * f64::from(u32::try_from(longest).unwrap_or(u32::MAX)) + 40.0
@@ -144,7 +146,8 @@ fn legend_place(at: usize, columns: usize, left: f64, top: f64) -> (f64, f64) {
     (left + column, top + ROW * row)
 }
 
-/// The rows of a chart with horizontal bars. Names stand before their bars, or above them if one is long.
+/// The rows of a chart with horizontal bars. Names stand before their bars, or above them if one is
+/// long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
     /// Where bars begin.

@@ -2,7 +2,8 @@
 
 /// The fewest ticks that are enough to read a value between them.
 const TICKS_ENOUGH: usize = 3;
-/// The smallest distance of two ticks, as a share of the axis. It leaves room for labels on a narrow screen, too.
+/// The smallest distance of two ticks, as a share of the axis. It leaves room for labels on a
+/// narrow screen, too.
 const DISTANCE_MIN: f64 = 0.16;
 /// The least ratio of the ends of an axis, so that labels with three digits differ.
 const RATIO_MIN: f64 = 1.1;
@@ -29,8 +30,9 @@ impl Axis {
         (ns.max(1.0) / self.low).log10() / (self.high / self.low).log10()
     }
 
-    /// Returns the times that have ticks: powers of ten, if there are enough of them; else 1, 2 and 5 with zeros; else
-    /// multiples of such a number. 84.5 to 116 us have ticks at 90, 100 and 110 us.
+    /// Returns the times that have ticks: powers of ten, if there are enough of them; else 1, 2 and
+    /// 5 with zeros; else multiples of such a number. 84.5 to 116 us have ticks at 90, 100 and 110
+    /// us.
     pub(super) fn ticks(&self) -> Vec<f64> {
         let choices = [round(&[1.0]), round(&[1.0, 2.0, 5.0]), self.steps(4.0), self.steps(8.0)];
         let choices = choices.map(|ticks| self.apart(ticks));
@@ -90,7 +92,8 @@ mod tests {
         assert_eq!(labels(1.0, 1e9).len(), 5, "every second of nine decades");
     }
 
-    /// An axis within one decade once had no tick but its ends, and one with a single power of ten had no other.
+    /// An axis within one decade once had no tick but its ends, and one with a single power of ten
+    /// had no other.
     #[test]
     fn an_axis_within_one_decade_has_ticks() {
         assert_eq!(labels(84_500.0, 116_000.0), ["90.0 us", "100 us", "110 us"]);

@@ -1,5 +1,5 @@
-//! The time that runs still take: what each has left of its virtual time, at the speed at which virtual time passes, and what
-//! preparing the devices of later runs takes.
+//! The time that runs still take: what each has left of its virtual time, at the speed at which
+//! virtual time passes, and what preparing the devices of later runs takes.
 //!
 //! Times are those of a clock, from the start of all runs. Nothing here reads a clock.
 
@@ -127,8 +127,9 @@ impl Runs {
         busy.into_iter().max_by(f64::total_cmp)
     }
 
-    /// Returns about how many seconds a whole run takes: its preparation, and its virtual time at the speed of all runs so
-    /// far. Without a virtual time it takes as long as those that have ended.
+    /// Returns about how many seconds a whole run takes: its preparation, and its virtual time at
+    /// the speed of all runs so far. Without a virtual time it takes as long as those that have
+    /// ended.
     fn whole_run(&self) -> Option<f64> {
         let Some(run_ns) = self.run_ns else {
             let over = self.begun.iter().filter(|run| run.is_over);
@@ -171,8 +172,9 @@ mod tests {
         Duration::from_secs_f64(seconds)
     }
 
-    /// A run of 10 s whose device took 12 s to prepare once began with "about 2798 s left": its 0.04 s of virtual time in
-    /// 0.1 s were divided by all 12.1 s. They are 1 s in 2.5 s, so 9.96 s take 24.9 s.
+    /// A run of 10 s whose device took 12 s to prepare once began with "about 2798 s left": its
+    /// 0.04 s of virtual time in 0.1 s were divided by all 12.1 s. They are 1 s in 2.5 s, so 9.96 s
+    /// take 24.9 s.
     #[test]
     fn preparation_is_no_part_of_the_speed() {
         let mut runs = Runs::new(Some(10 * S), 1, 2);
@@ -188,8 +190,8 @@ mod tests {
         assert_eq!(runs.words(at(37.0)), "100 % done, about 0 s left");
     }
 
-    /// Three runs on two processors, each 4 s of preparation and 10 s of virtual time at twice the speed of the clock: the
-    /// third begins when the first has ended, at 9 s, and ends at 18 s.
+    /// Three runs on two processors, each 4 s of preparation and 10 s of virtual time at twice the
+    /// speed of the clock: the third begins when the first has ended, at 9 s, and ends at 18 s.
     #[test]
     fn preparation_of_later_runs_counts() {
         let mut runs = Runs::new(Some(10 * S), 3, 2);

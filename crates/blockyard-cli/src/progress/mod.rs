@@ -1,4 +1,5 @@
-//! Runs simulations and shows how far they are: in a line of a terminal, or in a line every 30 s if standard error is none.
+//! Runs simulations and shows how far they are: in a line of a terminal, or in a line every 30 s if
+//! standard error is none.
 
 mod estimate;
 
@@ -103,7 +104,8 @@ impl Drop for Run<'_> {
     }
 }
 
-/// Runs `jobs`, or the trace of the `conditions`, on `device` under `design`. `recorder`, if any, records all events.
+/// Runs `jobs`, or the trace of the `conditions`, on `device` under `design`. `recorder`, if any,
+/// records all events.
 ///
 /// A recorder that cannot write ends the run early; its own `finish` returns the error.
 pub(crate) fn simulate(
@@ -165,7 +167,8 @@ fn finish<O: Observer>(
     Ok(simulation.report())
 }
 
-/// Returns the virtual time in ns that `jobs` will take, if time alone ends them. Waves run one after another.
+/// Returns the virtual time in ns that `jobs` will take, if time alone ends them. Waves run one
+/// after another.
 fn expected_ns(jobs: &JobFile) -> Option<u64> {
     let mut waves = Vec::new();
     for job in &jobs.jobs {
@@ -186,7 +189,8 @@ pub(crate) fn tally(what: &str, of: usize) -> ProgressLine {
     ProgressLine::new(&format!("{{pos}} of {{len}} {what}"), Some(of), log::has_notes())
 }
 
-/// Returns a progress line that shows a percentage and the remaining time. Its message names the work.
+/// Returns a progress line that shows a percentage and the remaining time. Its message names the
+/// work.
 pub(crate) fn share() -> ProgressLine {
     ProgressLine::new("{msg}: {percent} %, {eta} left", Some(0), log::has_notes())
 }

@@ -22,7 +22,8 @@ pub(crate) fn rests(of: Rests) -> String {
     }
 }
 
-/// Says what the runs are too short for, and what other seeds and other readings of the device show.
+/// Says what the runs are too short for, and what other seeds and other readings of the device
+/// show.
 ///
 /// `command` is the job for fio.
 pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {

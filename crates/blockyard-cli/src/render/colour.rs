@@ -3,8 +3,8 @@
 use anstyle::{AnsiColor, Style};
 use blockyard_answer::certainty::EQUAL_WITHIN;
 
-/// Returns green if `figure` is the highest of `all` and red if it is the lowest, unless `all` are within 2 % of each other.
-/// What is within 2 % of the highest is green, too.
+/// Returns green if `figure` is the highest of `all` and red if it is the lowest, unless `all` are
+/// within 2 % of each other. What is within 2 % of the highest is green, too.
 #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
 pub(super) fn of(figure: f64, all: impl Iterator<Item = f64> + Clone) -> Style {
     let best = all.clone().fold(figure, f64::max);

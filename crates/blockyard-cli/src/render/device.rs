@@ -1,4 +1,5 @@
-//! The further tables of an answer: the MMC host, persistent memory and drives; injected faults and verified data.
+//! The further tables of an answer: the MMC host, persistent memory and drives; injected faults and
+//! verified data.
 
 use blockyard_answer::Outcome;
 
@@ -7,7 +8,8 @@ use super::{drive, faults, mmc, pmem, verified};
 /// An outcome with its name; a single run has none.
 pub(crate) type Named<'a> = (Option<&'a str>, &'a Outcome);
 
-/// Returns what the MMC hosts, memories or drives did, in lines of at most `width`. The text is empty if there are none.
+/// Returns what the MMC hosts, memories or drives did, in lines of at most `width`. The text is
+/// empty if there are none.
 pub(crate) fn hosts(outcomes: &[Named<'_>], width: usize) -> String {
     let hosts = outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.mmc.as_ref()?)));
     // A row needs a name: that of a single run is its design's.
@@ -19,8 +21,8 @@ pub(crate) fn hosts(outcomes: &[Named<'_>], width: usize) -> String {
         + &drive::text(&drives.collect::<Vec<_>>(), width)
 }
 
-/// Returns what became of injected faults and what verification found, in lines of at most `width`. The text is empty if
-/// neither was asked for.
+/// Returns what became of injected faults and what verification found, in lines of at most `width`.
+/// The text is empty if neither was asked for.
 pub(crate) fn findings(outcomes: &[Named<'_>], width: usize) -> String {
     let mut text = String::new();
     let rules = outcomes.iter().filter_map(|(name, of)| Some((*name, of.faults.as_deref()?)));

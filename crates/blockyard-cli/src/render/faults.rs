@@ -7,8 +7,8 @@ use super::table::{Align, Table};
 const COLUMNS: &[(&str, Align)] =
     &[("rule", Align::Left), ("matched", Align::Right), ("fired", Align::Right)];
 
-/// Returns a table of the rules, or `None` without rules. If the rules' designs or disks have names, these are the
-/// first column, called `what`.
+/// Returns a table of the rules, or `None` without rules. If the rules' designs or disks have
+/// names, these are the first column, called `what`.
 pub(crate) fn table<'a>(
     what: &'static str,
     of: impl Iterator<Item = (Option<&'a str>, &'a [FaultCount])>,

@@ -6,8 +6,8 @@ use blockyard_text::number::{approximate, time};
 use super::table::Table;
 use super::time_and_share;
 
-/// Returns whether the times of jobs are shown, which is so for jobs that think, pause, or have one I/O in flight
-/// at a time.
+/// Returns whether the times of jobs are shown, which is so for jobs that think, pause, or have one
+/// I/O in flight at a time.
 pub(crate) const fn is_shown(times: &JobTime, one_at_a_time: bool) -> bool {
     one_at_a_time || times.thinking > 0 || times.pausing > 0
 }

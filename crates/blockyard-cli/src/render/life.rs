@@ -1,5 +1,5 @@
-//! The third and fourth tables of `whatif`: the stages in which requests spend their time, and the holds of hardware
-//! queues.
+//! The third and fourth tables of `whatif`: the stages in which requests spend their time, and the
+//! holds of hardware queues.
 
 use blockyard::trace::Hold;
 use blockyard_answer::{Held, Holds, Life, LifeStage};
@@ -29,8 +29,8 @@ pub(super) fn lives<'a>(designs: impl Iterator<Item = (&'a str, &'a Life)> + Clo
     table
 }
 
-/// Returns the holds of hardware queues, a row for each design and a column for each reason that occurred, or
-/// `None` without holds.
+/// Returns the holds of hardware queues, a row for each design and a column for each reason that
+/// occurred, or `None` without holds.
 pub(super) fn holds<'a>(
     designs: impl Iterator<Item = (&'a str, &'a Holds)> + Clone,
 ) -> Option<Table> {

@@ -17,7 +17,8 @@ const COLUMNS: [&str; 7] = [
 const KINDS: [LockKind; 4] =
     [LockKind::Queue, LockKind::Elevator, LockKind::DispatchList, LockKind::TagWords];
 
-/// Returns a table of each kind of lock that a design uses, in lines of at most `width`. The text is empty if there are none.
+/// Returns a table of each kind of lock that a design uses, in lines of at most `width`. The text
+/// is empty if there are none.
 pub(super) fn text<'a>(
     designs: impl Iterator<Item = (&'a str, &'a [LockFigures])> + Clone,
     width: usize,

@@ -25,7 +25,8 @@ const COLUMNS: [&str; 7] = [
     "awaited wakes/I/O",
 ];
 
-/// Returns the tables of each design, or the lines of a single unnamed run. The text is empty if there are none.
+/// Returns the tables of each design, or the lines of a single unnamed run. The text is empty if
+/// there are none.
 pub(super) fn text(rows: &[(Option<&str>, &HostFigures)], width: usize) -> String {
     match rows {
         [] => String::new(),
@@ -44,7 +45,8 @@ pub(super) fn text(rows: &[(Option<&str>, &HostFigures)], width: usize) -> Strin
     }
 }
 
-/// Returns a column for each command that any design sent, and then one for each other count that any design has.
+/// Returns a column for each command that any design sent, and then one for each other count that
+/// any design has.
 fn commands(rows: &[(&str, &HostFigures)]) -> Table {
     let mut table = Table::of_words(&["design"]);
     rows.iter().for_each(|(name, _)| table.row([(*name).to_owned()]));

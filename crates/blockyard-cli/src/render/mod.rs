@@ -1,4 +1,5 @@
-//! Renders answers, for people and as JSON. The values and their numbers are those of `blockyard_answer`.
+//! Renders answers, for people and as JSON. The values and their numbers are those of
+//! `blockyard_answer`.
 
 pub(crate) mod certainty;
 mod colour;

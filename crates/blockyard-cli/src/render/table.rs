@@ -1,8 +1,8 @@
 //! A plain table: columns two spaces apart, each as wide as its widest cell.
 //!
-//! A long name of a column of numbers is broken into two lines. The width of a table is that with which it is formatted, or
-//! [`WIDTH`]. A wider table of numbers continues below itself after an empty line, with its first column repeated. In a
-//! table of words, the last column is wrapped.
+//! A long name of a column of numbers is broken into two lines. The width of a table is that with
+//! which it is formatted, or [`WIDTH`]. A wider table of numbers continues below itself after an
+//! empty line, with its first column repeated. In a table of words, the last column is wrapped.
 
 use core::fmt;
 use core::ops::Range;
@@ -29,7 +29,8 @@ pub(crate) enum Align {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) text: String,
-    /// The style, always written as escape sequences. The stream removes them if it is not a terminal.
+    /// The style, always written as escape sequences. The stream removes them if it is not a
+    /// terminal.
     pub(crate) style: Style,
 }
 
@@ -186,7 +187,8 @@ impl Table {
         parts
     }
 
-    /// Returns the last cell of a row of words, wrapped within its column so that no line is longer than `most`.
+    /// Returns the last cell of a row of words, wrapped within its column so that no line is longer
+    /// than `most`.
     fn last_words(&self, row: &[Cell], most: usize) -> String {
         let last = row.len() - 1;
         let indent: usize = (0..last).map(|column| self.width(column) + 2).sum();

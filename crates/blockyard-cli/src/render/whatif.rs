@@ -44,7 +44,8 @@ fn paragraph(lines: &[String], width: usize) -> String {
     if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
 }
 
-/// Says which runs were stopped early, in which I/Os failed, and how late those of a trace were. That one of several was interrupted, the verdict says.
+/// Says which runs were stopped early, in which I/Os failed, and how late those of a trace were.
+/// That one of several was interrupted, the verdict says.
 pub(crate) fn findings(designs: &[Outcome]) -> Vec<String> {
     let said = designs.len() > 1 && designs.iter().any(Outcome::is_partial);
     let stopped = designs.iter().filter(|_| !said);

@@ -21,8 +21,9 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// Cuts the power `cuts` times below a disk with this behaviour. Half of the cuts are anywhere; the others are just
-    /// after the server has promised something. Returns what one of the cuts left.
+    /// Cuts the power `cuts` times below a disk with this behaviour. Half of the cuts are anywhere;
+    /// the others are just after the server has promised something. Returns what one of the cuts
+    /// left.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
-//! A file system of one file, which records its writes: the kernel's FUSE protocol, without a library.
+//! A file system of one file, which records its writes: the kernel's FUSE protocol, without a
+//! library.
 //!
-//! The disk answers writes late and in any order. It zeroes only by punching holes, so the server must write zeroes itself
-//! where a client forbids holes.
+//! The disk answers writes late and in any order. It zeroes only by punching holes, so the server
+//! must write zeroes itself where a client forbids holes.
 
 use super::history::{Record, Shared};
 use blockyard::prng::Prng;
@@ -25,8 +26,8 @@ const FALLOCATE: u32 = 43;
 /// Requests that have no answer: FORGET, INTERRUPT and BATCH_FORGET.
 const UNANSWERED: [u32; 3] = [2, 36, 42];
 
-/// Flags of INIT: writes of more than a page; direct I/O that the kernel does not wait for; a page cache that keeps
-/// writes until they are synchronised.
+/// Flags of INIT: writes of more than a page; direct I/O that the kernel does not wait for; a page
+/// cache that keeps writes until they are synchronised.
 const BIG_WRITES: u32 = 1 << 5;
 const ASYNC_DIO: u32 = 1 << 15;
 const WRITEBACK_CACHE: u32 = 1 << 16;
@@ -92,7 +93,8 @@ struct Late {
 }
 
 impl Disk {
-    /// Mounts a file with `bytes` on the file at `path`. The page cache keeps writes back if `keeps_writes` is set.
+    /// Mounts a file with `bytes` on the file at `path`. The page cache keeps writes back if
+    /// `keeps_writes` is set.
     ///
     /// # Errors
     ///
@@ -200,7 +202,8 @@ impl Serving {
         words.into_iter().chain([0; 9]).flat_map(u32::to_le_bytes).collect()
     }
 
-    /// How long they are valid, and the attributes: inode, size, blocks, six words of time, mode, links, owner, block size.
+    /// How long they are valid, and the attributes: inode, size, blocks, six words of time, mode,
+    /// links, owner, block size.
     fn attributes(&self) -> Vec<u8> {
         let size = self.bytes.len() as u64;
         let longs = [3600, 0, 1, size, size / 512, 0, 0, 0];

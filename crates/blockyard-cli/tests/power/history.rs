@@ -2,12 +2,14 @@
 //!
 //! # Why a check by this order raises no false alarm
 //!
-//! - **[sent-recorded-before]** A request is recorded as sent before its first byte is sent, and as answered after its
-//!   answer was received. So a request that the history has as answered before another was sent was so in truth. A
-//!   promise that is recorded before a cut was made before it, and every value that can have reached the disk before a cut
-//!   belongs to a request that was recorded before it.
-//! - **[completed-recorded-before]** The disk records a write when it receives the write, and its completion before it answers.
-//!   So every write that the server can know to be complete when it synchronises the file is recorded as complete.
+//! - **[sent-recorded-before]** A request is recorded as sent before its first byte is sent, and as
+//!   answered after its answer was received. So a request that the history has as answered before
+//!   another was sent was so in truth. A promise that is recorded before a cut was made before it,
+//!   and every value that can have reached the disk before a cut belongs to a request that was
+//!   recorded before it.
+//! - **[completed-recorded-before]** The disk records a write when it receives the write, and its
+//!   completion before it answers. So every write that the server can know to be complete when it
+//!   synchronises the file is recorded as complete.
 
 use core::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -56,7 +58,8 @@ pub(crate) struct History {
     pub(crate) requests: Vec<Request>,
 }
 
-/// Returns the word of which a unit consists that a request of the given life of the disk has written. It identifies both.
+/// Returns the word of which a unit consists that a request of the given life of the disk has
+/// written. It identifies both.
 pub(crate) fn mark(life: u64, request: usize, unit: u64) -> u64 {
     (life + 1) << 48 | (request as u64) << 24 | unit
 }

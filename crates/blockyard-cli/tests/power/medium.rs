@@ -1,15 +1,17 @@
 //! The contents that a disk may have after a power cut.
 //!
-//! A disk with a volatile cache promises only this: a synchronisation makes durable what was completed before. Of later
-//! writes each aligned piece (*granule*) is durable or not, without regard to other granules. Writes to one granule have
-//! an order, and the granule is durable as it was after some of them.
+//! A disk with a volatile cache promises only this: a synchronisation makes durable what was
+//! completed before. Of later writes each aligned piece (*granule*) is durable or not, without
+//! regard to other granules. Writes to one granule have an order, and the granule is durable as it
+//! was after some of them.
 
 use blockyard::prng::Prng;
 use blockyard_btt::{MediaError, Memory};
 use core::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The behaviour of a disk. Any but [`HONEST`](Behaviour::HONEST) is a fault, which a check must find.
+/// The behaviour of a disk. Any but [`HONEST`](Behaviour::HONEST) is a fault, which a check must
+/// find.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
     /// The bytes that the disk never tears.

@@ -1,10 +1,13 @@
-//! The promises of a server at a point in time: the values that each unit may have after a power cut.
+//! The promises of a server at a point in time: the values that each unit may have after a power
+//! cut.
 //!
-//! A write, or a zeroing, is *kept* if it was answered with FUA, or before a flush was sent that was answered; with a server whose
-//! answers are durable, if it was answered. A value is *stale* if its write was answered before a kept write to the same
-//! unit was sent: that order is certain. Of writes that were in flight together, either may be the last one.
+//! A write, or a zeroing, is *kept* if it was answered with FUA, or before a flush was sent that
+//! was answered; with a server whose answers are durable, if it was answered. A value is *stale* if
+//! its write was answered before a kept write to the same unit was sent: that order is certain. Of
+//! writes that were in flight together, either may be the last one.
 //!
-//! - **[only-fresh-values]** After a power cut each unit has the whole value of a write that was sent and is not stale.
+//! - **[only-fresh-values]** After a power cut each unit has the whole value of a write that was
+//!   sent and is not stale.
 
 use super::history::{Change, Request, mark};
 

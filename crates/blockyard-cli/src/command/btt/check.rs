@@ -17,7 +17,8 @@ use crate::progress::{share, show_share};
 
 /// The number of findings of each severity that `repair` prints.
 const FINDINGS: usize = 100;
-/// The number of checks of an image in use, the time between two, and the compared findings of each severity.
+/// The number of checks of an image in use, the time between two, and the compared findings of each
+/// severity.
 const LOOKS: usize = 8;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 const KEPT: usize = 10_000;
@@ -37,8 +38,8 @@ pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
     verdict(&report)
 }
 
-/// Fails if nothing in the file looks like a BTT: in no container is there an info block or its copy, damaged or not. A
-/// --container asserts that there was one.
+/// Fails if nothing in the file looks like a BTT: in no container is there an info block or its
+/// copy, damaged or not. A --container asserts that there was one.
 fn refuse_other_files(args: &Inspected, report: &Report) -> Result<(), Failure> {
     if args.container.is_some() || report.container != Container::Namespace || !is_bare(report) {
         return Ok(());
@@ -61,8 +62,8 @@ fn is_bare(report: &Report) -> bool {
     report.arenas == 0 && report.findings().iter().all(is_missing)
 }
 
-/// Checks an image that another process writes. A write in progress can look like damage. Real damage persists, so only
-/// findings of every check count.
+/// Checks an image that another process writes. A write in progress can look like damage. Real
+/// damage persists, so only findings of every check count.
 fn check_in_use(args: &Check, image: &Image, out: &mut dyn Write) -> Result<(), Failure> {
     let file = &args.inspected.file;
     let mut lasting: Option<Vec<Finding>> = None;

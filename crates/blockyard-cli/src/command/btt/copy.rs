@@ -1,4 +1,5 @@
-//! `btt copy` and `btt convert`: copy all sectors of a BTT. Sectors without data are neither read nor allocated.
+//! `btt copy` and `btt convert`: copy all sectors of a BTT. Sectors without data are neither read
+//! nor allocated.
 
 use core::ops::Range;
 use std::fs::{File, OpenOptions};
@@ -146,8 +147,8 @@ fn fill(
     Ok(unreadable)
 }
 
-/// Returns the size of a file that has the sectors of `from` in `container` instead of `was`. The arenas are larger
-/// if the new blocks are.
+/// Returns the size of a file that has the sectors of `from` in `container` instead of `was`. The
+/// arenas are larger if the new blocks are.
 fn room_for(
     from: &Btt<ImageMemory>,
     was: Container,
@@ -186,8 +187,8 @@ fn raw_runs(raw: &File, sectors: u64, bytes: u64) -> impl Iterator<Item = (Range
     })
 }
 
-/// Calls `copy` with the first sector and a buffer for each part of the runs, until a call fails. `sectors` is the
-/// total.
+/// Calls `copy` with the first sector and a buffer for each part of the runs, until a call fails.
+/// `sectors` is the total.
 fn each_run(
     runs: impl Iterator<Item = Range<u64>>,
     sectors: u64,
@@ -251,7 +252,8 @@ impl Unreadable {
         self.count += 1;
     }
 
-    /// Fails if there are unreadable sectors. The error lists them and says what they `are` in `to`.
+    /// Fails if there are unreadable sectors. The error lists them and says what they `are` in
+    /// `to`.
     fn tell(&self, from: &Path, are: &str, to: &Path) -> Result<(), Failure> {
         if self.count == 0 {
             return Ok(());

@@ -46,7 +46,8 @@ fn options(read_only: bool, container: Option<Container>) -> ImageOptions {
     ImageOptions { read_only, container, durability, ..ImageOptions::default() }
 }
 
-/// Opens a file with a BTT, damaged or not, to look at it. Returns whether another process writes it.
+/// Opens a file with a BTT, damaged or not, to look at it. Returns whether another process writes
+/// it.
 fn look_at(args: &Inspected) -> Result<(Image, bool), Failure> {
     let (image, in_use) = match identify_as(args, true, false) {
         Err(ImageError::File(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -88,7 +89,8 @@ fn arenas(image: &Image) -> usize {
     checked(image, 1).map_or(0, |(report, _)| report.arenas)
 }
 
-/// Prints a note if a pool was never written, and so has neither contents nor damage. Returns whether it did.
+/// Prints a note if a pool was never written, and so has neither contents nor damage. Returns
+/// whether it did.
 fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Failure> {
     if image.unwritten.is_some() {
         let file = file.display();
@@ -118,7 +120,8 @@ fn show_check() -> impl FnMut(Progress) {
     }
 }
 
-/// Opens the BTT in a file, and returns its container too. A broken BTT is refused unless it is opened by `force`.
+/// Opens the BTT in a file, and returns its container too. A broken BTT is refused unless it is
+/// opened by `force`.
 fn open(
     file: &Path,
     container: Option<ContainerName>,
