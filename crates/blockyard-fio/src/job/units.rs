@@ -1,7 +1,7 @@
 //! The units in which random offsets are drawn, and whether a pass may visit a block twice.
 
 use super::model::{Distribution, Job};
-use super::op::{Op, PerOp};
+use super::op::PerOp;
 
 /// How a job visits the blocks of a region at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +31,19 @@ pub(crate) struct Units {
 impl Units {
     /// Returns the units of `job` in a region of `region_bytes`.
     pub(crate) fn of(job: &Job, region_bytes: u64) -> Self {
-        let align =
-            |op| job.block_align_bytes.of(op).unwrap_or(job.block.of(op).min_bytes().into());
-        let align_bytes =
-            PerOp { read: align(Op::Read), write: align(Op::Write), trim: align(Op::Trim) };
-        let mix = || job.pattern.mix.ops().iter();
-        let unit_bytes = mix().map(|op| *align_bytes.of(*op)).min().unwrap_or(1).max(1);
+        let align_bytes = PerOp::from_fn(|op| {
+            job.block_align_bytes.of(op).unwrap_or(job.block.of(op).min_bytes().into())
+        });
+        let mut mix = job.pattern.mix.ops().iter();
+        let unit_bytes = mix.clone().map(|op| *align_bytes.of(*op)).min().unwrap_or(1).max(1);
         let room = region_bytes.saturating_sub(job.min_block_bytes().into());
         let aligned = job.block_align_bytes.each().iter().any(|align| align.is_some());
         let mapped = job.distribution == Distribution::Uniform && !job.norandommap && !aligned;
-        let blocks_of = |op: &Op| job.block.of(*op);
-        let has_one_unit = mix().all(|op| *align_bytes.of(*op) == unit_bytes);
-        let has_one_length = mix().all(|op| blocks_of(op).min_bytes() == blocks_of(op).max_bytes());
+        let has_one_unit = mix.clone().all(|op| *align_bytes.of(*op) == unit_bytes);
+        let has_one_length = mix.all(|op| {
+            let blocks = job.block.of(*op);
+            blocks.min_bytes() == blocks.max_bytes()
+        });
         let visits = match mapped {
             true if has_one_unit && !has_one_length => Visits::Mapped,
             true => Visits::Once,

@@ -146,7 +146,9 @@ impl<'a> Value<'a> {
         if ends.is_empty() || text.starts_with("0x") || text.starts_with("0X") {
             return number(text, |suffix| time_factor(suffix, unit)).map_err(|_| fault());
         }
-        let (mut sum_ns, mut begin, mut longer) = (0_u64, 0, u64::MAX);
+        let mut sum_ns = 0_u64;
+        let mut begin = 0;
+        let mut longer = u64::MAX;
         for end in ends.into_iter().chain([text.len()]) {
             let part = &text[begin..end];
             let digits = part.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(fault)?;
@@ -212,7 +214,8 @@ impl<'a> Value<'a> {
             .text()?
             .split_once(['-', ':'])
             .ok_or(ValueFault::Incomplete("a range such as 4k-16k"))?;
-        let (from, to) = (parse(self.part(from))?, parse(self.part(to))?);
+        let from = parse(self.part(from))?;
+        let to = parse(self.part(to))?;
         Ok((from.min(to), from.max(to)))
     }
 
@@ -346,18 +349,24 @@ mod tests {
         Value { text: Some(text), kb_base: 1024 }
     }
 
+    fn count_si(text: &str) -> Parsed<u64> {
+        Value { text: Some(text), kb_base: 1000 }.count(0, u64::MAX)
+    }
+
+    fn count(text: &str) -> Parsed<u64> {
+        value(text).count(0, u64::MAX)
+    }
+
     #[test]
     fn sizes_follow_kb_base() {
-        let si = |text| Value { text: Some(text), kb_base: 1000 }.count(0, u64::MAX);
-        let bytes = |text| value(text).count(0, u64::MAX);
-        assert_eq!(bytes("4k"), Ok(4096));
-        assert_eq!(bytes("4KiB"), Ok(4000));
-        assert_eq!(bytes("4Ki"), Ok(4096));
-        assert_eq!(bytes("0x10"), Ok(16));
-        assert_eq!(bytes("7b"), Ok(7));
-        assert_eq!(si("4k"), Ok(4000));
-        assert_eq!(si("4kib"), Ok(4096));
-        assert_eq!(si("4ki"), Ok(4000));
+        assert_eq!(count("4k"), Ok(4096));
+        assert_eq!(count("4KiB"), Ok(4000));
+        assert_eq!(count("4Ki"), Ok(4096));
+        assert_eq!(count("0x10"), Ok(16));
+        assert_eq!(count("7b"), Ok(7));
+        assert_eq!(count_si("4k"), Ok(4000));
+        assert_eq!(count_si("4kib"), Ok(4096));
+        assert_eq!(count_si("4ki"), Ok(4000));
     }
 
     #[test]
@@ -386,42 +395,49 @@ mod tests {
         }
     }
 
+    fn seconds(text: &str) -> Parsed<u64> {
+        value(text).time_ns(TimeUnit::Second).map(|ns| ns / 1_000_000_000)
+    }
+
     /// fio takes such a time as one microsecond.
     #[test]
     fn units_of_time_may_be_joined() {
-        let seconds = |text| value(text).time_ns(TimeUnit::Second).map(|ns| ns / 1_000_000_000);
         assert_eq!(seconds("1m30s"), Ok(90));
         assert_eq!(seconds("1d2h3M4s"), Ok(86_400 + 7_200 + 180 + 4));
         assert_eq!(value("1s500ms").time_ns(TimeUnit::Second), Ok(1_500_000_000));
         assert_eq!(seconds("0x10"), Ok(16));
     }
 
+    fn millionths(text: &str) -> Parsed<u64> {
+        value(text).millionths()
+    }
+
     #[test]
     fn decimals_are_read_to_millionths() {
-        let read = |text| value(text).millionths();
-        assert_eq!(read("0.1"), Ok(100_000));
-        assert_eq!(read("12"), Ok(12_000_000));
-        assert_eq!(read("5."), Ok(5_000_000));
-        assert_eq!(read("1.23456789"), Ok(1_234_567));
+        assert_eq!(millionths("0.1"), Ok(100_000));
+        assert_eq!(millionths("12"), Ok(12_000_000));
+        assert_eq!(millionths("5."), Ok(5_000_000));
+        assert_eq!(millionths("1.23456789"), Ok(1_234_567));
         for bad in ["", ".5", "1.2.3", "-1", "1e3", "99999999999999999999"] {
-            assert!(read(bad).is_err(), "{bad}");
+            assert!(millionths(bad).is_err(), "{bad}");
         }
+    }
+
+    fn per_op(text: &str) -> Parsed<(u64, u64, u64)> {
+        let mut target = PerOp::all(1);
+        let result = value(text).per_op(&mut target, &[','], |v| v.count(0, 100));
+        result.map(|()| (target.read, target.write, target.trim))
     }
 
     #[test]
     fn a_blank_part_leaves_its_kind_unchanged() {
-        let parse = |text: &str| {
-            let mut target = PerOp::all(1);
-            let result = value(text).per_op(&mut target, &[','], |v| v.count(0, 100));
-            result.map(|()| (target.read, target.write, target.trim))
-        };
-        assert_eq!(parse("8"), Ok((8, 8, 8)));
-        assert_eq!(parse("8,9"), Ok((8, 9, 9)));
-        assert_eq!(parse("8,9,"), Ok((8, 9, 1)));
-        assert_eq!(parse(",9"), Ok((1, 9, 9)));
-        assert_eq!(parse(",9,"), Ok((1, 9, 1)));
-        assert!(parse(",").is_err());
-        assert!(parse("1,2,3,4").is_err());
+        assert_eq!(per_op("8"), Ok((8, 8, 8)));
+        assert_eq!(per_op("8,9"), Ok((8, 9, 9)));
+        assert_eq!(per_op("8,9,"), Ok((8, 9, 1)));
+        assert_eq!(per_op(",9"), Ok((1, 9, 9)));
+        assert_eq!(per_op(",9,"), Ok((1, 9, 1)));
+        assert!(per_op(",").is_err());
+        assert!(per_op("1,2,3,4").is_err());
     }
 
     #[test]

@@ -165,8 +165,7 @@ mod tests {
         let mut all = Vec::new();
         for number in 0..end / period {
             for op in OPS {
-                let within = |us| us / period == number;
-                let of = done.iter().filter(|(us, kind, _)| *kind == op && within(*us));
+                let of = done.iter().filter(|(us, kind, _)| *kind == op && us / period == number);
                 let amount: u64 = of.map(|(.., amount)| amount).sum();
                 let per_second = amount * 1000 / period_ms;
                 let value = if unit == Unit::PerSecond { per_second } else { per_second / 1024 };
@@ -205,8 +204,8 @@ mod tests {
             sampler.add(Op::Write, kib * 1024);
         }
         while sampler.next(after(3000)).is_some() {}
-        let (sum, sum_squares) = (12_000, 50_000_000);
-        let expected = Samples { count: 3, min: 3000, max: 5000, sum, sum_squares };
+        let expected =
+            Samples { count: 3, min: 3000, max: 5000, sum: 12_000, sum_squares: 50_000_000 };
         assert_eq!((sampler.of(Op::Write), sampler.of(Op::Read)), (Some(expected), None));
     }
 

@@ -107,14 +107,13 @@ fn share_groups(entries: &mut [Entry<'_>]) {
 
 fn kinds(job: &Job, report: &JobReport) -> Vec<(&'static str, Kind)> {
     let runtime_ns = report.stats.runtime_ns();
-    let of = |op| {
+    let apart = OPS.map(|(name, op)| {
         let measured = report.stats.ops.of(op).as_deref().map_or_else(Measured::default, |all| {
             if job.engine.is_async() { all.clone() } else { without_submission(all) }
         });
         let runtime_ns = if measured.ios > 0 { runtime_ns } else { 0 };
-        Kind::new(measured, runtime_ns)
-    };
-    let apart = OPS.map(|(name, op)| (name, of(op)));
+        (name, Kind::new(measured, runtime_ns))
+    });
     if job.reporting.unified == UnifiedReporting::None {
         return apart.into();
     }
@@ -159,15 +158,16 @@ impl Entry<'_> {
     fn cpu_percent(&self) -> (f64, f64) {
         let stats = &self.report.stats;
         let run_ns = u128::from(stats.runtime_ns()) * u128::from(self.instances);
-        let percent = |ns: u64| number::percent(u128::from(ns), run_ns);
         let user_ns = stats.spent.thinking.as_ns();
-        (percent(user_ns), percent(stats.cpu_ns.saturating_sub(user_ns)))
+        let system_ns = stats.cpu_ns.saturating_sub(user_ns);
+        [user_ns, system_ns].map(|ns| number::percent(u128::from(ns), run_ns)).into()
     }
 }
 
 impl Kind {
     fn new(measured: Measured, runtime_ns: u64) -> Self {
-        let (bandwidth, iops) = (Rates::of(&measured.bandwidth), Rates::of(&measured.iops));
+        let bandwidth = Rates::of(&measured.bandwidth);
+        let iops = Rates::of(&measured.iops);
         Self { measured, runtime_ns, bandwidth, share_percent: 0.0, iops }
     }
 
@@ -241,7 +241,8 @@ fn share_up_to(values: &Histogram, bound: u64) -> u32 {
     if values.count() == 0 || values.min() > bound {
         return 0;
     }
-    let (mut within, mut beyond) = (0, Histogram::WHOLE + 1);
+    let mut within = 0;
+    let mut beyond = Histogram::WHOLE + 1;
     while beyond - within > 1 {
         let middle = within.midpoint(beyond);
         if values.percentile(middle) <= bound { within = middle } else { beyond = middle }
@@ -251,19 +252,21 @@ fn share_up_to(values: &Histogram, bound: u64) -> u32 {
 
 /// The names of fio's latency ranges and their upper bounds in ns, by unit.
 fn latency_ranges() -> [(&'static str, Vec<(String, u64)>); 3] {
-    const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
-    let unit = |ns: u64| -> Vec<_> {
-        let bound = |step: &u64| {
-            // A range's name is its end, except for the first range, which is below 2, and the
-            // last.
-            let end = if matches!(step, 2 | 1000) { step * ns } else { (step + 1) * ns };
-            (step.to_string(), end - 1)
-        };
-        STEPS.iter().map(bound).collect()
-    };
-    let mut ms = unit(1_000_000);
+    let mut ms = steps_of(1_000_000);
     ms.extend([("2000".to_owned(), 1_999_999_999), (">=2000".to_owned(), u64::MAX)]);
-    [("ns", unit(1)), ("us", unit(1000)), ("ms", ms)]
+    [("ns", steps_of(1)), ("us", steps_of(1000)), ("ms", ms)]
+}
+
+/// The ranges in a unit of `ns` nanoseconds: their names and last values.
+fn steps_of(ns: u64) -> Vec<(String, u64)> {
+    const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+    let bound = |step: &u64| {
+        // A range's name is its end, except for the first range, which is below 2, and the
+        // last.
+        let end = if matches!(step, 2 | 1000) { step * ns } else { (step + 1) * ns };
+        (step.to_string(), end - 1)
+    };
+    STEPS.iter().map(bound).collect()
 }
 
 #[cfg(test)]
@@ -278,11 +281,14 @@ mod tests {
         }
         let by_unit = latency_shares(&values);
         let shares: Vec<f64> = by_unit.into_iter().flat_map(|(_, all)| all).map(|s| s.1).collect();
-        let near = |share: f64, of: f64| (share - 100.0 * of / 13.0).abs() < 0.01;
-        assert!(near(shares[0], 2.0), "0 and 1 are below 2 ns: {shares:?}");
-        assert!(near(shares[1], 2.0), "2 and 4 are at most 4 ns: {shares:?}");
-        assert!(near(shares[10], 2.0), "1000 and 1999 ns are below 2 us: {shares:?}");
-        assert!(near(*shares.last().unwrap(), 1.0), "5 s: {shares:?}");
+        for (share, of, values) in [
+            (shares[0], 2.0, "0 and 1 are below 2 ns"),
+            (shares[1], 2.0, "2 and 4 are at most 4 ns"),
+            (shares[10], 2.0, "1000 and 1999 ns are below 2 us"),
+            (*shares.last().unwrap(), 1.0, "5 s"),
+        ] {
+            assert!((share - 100.0 * of / 13.0).abs() < 0.01, "{values}: {shares:?}");
+        }
         assert!((shares.iter().sum::<f64>() - 100.0).abs() < 0.01);
     }
 }

@@ -38,7 +38,8 @@ pub(super) fn decimal(value: f64) -> String {
 }
 
 fn short(value: f64, (base, units): (f64, &[&str])) -> String {
-    let (mut value, mut unit) = (value, 0);
+    let mut value = value;
+    let mut unit = 0;
     while value >= 9999.5 && unit + 1 < units.len() {
         (value, unit) = (value / base, unit + 1);
     }

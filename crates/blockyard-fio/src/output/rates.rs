@@ -65,11 +65,14 @@ mod tests {
         }
     }
 
+    fn two_digits(value: f64) -> String {
+        format!("{value:.2}")
+    }
+
     /// The output of fio 3.33 for one and for three instances at 1000 I/Os of 8 KiB per second.
     #[test]
     fn instances_add_up_as_fios_do() {
         let one = samples(&[8000, 8016, 8016]);
-        let two_digits = |value: f64| format!("{value:.2}");
         let alone = Rates::of(&[one]);
         assert_eq!((alone.count, alone.min, alone.max), (3, 8000, 8016));
         assert_eq!(two_digits(alone.mean), "8010.67");

@@ -33,9 +33,10 @@ pub(super) fn extremes(name: &str, values: &Histogram) -> String {
 pub(super) fn percentiles_of(name: &str, values: &Histogram, percentiles: &[f64]) -> String {
     let value = |percentile: &f64| values.percentile(per_hundred_thousand(*percentile));
     let all: Vec<_> = percentiles.iter().map(value).collect();
-    let (least, most) = (all.iter().copied().min(), all.iter().copied().max());
-    let (unit, unit_name) = unit_of(least.unwrap_or(0), most.unwrap_or(0));
-    let width = (most.unwrap_or(0) / unit).to_string().len().max(5);
+    let least = all.iter().copied().min().unwrap_or(0);
+    let most = all.iter().copied().max().unwrap_or(0);
+    let (unit, unit_name) = unit_of(least, most);
+    let width = (most / unit).to_string().len().max(5);
     let shown: Vec<_> = percentiles
         .iter()
         .zip(&all)

@@ -4,7 +4,7 @@
 
 use crate::job::{Job, Steady};
 use crate::measure::JobStats;
-use crate::measure::steady::{SteadySample, SteadyWatch};
+use crate::measure::steady::SteadyWatch;
 use blockyard_text::number::approximate;
 use serde::Serialize;
 
@@ -57,8 +57,8 @@ pub(super) fn steady_json(stats: &JobStats) -> Option<SteadyJson> {
     let watch = stats.steady.as_deref()?;
     let (worst, criterion) = worst(watch);
     let slope = watch.criterion.slope;
-    let of = |value: fn(&SteadySample) -> u64| watch.samples.iter().map(value).collect();
-    let (iops, bw): (Vec<_>, Vec<_>) = (of(|sample| sample.iops), of(|sample| sample.bytes_per_s));
+    let iops: Vec<_> = watch.samples.iter().map(|sample| sample.iops).collect();
+    let bw: Vec<_> = watch.samples.iter().map(|sample| sample.bytes_per_s).collect();
     let percent = if watch.criterion.percent { "%" } else { "" };
     let limit = approximate(watch.criterion.limit_millionths) / 1e6;
     Some(SteadyJson {
@@ -75,11 +75,9 @@ pub(super) fn steady_json(stats: &JobStats) -> Option<SteadyJson> {
 /// Writes the steady state of a job that looks for one.
 pub(super) fn steady(stats: &JobStats) -> String {
     let Some(watch) = stats.steady.as_deref() else { return String::new() };
-    let mean_of = |value: fn(&SteadySample) -> u64| {
-        mean(&watch.samples.iter().map(value).collect::<Vec<_>>())
-    };
-    let bandwidth = approximate(mean_of(|sample| sample.bytes_per_s));
-    let iops = mean_of(|sample| sample.iops);
+    let rates: Vec<_> = watch.samples.iter().map(|sample| sample.bytes_per_s).collect();
+    let bandwidth = approximate(mean(&rates));
+    let iops = mean(&watch.samples.iter().map(|sample| sample.iops).collect::<Vec<_>>());
     let figure = match watch.criterion.of {
         Steady::Iops => "iops",
         Steady::Bandwidth => "bw",

@@ -36,7 +36,8 @@ fn of_entry(entry: &Entry<'_>, own: impl Fn(&JobStats) -> String) -> String {
     }
     text += &syncs(job, &report.stats);
     text += &ranges(&entry.lat_ns());
-    let (switches, (user, system)) = (report.stats.context_switches, entry.cpu_percent());
+    let switches = report.stats.context_switches;
+    let (user, system) = entry.cpu_percent();
     text += &format!(
         "  cpu          : usr={user:.2}%, sys={system:.2}%, ctx={switches}, majf=0, minf=0\n"
     );
@@ -55,7 +56,8 @@ fn of_entry(entry: &Entry<'_>, own: impl Fn(&JobStats) -> String) -> String {
     text += &targets::steady(&report.stats);
     if job.continue_on_error != ContinueOnError::default() {
         let stats = &report.stats;
-        let (total, first) = (stats.errors, number::errno(stats.first_error));
+        let total = stats.errors;
+        let first = number::errno(stats.first_error);
         let words = stats.first_error.map_or_else(|| "Success".to_owned(), |how| how.to_string());
         text += &format!("     errors    : total={total}, first_error={first}/<{words}>\n");
     }
@@ -182,26 +184,20 @@ fn status_of(group: u32, entries: &[&Entry<'_>]) -> String {
 fn status_line(name: &str, kinds: &[&Kind]) -> String {
     let rates: Vec<_> = kinds.iter().map(|kind| kind.bytes_per_s()).collect();
     let runs: Vec<_> = kinds.iter().map(|kind| ms(kind.runtime_ns)).collect();
-    let extreme = |all: &[u64]| {
-        (all.iter().copied().min().unwrap_or(0), all.iter().copied().max().unwrap_or(0))
-    };
-    let ((slowest, fastest), (shortest, longest)) = (extreme(&rates), extreme(&runs));
+    let [slowest, shortest] = [&rates, &runs].map(|all| all.iter().copied().min().unwrap_or(0));
+    let [fastest, longest] = [&rates, &runs].map(|all| all.iter().copied().max().unwrap_or(0));
     let bytes: u64 = kinds.iter().map(|kind| kind.measured.bytes).sum();
     let rate = number::per_second(bytes, longest.max(1) * 1_000_000);
-    let both = |rate: u64| {
-        let rate = approximate(rate);
-        (number::binary(rate), number::decimal(rate))
-    };
-    let (slow, fast) = (both(slowest), both(fastest));
+    let [slow, fast] = [slowest, fastest].map(approximate);
     format!(
         "{:>7}: bw={}B/s ({}B/s), {}B/s-{}B/s ({}B/s-{}B/s), io={}B ({}B), run={shortest}-{longest}msec\n",
         name.to_uppercase(),
         number::binary(rate),
         number::decimal(rate),
-        slow.0,
-        fast.0,
-        slow.1,
-        fast.1,
+        number::binary(slow),
+        number::binary(fast),
+        number::decimal(slow),
+        number::decimal(fast),
         number::binary(approximate(bytes)),
         number::decimal(approximate(bytes)),
     )

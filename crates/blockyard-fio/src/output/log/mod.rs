@@ -199,7 +199,8 @@ impl Logs {
     pub fn io(&mut self, instance: u32, op: Op, taken: &Taken, at: Duration) {
         let Some(logs) = self.instances.get_mut(instance as usize) else { return };
         let shape = logs.shape;
-        let (slat, lat) = (taken.slat.as_ns(), taken.lat().as_ns());
+        let slat = taken.slat.as_ns();
+        let lat = taken.lat().as_ns();
         let clat = if shape.is_async { taken.clat.as_ns() } else { lat };
         let latencies = [(&mut logs.slat, slat), (&mut logs.clat, clat), (&mut logs.lat, lat)];
         for (log, ns) in latencies.into_iter().skip(usize::from(!shape.is_async)) {

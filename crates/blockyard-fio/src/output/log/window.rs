@@ -47,8 +47,8 @@ impl Windows {
 
     /// Returns the values of the open windows, and empties them.
     pub(super) fn rest(&mut self) -> impl Iterator<Item = (Op, u64)> + use<> {
-        let (of, largest) = (core::mem::take(&mut self.of), self.largest);
-        let ops = Op::ALL.into_iter().zip(of);
+        let largest = self.largest;
+        let ops = Op::ALL.into_iter().zip(core::mem::take(&mut self.of));
         ops.filter_map(move |(op, window)| Some((op, window.value(largest)?)))
     }
 }
