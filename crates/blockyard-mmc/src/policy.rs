@@ -13,7 +13,7 @@
 //! | two-slot-full | 2 | start, prepare, settle, cleanup, complete | | | at once |
 //! | issue-on-completion | 2 | start, prepare | settle, cleanup, complete | | when the cleanup of `A` begins |
 //! | blkmq-wait | 2 | start, prepare, settle, cleanup, complete | settle, cleanup, complete | | at once |
-//! | hsq | limit | start, prepare | settle, start, cleanup, complete | start | at once |
+//! | hsq | limit | start, prepare | settle, start, cleanup, complete | start, cleanup, complete | at once |
 //! | cqe | depth | start, prepare | settle, cleanup, complete | | beside `A` |
 //!
 //! *Settle* is what the card needs before the bus is free: checks whether it is still busy, and
@@ -41,9 +41,10 @@
 //! commands do, at most 64: one pack is on the bus while another gathers. A command queue is not
 //! packed.
 //!
-//! With hsq the interrupt handler starts `B`, or deferred work does ([`HsqDefer`]). The interrupt
-//! handler cannot ask a card whether it is busy, so hsq needs a controller that finds the end of
-//! busy in hardware.
+//! With hsq the interrupt handler starts `B` and ends `A`, or deferred work does both
+//! ([`HsqDefer`]). A request that failed, and one whose data the processor copies, is always ended
+//! by deferred work. The interrupt handler cannot ask a card whether it is busy, so hsq needs a
+//! controller that finds the end of busy in hardware.
 
 use super::host::{BusyDetect, Transfer};
 
@@ -112,14 +113,17 @@ pub enum HsqLimit {
     Dynamic,
 }
 
-/// The context from which a host software queue starts the next request.
+/// The context in which a host software queue starts the next request and ends the one before.
+/// Linux ends it in the soft interrupt right behind the interrupt, where no thread is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HsqDefer {
     /// Always deferred work, as posted in 2020.
     Always,
-    /// Deferred work for removable cards, otherwise the interrupt handler: since Linux 5.8.
+    /// Deferred work for removable cards, otherwise the interrupt handler: sdhci-sprd since Linux
+    /// 5.8, whose driver asks for it with `always_defer_done`.
     Removable,
-    /// The interrupt handler.
+    /// The interrupt handler, for removable cards too: sdhci-of-dwcmshc, which does not set that
+    /// flag.
     Never,
 }
 
@@ -280,6 +284,8 @@ pub(super) enum EndedBy {
     Deferred,
     /// The thread if a request waits for the bus, otherwise deferred work.
     WaitingThread,
+    /// The interrupt handler if the transfer went well, otherwise deferred work.
+    Interrupt,
 }
 
 /// A row of the table.
@@ -315,6 +321,11 @@ impl Plan {
             slots => slots,
         };
         Self { slots, ..self }
+    }
+
+    /// Returns the plan of a host software queue whose interrupt handler ends requests.
+    pub(super) const fn ending_in_interrupt(self) -> Self {
+        Self { ended_by: EndedBy::Interrupt, ..self }
     }
 
     /// Returns the row of `pipeline`, with a command queue of `queue_depth` places.
@@ -359,7 +370,7 @@ impl Plan {
                 ended_by: EndedBy::Deferred,
                 thread: &[Start, Prepare],
                 deferred: &[Settle, Start, Post, Complete],
-                interrupt: &[Start],
+                interrupt: &[Start, Post, Complete],
             },
             Pipeline::Cqe => Self {
                 slots: queue_depth,

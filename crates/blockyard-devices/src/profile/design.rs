@@ -101,6 +101,7 @@ pub(crate) const BUILTIN: &[Builtin] = builtins!("designs":
     "mmc-blkmq-6.6",
     "hsq-v8",
     "hsq-v8-atomic",
+    "hsq-interrupt",
     "hsq",
     "cqe",
     "pmem-raw",

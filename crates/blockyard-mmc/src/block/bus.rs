@@ -10,7 +10,7 @@ use crate::command::{BlockCount, Command, Direction};
 use crate::controller::{HostController, HostEvent, MmcRequest, NotNow, Payload, SlotId};
 use crate::exchange::{Exchange, Progress};
 use crate::host::BusyDetect;
-use crate::policy::{Bounce, Job};
+use crate::policy::{Bounce, EndedBy, Job};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 
@@ -250,9 +250,18 @@ impl<H: HostController> Mmc<H> {
         let slot = &mut self.slots[bus.slot.index()];
         let reads = slot.direction() == Direction::Read;
         slot.note_blocks(u32::from(exchange.blocks()));
+        let is_whole = slot.left() == 0;
         if let Some(failure) = exchange.failure() {
             self.failed(failure);
             return self.recover(now);
+        }
+        // What the card needs first, deferred work does, and so it ends the request.
+        if self.plan.ended_by == EndedBy::Interrupt
+            && is_whole
+            && !bus.had_trouble()
+            && !bus.has_exception()
+        {
+            bus.by = Context::Interrupt;
         }
         if !reads && self.policy.busy != BusyDetect::Status {
             self.unconfirmed = UnconfirmedWrite::Held(bus.slot); // [late-error-is-the-writes]

@@ -36,7 +36,7 @@ pub struct Mmc<H> {
     pub(super) plan: Plan,
     pub(super) target: Target,
     /// Whether the interrupt handler, or the context that ends a request, leaves the next start to
-    /// deferred work.
+    /// deferred work, and the end of the request with it.
     pub(super) defers_starts: bool,
     pub(super) slots: Vec<Slot>,
     /// The number of slots in use.
@@ -159,6 +159,8 @@ impl<H: HostController> Mmc<H> {
         let walks = hsq.is_some_and(|hsq| hsq.order == HsqOrder::TagWalk);
         let pack_limit = pack_limit.unwrap_or_default();
         let plan = plan.packing(pack_limit.largest());
+        let ends_in_interrupt = hsq.is_some() && !defers_starts && policy.bounce == Bounce::None;
+        let plan = if ends_in_interrupt { plan.ending_in_interrupt() } else { plan };
         let slots = plan.slots;
         debug_assert!((1..=64).contains(&slots), "a plan of {slots} slots");
         Ok(Self {
@@ -261,7 +263,8 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn ending_context(&self) -> Context {
         match self.plan.ended_by {
             EndedBy::Thread => Context::Thread,
-            EndedBy::Deferred => Context::Deferred,
+            // The interrupt handler ends a request only within the interrupt of its transfer.
+            EndedBy::Deferred | EndedBy::Interrupt => Context::Deferred,
             EndedBy::WaitingThread if self.has_to_start() => Context::Thread,
             EndedBy::WaitingThread => Context::Deferred,
         }
