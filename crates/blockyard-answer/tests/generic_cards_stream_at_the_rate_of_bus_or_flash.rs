@@ -43,7 +43,9 @@ fn rate(device: &str, rw: &str) -> u64 {
 fn generic_cards_stream_at_the_rate_of_bus_or_flash() {
     for (device, read, written) in CARDS {
         let reads = rate(device, "--rw=read");
-        assert!((read * 84 / 100..=read + 1).contains(&reads), "{device} reads {reads} of {read}");
+        // A host whose processors sleep after 1.5 ms wakes two or three of them for 512 KiB: at 300
+        // MB/s that is 1.75 ms, and 0.28 to 0.42 ms more.
+        assert!((read * 79 / 100..=read + 1).contains(&reads), "{device} reads {reads} of {read}");
         let writes = rate(device, "--rw=write");
         let about = written * 94 / 100..=written * 108 / 100 + 1;
         assert!(about.contains(&writes), "{device} writes {writes} for {written}");

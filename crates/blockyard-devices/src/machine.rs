@@ -39,6 +39,15 @@ pub struct MachineProfile {
     pub context_switch: Duration,
     /// From the request for an asynchronous queue run to its start on an idle processor.
     pub run_delay: Duration,
+    /// For how long a processor must have idled to be found in its first sleep state; 0: it has
+    /// none. Waking from a wait for an interrupt is part of the other costs.
+    pub idle_residency: Duration,
+    /// The time in which a processor leaves that state, before it begins its work.
+    pub idle_exit: Duration,
+    /// As [`Self::idle_residency`], of its deepest sleep state.
+    pub deep_residency: Duration,
+    /// As [`Self::idle_exit`], of its deepest sleep state.
+    pub deep_exit: Duration,
     /// From an interrupt to the soft interrupt that ends a request, in the single-lock model.
     /// blk-mq ends a request in the interrupt.
     pub softirq_delay: Duration,
@@ -62,6 +71,26 @@ pub struct MachineProfile {
     pub lock_dispatch: Duration,
     /// Hold of the single lock to end a request.
     pub lock_complete: Duration,
+}
+
+impl MachineProfile {
+    /// Returns the time that a processor needs to begin new work after it has idled for `idled`: the
+    /// longest exit of the states whose residency has passed.
+    ///
+    /// With residencies of 780 us and 4 ms, and exits of 140 us and 915 us, this is nothing after
+    /// 700 us, 140 us after 1 ms, and 915 us after 10 ms.
+    #[inline]
+    #[must_use]
+    pub fn wake_latency(&self, idled: Duration) -> Duration {
+        let first = exit(self.idle_residency, self.idle_exit, idled);
+        first.max(exit(self.deep_residency, self.deep_exit, idled))
+    }
+}
+
+/// Returns the time to leave a state with this residency, if a processor that has idled for `idled`
+/// is in it. Without a residency there is no such state.
+fn exit(residency: Duration, exit: Duration, idled: Duration) -> Duration {
+    if residency > Duration::ZERO && idled >= residency { exit } else { Duration::ZERO }
 }
 
 /// Classes of processors: a `[cpu]` without `cpus`.
@@ -91,6 +120,10 @@ pub(crate) fn machine("cpu") -> MachineProfile {
     wakeup: "wakeup" need(Time),
     context_switch: "context-switch" need(Time),
     run_delay: "run-delay" need(Time),
+    idle_residency: "idle-residency" take_or(Time, Duration::ZERO),
+    idle_exit: "idle-exit" take_or(Time, Duration::ZERO),
+    deep_residency: "deep-residency" take_or(Time, Duration::ZERO),
+    deep_exit: "deep-exit" take_or(Time, Duration::ZERO),
     softirq_delay: "softirq-delay" take_or(Time, Duration::ZERO),
     wake_on_waker: "wake-on-waker" take_or(Count(0..=100), 0),
     line_transfer: "line-transfer" take_or(Time, Duration::ZERO),
@@ -101,3 +134,26 @@ pub(crate) fn machine("cpu") -> MachineProfile {
     lock_dispatch: "lock-dispatch" need(Time),
     lock_complete: "lock-complete" need(Time),
 });
+
+#[cfg(test)]
+mod tests {
+    use crate::profile::Device;
+    use blockyard::time::Duration;
+
+    /// [`MachineProfile::wake_latency`](super::MachineProfile::wake_latency) in microseconds.
+    fn latencies(states: &str) -> [u64; 4] {
+        let device = format!("base = \"null\"\n[cpu]\n{states}");
+        let machine = Device::parse("null", &device).unwrap().machine;
+        [5, 779, 780, 10_000].map(|us| machine.wake_latency(Duration::from_us(us)).as_ns() / 1000)
+    }
+
+    #[test]
+    fn a_processor_is_in_the_deepest_state_whose_residency_has_passed() {
+        let first = "idle-residency = \"780us\"\nidle-exit = \"140us\"\n";
+        let deep = "deep-residency = \"4ms\"\ndeep-exit = \"915us\"\n";
+        assert_eq!(latencies(&format!("{first}{deep}")), [0, 0, 140, 915]);
+        assert_eq!(latencies(first), [0, 0, 140, 140]);
+        assert_eq!(latencies(deep), [0, 0, 0, 915]);
+        assert_eq!(latencies(""), [0; 4]);
+    }
+}
