@@ -342,7 +342,11 @@ impl Card {
     /// at `end`, and the stream that the read continues.
     fn access(&mut self, sector: u64, blocks: u32, end: Instant) -> (Instant, Option<u64>) {
         match self.join(sector, blocks, end) {
-            Some(stream) => (end, Some(stream)),
+            // The card handles the command before it sends what it has fetched.
+            Some(stream) => {
+                let command = self.timing.read.ahead.as_ref().map(|ahead| ahead.command);
+                (end + command.unwrap_or_default(), Some(stream))
+            }
             None => {
                 let access = self.access_time();
                 (self.engine.read(end, access), None)

@@ -66,8 +66,9 @@ pub struct AheadTiming {
     /// The distance to which it fetches ahead, at least a sector. A read that begins at most this
     /// far back is still in the stream. Not published.
     pub window_bytes: u64,
-    /// The card's own work for each command of a stream, while the host is away. HS400: 65.5 us for
-    /// 4 KiB, whatever the host does, although such a card reads 300 MB/s in large commands.
+    /// The card's own work for each command of a stream, before its data: neither is sent nor
+    /// fetched meanwhile. HS400: 65.5 us for 4 KiB, whatever the host does, although such a card
+    /// reads 300 MB/s in large commands.
     pub command: Duration,
     /// Streams that the card follows, at least 1. Not published.
     pub streams: u8,
@@ -100,8 +101,9 @@ pub struct WriteTiming {
     /// Busy after the last page of each write, while the card updates its own tables. Ux500: 510 us
     /// with the host's fixed part.
     pub finish: Duration,
-    /// The same after a write that continues one of the card's sequences; `None`: as
-    /// [`Self::finish`].
+    /// The same after a write that continues one of the card's sequences, which it closes in the
+    /// memory: nothing is programmed meanwhile. `None`: as [`Self::finish`], during which the
+    /// memory programs.
     pub follow: Option<Duration>,
     /// Which writes share a page. It matters only for writes whose busy ends early. Ux500:
     /// [`Gather::Command`].

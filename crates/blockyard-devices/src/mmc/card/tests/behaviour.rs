@@ -702,6 +702,41 @@ fn busy_after_a_write_depends_on_what_it_continues() {
     assert_eq!(spans, [9, 2, 9, 2, 2]);
 }
 
+/// Eight pages of 1 ms fit the buffer, and take 1.3 ms on the wire: the memory is the bottleneck. A
+/// write that continues a sequence closes it in 4 ms, so writes follow each other in 8 + 4 ms.
+#[test]
+fn closing_a_sequence_is_not_hidden_behind_programming() {
+    let mut timing = slow();
+    timing.write.early = true;
+    timing.write.buffer_bytes = 8 * 4096;
+    for (follow, period) in [(0, 8), (4, 12)] {
+        timing.write.follow = Some(Duration::from_ms(follow));
+        let mut host = Host::new(sd(), timing);
+        let spans = (0..10).map(|at| host.run(Direction::Write, 64 * at, 64));
+        let last = spans.skip(5).fold(Duration::ZERO, |sum, span| sum + span);
+        assert_eq!(last, Duration::from_ms(5 * period), "follow {follow} ms");
+    }
+}
+
+/// The card has fetched the block long before it is asked for it, and handles the command first.
+#[test]
+fn a_command_for_data_that_was_read_ahead_takes_its_time() {
+    let block = Duration::from_ns(1042 * 20);
+    let mut timing = CardTiming::instant(4096);
+    timing.read.ahead = Some(AheadTiming {
+        per_kib: Duration::from_us(100),
+        window_bytes: 2048,
+        command: Duration::from_us(300),
+        streams: 1,
+    });
+    let mut host = Host::new(sd(), timing);
+    let _ = host.send(&Command::read_single(100));
+    let _ = host.transfer(1);
+    host.idle(ONE_MS);
+    let asked = host.send(&Command::read_single(101)).at;
+    assert_eq!(host.transfer(1).end, asked + Duration::from_us(300) + block);
+}
+
 #[test]
 fn accesses_spread_around_their_figure() {
     let mut timing = CardTiming::instant(8192);
