@@ -64,7 +64,7 @@ fn of_elevator(figures: &Figures) -> &LockFigures {
 #[test]
 fn two_disks_do_not_wait_for_the_locks_of_each_other() {
     let job = "--rw=randread --bs=4k --iodepth=8 --name=a --filename=/dev/a";
-    for design in ["legacy-deadline", "mq-deadline"] {
+    for design in ["legacy-deadline", "mq-deadline-6.12"] {
         let other = "--rw=randread --bs=4k --iodepth=8 --name=b --filename=/dev/b";
         let apart = run(&disks(2), design, &format!("{job} {other}"));
         let together = run(&disks(2), design, &format!("{job} --numjobs=2"));
@@ -97,7 +97,7 @@ fn processors_gain_until_the_lock_is_always_held_and_no_more() {
     let mut first = None;
     for cpus in [1, 2, 4, 8, 16, 32] {
         let disk = disk(cpus, RYZEN_NS, "submit-queues = 32");
-        let [none, deadline] = ["mq-none", "mq-deadline"]
+        let [none, deadline] = ["mq-none-6.12", "mq-deadline-6.12"]
             .map(|design| Figures::of(&run(&disk, design, &scaletest(cpus)), cpus.into()));
         let first = first.get_or_insert(none.iops);
         let share = none.iops / (*first * f64::from(cpus));
@@ -119,17 +119,18 @@ fn tag_words_moved(figures: &Figures) -> f64 {
 #[test]
 fn tag_words_that_processors_share_cost_less_than_an_elevators_lock() {
     let [own, shared] = ["submit-queues = 32", "submit-queues = 1"].map(|queues| {
-        Figures::of(&run(&disk(32, RYZEN_NS, queues), "mq-none", &scaletest(32)), 32)
+        Figures::of(&run(&disk(32, RYZEN_NS, queues), "mq-none-6.12", &scaletest(32)), 32)
     });
     assert_eq!(tag_words_moved(&own), 0.0, "each processor has a map of its own");
     assert!(tag_words_moved(&shared) > 50.0 && shared.iops < own.iops, "{:?}", shared.locks);
-    let elevator = run(&disk(32, RYZEN_NS, "submit-queues = 1"), "mq-deadline", &scaletest(32));
+    let elevator =
+        run(&disk(32, RYZEN_NS, "submit-queues = 1"), "mq-deadline-6.12", &scaletest(32));
     assert!(shared.iops > 10.0 * Figures::of(&elevator, 32).iops);
 }
 
 #[test]
 fn mq_deadline_on_a_null_device_is_as_slow_as_published_on_32_threads() {
-    let report = run(&disk(32, RYZEN_NS, ""), "mq-deadline", &scaletest(32));
+    let report = run(&disk(32, RYZEN_NS, ""), "mq-deadline-6.12", &scaletest(32));
     let figures = Figures::of(&report, 32);
     // Fitted with `lock-lines`: 879 thousand. The share of time in contention is not.
     assert!((835e3..923e3).contains(&figures.iops), "{}", figures.iops);
@@ -144,7 +145,7 @@ fn a_design_that_takes_the_lock_less_often_gains_as_published_in_kind() {
     let job = "--name=x --filename=/dev/x --bs=4k --rw=randwrite --numjobs=16 --iodepth=32 \
                --iodepth_batch_submit=8 --iodepth_batch_complete=8";
     let of = |design| Figures::of(&run(&disk, design, job), 16);
-    let [before, after, none] = ["mq-deadline", "mq-deadline-batched", "mq-none"].map(of);
+    let [before, after, none] = ["mq-deadline-6.12", "mq-deadline-batched", "mq-none-6.12"].map(of);
     assert!((243e3..269e3).contains(&before.iops), "fitted to 256 thousand: {}", before.iops);
     // Published: 2.3 times as many.
     let gain = after.iops / before.iops;
@@ -157,8 +158,9 @@ fn a_design_that_takes_the_lock_less_often_gains_as_published_in_kind() {
 
 #[test]
 fn locks_are_counted_alike_whenever_a_run_is_repeated() {
-    let [first, again] = [(); 2]
-        .map(|()| run(&disk(8, RYZEN_NS, "submit-queues = 2"), "mq-deadline", &scaletest(8)).locks);
+    let [first, again] = [(); 2].map(|()| {
+        run(&disk(8, RYZEN_NS, "submit-queues = 2"), "mq-deadline-6.12", &scaletest(8)).locks
+    });
     assert_eq!(first, again);
     let kinds: Vec<_> = first.iter().map(|of| of.kind).collect();
     assert_eq!(kinds, [LockKind::Elevator, LockKind::TagWords]);
@@ -176,11 +178,11 @@ fn where_moves_of_cache_lines_are_in_other_figures_they_cost_nothing_more() {
 
 #[test]
 fn an_answer_names_the_lock_that_limits_a_design() {
-    let designs = ["mq-deadline", "mq-none"].map(|name| Design::lookup(name).unwrap());
+    let designs = ["mq-deadline-6.12", "mq-none-6.12"].map(|name| Design::lookup(name).unwrap());
     let disk = disk(32, RYZEN_NS, "");
     let answer = whatif(&jobs(&scaletest(32)), &disk, &designs, &Conditions::new(1)).unwrap();
     let named =
-        "Under mq-deadline, the scheduler's lock is the bottleneck (held 100 % of the time, ";
+        "Under mq-deadline-6.12, the scheduler's lock is the bottleneck (held 100 % of the time, ";
     assert!(answer.why.contains(named), "{}", answer.why);
 }
 
@@ -220,7 +222,7 @@ fn the_schedulers_lock_is_held_by_work_for_as_long_as_the_profile_says() {
         (LockHolder::Insert, [1.0, 130.0, 130.0, 0.0, 0.0]),
         (LockHolder::Dispatch, [1.0, 130.0, 130.0, 0.0, 0.0]),
     ];
-    assert_eq!(holders_of_two_reads("mq-deadline", LockKind::Elevator), expected);
+    assert_eq!(holders_of_two_reads("mq-deadline-6.12", LockKind::Elevator), expected);
 }
 
 /// [holders-share-a-lock] Under the single lock, a merge is tried and a request made under one
@@ -241,7 +243,7 @@ fn the_single_lock_is_held_by_work_for_as_long_as_the_profile_says() {
 #[test]
 fn the_figures_of_holders_add_up_to_those_of_the_lock() {
     let disk = disk(8, RYZEN_NS, "submit-queues = 2\ndepth = 4");
-    for design in ["legacy-deadline", "mq-deadline", "mq-deadline-batched", "mq-none"] {
+    for design in ["legacy-deadline", "mq-deadline-6.12", "mq-deadline-batched", "mq-none-6.12"] {
         let report = run(&disk, design, &scaletest(8));
         let counts = report.locks.iter().flat_map(|of| of.all);
         let waited: u64 = counts.map(|of| of.waited.as_ns()).sum();
@@ -281,6 +283,6 @@ fn mean_wait(device: &str, design: &str, holder: LockHolder) -> f64 {
 /// requests under the single lock. Both ask for the lock before they begin.
 #[test]
 fn a_thread_waits_for_a_lock_to_dispatch_and_a_soft_interrupt_to_complete() {
-    assert!(mean_wait("emmc-hs400-sprd", "mq-deadline", LockHolder::Dispatch) > 0.0);
+    assert!(mean_wait("emmc-hs400-sprd", "mq-deadline-6.12", LockHolder::Dispatch) > 0.0);
     assert!(mean_wait("null", "legacy-deadline", LockHolder::Complete) > 0.0);
 }

@@ -35,7 +35,7 @@ fn rates(device: &Device, options: &str) -> [u64; 2] {
         "--name=x --direct=1 --ioengine=libaio --size=16g --norandommap --time_based --runtime=1s {options}"
     );
     let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
-    let design = Design::lookup("mq-deadline").unwrap();
+    let design = Design::lookup("mq-deadline-6.12").unwrap();
     let report = Simulation::new(&jobs, device, &design, 1).unwrap().finish().unwrap();
     let stats = &report.jobs[0].stats;
     let ios = [&stats.ops.read, &stats.ops.write].map(|of| of.as_ref().map_or(0, |of| of.ios));

@@ -180,8 +180,8 @@ fn a_short_read_copies_a_fraction_of_a_page() {
 /// The width depends on the rest of the request at the page that triggers the window: all 256 pages
 /// at the start of a call, 128 in its middle.
 #[test]
-fn a_long_request_is_read_as_one_today() {
-    let today = Design::lookup("mq-none").unwrap();
+fn a_long_request_is_read_as_one_in_linux_6_12() {
+    let today = Design::lookup("mq-none-6.12").unwrap();
     let device = device(2, "1500us");
     let report = run_under(&jobs(DD), &device, &today, None);
     // First page and length: 0 256, 256 128, 384 256. From 640 on the lengths are 128, 128 and 256

@@ -69,11 +69,11 @@ pub enum SwqMerge {
 /// Which bios go through a plug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plugging {
-    /// Bios of a batch that the submitter announced. A lone request is offered to the driver at
-    /// once, or staged with its run left to a worker. As in Linux 6.1.
+    /// Bios of a batch that the submitter announced. A lone request is offered to the driver, or
+    /// with an elevator staged and its run left to a worker. As in Linux 7.2 and 7.3, and in 6.1.
     Batches,
     /// Every bio: a lone bio is a batch of one, and its submitter runs the hardware queue itself.
-    /// As in Linux 6.12.
+    /// As in Linux 6.10 to 6.18.
     EveryBio,
 }
 
@@ -122,6 +122,28 @@ impl ElevatorKind {
     }
 }
 
+/// Where mq-deadline keeps the requests that go before its sorted ones: flushes, and those that
+/// come back from the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadLists {
+    /// In one list, which goes before every class. As in Linux since 6.19, and before 5.14.
+    One,
+    /// In a list for each priority class. A request there goes when its class has its turn. As in
+    /// Linux 5.14 to 6.18.
+    ByClass,
+}
+
+/// How many of the submitters that wait for a tag of mq-deadline one wake-up wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagWakes {
+    /// An eighth of the tags, from 1 to 8, once as many have come free. As in Linux since 7.0, and
+    /// before 6.11.
+    Batches,
+    /// One for each tag that comes free. As in Linux 6.11 to 6.19, where mq-deadline announces that
+    /// a limit of its own may leave one tag.
+    Single,
+}
+
 /// The tunables of mq-deadline, with Linux's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadlineTunables {
@@ -143,6 +165,10 @@ pub struct DeadlineTunables {
     pub async_depth: Option<u32>,
     /// Whether priority classes are kept separate. The 2017 elevator did not.
     pub classes: bool,
+    /// Where requests wait that go before the sorted ones.
+    pub heads: HeadLists,
+    /// How waiters for a tag are woken.
+    pub tag_wakes: TagWakes,
 }
 
 impl Default for DeadlineTunables {
@@ -156,6 +182,8 @@ impl Default for DeadlineTunables {
             prio_aging_expire: Duration::from_secs(10),
             async_depth: None,
             classes: true,
+            heads: HeadLists::One,
+            tag_wakes: TagWakes::Batches,
         }
     }
 }
@@ -201,6 +229,9 @@ pub struct KyberTunables {
     pub adjust: KyberAdjust,
     /// Where requests wait, and bios join them.
     pub staging: KyberStaging,
+    /// Scheduler tags that asynchronous requests may use; `None`: three quarters, as always before
+    /// Linux 7.0.
+    pub async_depth: Option<u32>,
 }
 
 impl Default for KyberTunables {
@@ -214,6 +245,7 @@ impl Default for KyberTunables {
             other_depth: 16,
             adjust: KyberAdjust::Percentiles,
             staging: KyberStaging::ByDomain,
+            async_depth: None,
         }
     }
 }
@@ -255,7 +287,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Today's blk-mq without an elevator.
+    /// The blk-mq of Linux 7.3 without an elevator.
     pub const NONE: Self = Self {
         model: Model::Multi,
         elevator: ElevatorKind::None,
@@ -263,13 +295,13 @@ impl Policies {
         dequeue: Dequeue::ByBusy,
         busy: BusyTrack::Ewma,
         swq_merge: SwqMerge::Last8,
-        plug: Plugging::EveryBio,
+        plug: Plugging::Batches,
         sched_depth: SchedDepth::FromDeviceDepth,
         merges: Merges::All,
     };
 
     /// Whether a lone request without an elevator is offered to the driver immediately instead of
-    /// being staged first, as in today's path.
+    /// being staged first, as in Linux since 4.15.
     #[must_use]
     pub const fn issues_directly(&self) -> bool {
         matches!(self.model, Model::Multi)
@@ -284,13 +316,13 @@ impl Policies {
         matches!(self.model, Model::Multi) && !matches!(self.elevator, ElevatorKind::None)
     }
 
-    /// Today's blk-mq with mq-deadline.
+    /// The blk-mq of Linux 7.3 with mq-deadline.
     #[must_use]
     pub fn mq_deadline() -> Self {
         Self { elevator: ElevatorKind::Deadline(DeadlineTunables::default()), ..Self::NONE }
     }
 
-    /// Today's blk-mq with kyber.
+    /// The blk-mq of Linux 7.3 with kyber.
     #[must_use]
     pub fn mq_kyber() -> Self {
         Self { elevator: ElevatorKind::Kyber(KyberTunables::default()), ..Self::NONE }
@@ -313,6 +345,8 @@ mod tests {
             prio_aging_expire: ms(10_000),
             async_depth: None,
             classes: true,
+            heads: HeadLists::One,
+            tag_wakes: TagWakes::Batches,
         };
         assert_eq!(DeadlineTunables::default(), deadline);
         let kyber = KyberTunables {
@@ -324,6 +358,7 @@ mod tests {
             other_depth: 16,
             adjust: KyberAdjust::Percentiles,
             staging: KyberStaging::ByDomain,
+            async_depth: None,
         };
         assert_eq!(KyberTunables::default(), kyber);
         let elevators = [Policies::mq_deadline(), Policies::mq_kyber()].map(|all| all.elevator);

@@ -13,7 +13,9 @@ use blockyard::elevator::kyber::Kyber;
 use blockyard::elevator::{Ctx, Elevator, IDLE_MAX, Place};
 use blockyard::limits::Limits;
 use blockyard::merge::{Candidate, Extent, Merge};
-use blockyard::policy::{DeadlineTunables, KyberAdjust, KyberStaging, KyberTunables, Merges};
+use blockyard::policy::{
+    DeadlineTunables, HeadLists, KyberAdjust, KyberStaging, KyberTunables, Merges, TagWakes,
+};
 use blockyard::prng::Prng;
 use blockyard::request::{List, Request, Requests};
 use blockyard::time::{Duration, Instant};
@@ -38,6 +40,8 @@ fn mq_deadline_conforms_with_any_tunables() {
             prio_aging_expire: draws.pick(&[Duration::ZERO, Duration::from_ms(9), Duration::MAX]),
             async_depth: draws.pick(&[None, Some(0), Some(1), Some(48)]),
             classes: draws.pick(&[false, true]),
+            heads: draws.pick(&[HeadLists::One, HeadLists::ByClass]),
+            tag_wakes: TagWakes::Batches,
         };
         let merges = draws.pick(&[Merges::All, Merges::Last]);
         conformance::elevator(seed, |config, tags| {
@@ -58,6 +62,7 @@ fn kyber_conforms_with_any_tunables() {
             write_latency: Duration::from_us(draws.pick(&[0, 50, 10_000])),
             adjust: draws.pick(&[KyberAdjust::Percentiles, KyberAdjust::Steps]),
             staging: draws.pick(&[KyberStaging::ByDomain, KyberStaging::Together]),
+            async_depth: draws.pick(&[None, Some(0), Some(48)]),
             read_depth,
             write_depth,
             discard_depth,

@@ -65,25 +65,25 @@ fn steps(bios: &[Bio], plugged: bool, policies: Policies) -> Vec<(Action, u64, u
     host.sink.0
 }
 
-/// Returns `policies` under which a lone bio bypasses the plug.
-fn batches(policies: Policies) -> Policies {
-    Policies { plug: Plugging::Batches, ..policies }
+/// Returns `policies` under which a lone bio is a batch of one.
+fn every_bio(policies: Policies) -> Policies {
+    Policies { plug: Plugging::EveryBio, ..policies }
 }
 
 #[test]
 fn a_lone_read_is_issued_directly_without_an_elevator_and_inserted_with_one() {
     let read = [Bio::read(0, 8, 0)];
-    assert_eq!(letters(&read, false, Policies::NONE), "QGPUDC");
-    assert_eq!(letters(&read, false, Policies::mq_deadline()), "QGPUIDC");
-    assert_eq!(letters(&read, false, batches(Policies::NONE)), "QGDC");
-    assert_eq!(letters(&read, false, batches(Policies::mq_deadline())), "QGIDC");
+    assert_eq!(letters(&read, false, every_bio(Policies::NONE)), "QGPUDC");
+    assert_eq!(letters(&read, false, every_bio(Policies::mq_deadline())), "QGPUIDC");
+    assert_eq!(letters(&read, false, Policies::NONE), "QGDC");
+    assert_eq!(letters(&read, false, Policies::mq_deadline()), "QGIDC");
 }
 
 #[test]
 fn a_bio_in_three_parts_is_queued_once_and_split_twice() {
     let read = [Bio::read(0, 48, 0)];
-    assert_eq!(letters(&read, false, Policies::NONE), "QXGPUDXGPUDGPUDCCC");
-    assert_eq!(letters(&read, false, batches(Policies::NONE)), "QXGDXGDGDCCC");
+    assert_eq!(letters(&read, false, every_bio(Policies::NONE)), "QXGPUDXGPUDGPUDCCC");
+    assert_eq!(letters(&read, false, Policies::NONE), "QXGDXGDGDCCC");
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn neighbours_of_a_batch_merge_on_the_plug() {
 #[test]
 fn requests_in_the_elevator_merge_until_the_queue_runs() {
     let writes = [Bio::write(8, 8, 0), Bio::write(16, 8, 1)];
-    assert_eq!(letters(&writes, false, Policies::mq_deadline()), "QGPUIQMDC");
-    assert_eq!(letters(&writes, false, batches(Policies::mq_deadline())), "QGIQMDC");
+    assert_eq!(letters(&writes, false, every_bio(Policies::mq_deadline())), "QGPUIQMDC");
+    assert_eq!(letters(&writes, false, Policies::mq_deadline()), "QGIQMDC");
 }
 
 #[test]

@@ -14,8 +14,8 @@ const DESIGNS: &[&str] = &[
     "mq-deadline-2017",
     "mq-none-2017-patched",
     "mq-deadline-2017-patched",
-    "mq-none",
-    "mq-deadline",
+    "mq-none-6.12",
+    "mq-deadline-6.12",
 ];
 
 /// The experiment.

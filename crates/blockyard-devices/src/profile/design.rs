@@ -1,8 +1,8 @@
 //! Designs: named sets of policies, and the tables `[queue]` of their files.
 
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging,
-    KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, HeadLists, KyberAdjust,
+    KyberStaging, KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge, TagWakes,
 };
 use blockyard::time::Duration;
 use blockyard_mmc::policy::HostPolicy;
@@ -30,8 +30,8 @@ pub struct Design {
     pub origin: String,
     /// The policies.
     pub policies: Policies,
-    /// The policy of an MMC host. `None`: that of Linux today without software queue, with the best
-    /// way to find the end of busy that the host has.
+    /// The policy of an MMC host. `None`: that of Linux without software queue, with the best way to
+    /// find the end of busy that the host has.
     pub host: Option<HostPolicy>,
     /// Whether an MMC host unmaps memory after a transfer. Without that, data is not safe: it shows
     /// the cost.
@@ -84,9 +84,12 @@ pub(crate) const BUILTIN: &[Builtin] = builtins!("designs":
     "mq-none-2017-patched",
     "mq-deadline-2017-patched",
     "mq-none",
+    "mq-none-6.12",
     "mq-deadline",
+    "mq-deadline-6.12",
     "mq-deadline-batched",
     "mq-kyber",
+    "mq-kyber-6.12",
     "mmc-pio",
     "mmc-serial",
     "mmc-serial-bounce",
@@ -98,12 +101,15 @@ pub(crate) const BUILTIN: &[Builtin] = builtins!("designs":
     "mmc-mq-step15",
     "mmc-mq-step16",
     "mmc-blkmq",
-    "mmc-blkmq-6.6",
+    "mmc-blkmq-6.12",
+    "mmc-blkmq-7.3",
     "hsq-v8",
     "hsq-v8-atomic",
     "hsq-interrupt",
     "hsq",
+    "hsq-6.12",
     "cqe",
+    "cqe-6.12",
     "pmem-raw",
     "btt-linux-2015",
     "btt-linux-2015-counter",
@@ -118,9 +124,15 @@ pub(crate) const BUILTIN: &[Builtin] = builtins!("designs":
 /// Short names of built-in designs, as Linux calls its schedulers and people call MMC hosts.
 const SHORT_NAMES: &[(&str, &str)] = &[
     ("none", "mq-none"),
+    ("none-6.12", "mq-none-6.12"),
     ("deadline", "mq-deadline"),
+    ("deadline-6.12", "mq-deadline-6.12"),
     ("kyber", "mq-kyber"),
-    ("blkmq", "mmc-blkmq-6.6"),
+    ("kyber-6.12", "mq-kyber-6.12"),
+    ("blkmq", "mmc-blkmq-7.3"),
+    ("blkmq-6.12", "mmc-blkmq-6.12"),
+    // The name before the kernels got designs of their own.
+    ("mmc-blkmq-6.6", "mmc-blkmq-6.12"),
     ("serial", "mmc-serial"),
     ("pio", "mmc-pio"),
     ("double-buffer", "mmc-double-buffer"),
@@ -143,7 +155,7 @@ const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
 pub(crate) const READ_QUEUES: &str = "read-queues";
 /// The key of the hardware queues that are polled.
 pub(crate) const POLL_QUEUES: &str = "poll-queues";
-const QUEUE: &[&str] = &[
+pub(super) const QUEUE: &[&str] = &[
     "model",
     "hw-queues",
     "depth",
@@ -157,15 +169,17 @@ const QUEUE: &[&str] = &[
     "plug",
     "submitter-sleeps",
     "sched-depth",
+    "async-depth",
     "nomerges",
     "lock-batch",
     "timeout",
     "read-ahead",
     "read-ahead-cap",
+    "read-ahead-end",
     "deadline",
     "kyber",
 ];
-const DEADLINE: &[&str] = &[
+pub(super) const DEADLINE: &[&str] = &[
     "read-expire",
     "write-expire",
     "writes-starved",
@@ -174,8 +188,10 @@ const DEADLINE: &[&str] = &[
     "prio-aging-expire",
     "async-depth",
     "classes",
+    "head-lists",
+    "tag-wakes",
 ];
-const KYBER: &[&str] = &[
+pub(super) const KYBER: &[&str] = &[
     "read-latency",
     "write-latency",
     "read-depth",
@@ -205,6 +221,10 @@ const SWQ_MERGE: &[(&str, SwqMerge)] =
 const PLUG: &[(&str, Plugging)] =
     &[("batches", Plugging::Batches), ("every-bio", Plugging::EveryBio)];
 
+const HEAD_LISTS: &[(&str, HeadLists)] =
+    &[("one", HeadLists::One), ("by-class", HeadLists::ByClass)];
+const TAG_WAKES: &[(&str, TagWakes)] =
+    &[("batches", TagWakes::Batches), ("single", TagWakes::Single)];
 const STAGING: &[(&str, KyberStaging)] =
     &[("by-domain", KyberStaging::ByDomain), ("together", KyberStaging::Together)];
 const ADJUST: &[(&str, KyberAdjust)] =
@@ -394,13 +414,23 @@ fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
         let words = "`[queue.kyber]` goes only with `elevator = \"kyber\"`";
         return Err(queue.wrong("kyber", Problem::Contradiction(words)));
     }
-    match elevator {
-        Elevator::None => Ok(ElevatorKind::None),
-        Elevator::Deadline => {
-            deadline(&queue.table("queue.deadline", DEADLINE)?).map(ElevatorKind::Deadline)
-        }
-        Elevator::Kyber => kyber(&queue.table("queue.kyber", KYBER)?).map(ElevatorKind::Kyber),
+    let of_queue = queue.take("async-depth", Count(1..=10_240))?;
+    if elevator == Elevator::None && of_queue.is_some() {
+        let words = "`async-depth` goes only with an elevator: it limits its tags";
+        return Err(queue.wrong("async-depth", Problem::Contradiction(words)));
     }
+    Ok(match elevator {
+        Elevator::None => ElevatorKind::None,
+        Elevator::Deadline => {
+            let own = deadline(&queue.table("queue.deadline", DEADLINE)?)?;
+            let async_depth = of_queue.or(own.async_depth);
+            ElevatorKind::Deadline(DeadlineTunables { async_depth, ..own })
+        }
+        Elevator::Kyber => {
+            let own = kyber(&queue.table("queue.kyber", KYBER)?)?;
+            ElevatorKind::Kyber(KyberTunables { async_depth: of_queue, ..own })
+        }
+    })
 }
 
 /// Reads the tunables of mq-deadline. Missing keys have Linux's defaults.
@@ -423,10 +453,12 @@ fn deadline(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
         )?,
         async_depth: table.take("async-depth", Count(1..=10_240))?.or(linux.async_depth),
         classes: table.take_or("classes", Flag, linux.classes)?,
+        heads: table.take_or("head-lists", OneOf(HEAD_LISTS), linux.heads)?,
+        tag_wakes: table.take_or("tag-wakes", OneOf(TAG_WAKES), linux.tag_wakes)?,
     })
 }
 
-/// Reads the tunables of kyber. Missing keys have the defaults of Linux today.
+/// Reads the tunables of kyber. Missing keys have the defaults of Linux since 4.20.
 fn kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
     let linux = KyberTunables::default();
     let depth = |key, linux| table.take_or(key, Count(1..=10_240), linux);
@@ -445,5 +477,6 @@ fn kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
         other_depth: depth("other-depth", linux.other_depth)?,
         adjust,
         staging: table.take_or("staging", OneOf(STAGING), linux.staging)?,
+        async_depth: linux.async_depth,
     })
 }

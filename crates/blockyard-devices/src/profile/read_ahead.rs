@@ -21,6 +21,8 @@ pub struct Reach {
     pub usual: u64,
     /// The length for a request that is itself longer than `usual`. It matters only above `usual`.
     pub widest: u64,
+    /// Whether windows end aligned to their size, as since Linux 6.17.
+    pub aligned: bool,
 }
 
 impl Reach {
@@ -37,7 +39,7 @@ impl Reach {
     }
 }
 
-/// The read-ahead of buffered reads: `read-ahead` and `read-ahead-cap`.
+/// The read-ahead of buffered reads: `read-ahead`, `read-ahead-cap` and `read-ahead-end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadAheadPolicy {
     /// Bytes of the longest window: Linux's `read_ahead_kb`, by default 128 KiB. 0: none.
@@ -45,6 +47,9 @@ pub struct ReadAheadPolicy {
     /// Whether a longer request widens windows to its own length, up to the largest request of the
     /// device: `request`, as since Linux 4.10, rather than `setting`.
     pub request_widens: bool,
+    /// Whether windows end aligned to their size: `aligned`, as since Linux 6.17, rather than
+    /// `whole`.
+    pub aligned: bool,
 }
 
 impl ReadAheadPolicy {
@@ -54,13 +59,18 @@ impl ReadAheadPolicy {
         debug_assert!(self.bytes.is_multiple_of(PAGE_BYTES), "{} bytes in pages", self.bytes);
         let widest_bytes = if self.request_widens { limits.max_sectors } else { 0 };
         let widest_bytes = u64::from(widest_bytes) * u64::from(SECTOR_BYTES);
-        Reach { usual: self.bytes / PAGE_BYTES, widest: widest_bytes / PAGE_BYTES }
+        Reach {
+            usual: self.bytes / PAGE_BYTES,
+            widest: widest_bytes / PAGE_BYTES,
+            aligned: self.aligned,
+        }
     }
 }
 
 const READ_AHEAD_CAP: &[(&str, bool)] = &[("setting", false), ("request", true)];
+const READ_AHEAD_END: &[(&str, bool)] = &[("whole", false), ("aligned", true)];
 
-/// Reads `read-ahead` and `read-ahead-cap` of the table `[queue]`.
+/// Reads `read-ahead`, `read-ahead-cap` and `read-ahead-end` of the table `[queue]`.
 pub(crate) fn read_ahead(queue: &Table<'_>) -> Result<ReadAheadPolicy, ProfileError> {
     let bytes = queue.take_or("read-ahead", Bytes(0..=READ_AHEAD_BYTES_MAX), 128 << 10)?;
     if !bytes.is_multiple_of(PAGE_BYTES) {
@@ -68,5 +78,6 @@ pub(crate) fn read_ahead(queue: &Table<'_>) -> Result<ReadAheadPolicy, ProfileEr
         return Err(queue.wrong("read-ahead", Problem::Contradiction(words)));
     }
     let request_widens = queue.take_or("read-ahead-cap", OneOf(READ_AHEAD_CAP), true)?;
-    Ok(ReadAheadPolicy { bytes, request_widens })
+    let aligned = queue.take_or("read-ahead-end", OneOf(READ_AHEAD_END), false)?;
+    Ok(ReadAheadPolicy { bytes, request_widens, aligned })
 }

@@ -13,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 use super::*;
 
 mod builtin;
+mod kernels;
 mod media;
 mod messages;
 mod readings;
@@ -28,7 +29,7 @@ fn device_error(text: &str) -> String {
 }
 
 #[test]
-fn todays_designs_are_the_ones_of_the_core() {
+fn the_designs_of_linux_7_3_are_the_ones_of_the_core() {
     assert_eq!(Design::lookup("mq-none").unwrap().policies, Policies::NONE);
     assert_eq!(Design::lookup("mq-deadline").unwrap().policies, Policies::mq_deadline());
     assert_eq!(Design::lookup("mq-kyber").unwrap().policies, Policies::mq_kyber());
@@ -61,6 +62,7 @@ fn each_tunable_of_kyber_is_its_own() {
         other_depth: 4,
         adjust: KyberAdjust::Percentiles,
         staging: KyberStaging::Together,
+        async_depth: None,
     };
     let design = Design::parse("mine", text).unwrap();
     assert_eq!(design.policies.elevator, ElevatorKind::Kyber(kyber));
@@ -343,7 +345,7 @@ fn read_ahead_is_that_of_linux_by_default() {
     let mut limits = Device::lookup("null").unwrap().limits;
     limits.max_sectors = 2560;
     let reach = |keys: &str| {
-        let Reach { usual, widest } = design(keys).read_ahead.reach(&limits);
+        let Reach { usual, widest, .. } = design(keys).read_ahead.reach(&limits);
         (usual, widest)
     };
     assert_eq!(reach(""), (32, 320));

@@ -1,6 +1,6 @@
 //! Read-ahead: which pages of a file to read, and when, for a reader that needs some of them.
 //!
-//! This is Linux's on-demand read-ahead (4.10 to 6.6). A [`ReadAhead`] belongs to a file that one
+//! This is Linux's on-demand read-ahead (4.10 to 6.6; with [`Reach::aligned`], 6.17 to 7.3). A [`ReadAhead`] belongs to a file that one
 //! reader has open. The reader calls it when a page is missing ([`Trigger::Miss`]), and at a page
 //! that an earlier window has marked ([`Trigger::Marker`]). The call returns the [`Window`] to
 //! read.
@@ -21,6 +21,10 @@
 //! request, twice a medium one. Each later window follows the previous one and is twice as long
 //! (four times while it is small), up to the reach. If the whole first window was requested, it is
 //! joined with the next window when both fit the reach, and otherwise marked in its middle.
+//!
+//! Since Linux 6.17 a window that is read at a marker ends aligned to a power of two, as far as that
+//! leaves something of it: to four times the alignment of the window before, which was at most the
+//! size of that window. So large pages fit into it.
 
 use blockyard_devices::profile::Reach;
 use core::ops::Range;
@@ -73,13 +77,15 @@ pub struct ReadAhead {
     ahead: u64,
     /// The page read last.
     last: Option<u64>,
+    /// The binary logarithm of the alignment of the latest window, with [`Reach::aligned`].
+    order: u32,
 }
 
 impl ReadAhead {
     /// Returns the stream of a file that was just opened, with `advice`.
     #[must_use]
     pub const fn new(advice: Advice) -> Self {
-        Self { advice, start: 0, len: 0, ahead: 0, last: None }
+        Self { advice, start: 0, len: 0, ahead: 0, last: None, order: 0 }
     }
 
     /// Notes that the reader has read from `page`.
@@ -148,6 +154,11 @@ impl ReadAhead {
                 self.ahead = max / 2;
             }
         }
+        if reach.aligned && trigger == Trigger::Marker {
+            self.align_end(max);
+        } else {
+            self.order = 0;
+        }
         debug_assert!(0 < self.len && self.len <= max, "[window-within-reach]: {self:?}, {max}");
         debug_assert!(self.ahead <= self.len, "the marker must be in its window: {self:?}");
         let end = self.start + self.len;
@@ -159,6 +170,19 @@ impl ReadAhead {
         self.start = start;
         self.len = len;
         self.ahead = len;
+    }
+
+    /// Aligns the end of the latest window, of at most `max` pages, which was read at a marker.
+    fn align_end(&mut self, max: u64) {
+        // Behind 8 pages from page 4 on, which end at a multiple of 4, come 16 from page 12 on.
+        // They would end at page 28. With an alignment of 16 they end at page 16, and are 4.
+        let align = 1 << (self.order + 2).min(max.trailing_zeros());
+        let end = (self.start + self.len) / align * align;
+        if end > self.start {
+            self.len = end - self.start;
+        }
+        self.ahead = self.len;
+        self.order = (self.order + 2).min(self.len.ilog2());
     }
 
     /// Sets the first window of a stream.
@@ -201,7 +225,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// 128 KiB, for any request.
-    const REACH: Reach = Reach { usual: 32, widest: 32 };
+    const REACH: Reach = Reach { usual: 32, widest: 32, aligned: false };
 
     #[derive(Default)]
     struct Cached(BTreeSet<u64>);
@@ -282,6 +306,20 @@ mod tests {
         assert_eq!(windows, expected);
     }
 
+    /// Page by page since Linux 6.17, which a recording of its sectors shows: 4 pages; 8, which end
+    /// at page 12, a multiple of 4; 16, cut to 4 as they are to end at a multiple of 16; 8; 16, cut
+    /// to 8 at page 32; 16, of which the end at page 48 stays; 32, cut to 16 at page 64; and so on.
+    #[test]
+    fn windows_end_aligned_since_linux_6_17() {
+        let lengths = |aligned| {
+            let mut reader = Reader::new(Advice::Normal, Reach { usual: 64, widest: 64, aligned });
+            let windows = (0..130).flat_map(|page| reader.read(page..page + 1));
+            windows.map(|window| window.1 * 8).take(10).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(true), [32, 64, 32, 64, 64, 128, 128, 256, 256, 512]);
+        assert_eq!(lengths(false)[..5], [32, 64, 128, 256, 512]);
+    }
+
     /// `dd bs=1M`: a first window marked in its middle, then full windows, one ahead
     /// ([window-within-reach]).
     #[test]
@@ -298,14 +336,14 @@ mod tests {
     /// A request longer than the reach is read as one, as far as the device allows.
     #[test]
     fn a_long_request_widens_the_windows() {
-        let mut reader = Reader::new(Advice::Normal, Reach { usual: 32, widest: 128 });
+        let mut reader = Reader::new(Advice::Normal, Reach { usual: 32, widest: 128, ..REACH });
         let first = reader.read(0..256);
         assert_eq!(first[..2], [(0, 128, Some(64)), (128, 128, Some(128))]);
         // The rest of the request at the marker counts: 128 of 256 pages, then 64 of them.
         assert_eq!(first[2], (256, 128, Some(256)));
-        let mut reader = Reader::new(Advice::Normal, Reach { usual: 32, widest: 128 });
+        let mut reader = Reader::new(Advice::Normal, Reach { usual: 32, widest: 128, ..REACH });
         assert_eq!(reader.read(0..33)[0], (0, 33, Some(17)), "33 / 2 = 16 pages are ahead");
-        assert_eq!(Reach { usual: 32, widest: 16 }.for_request(256), 32);
+        assert_eq!(Reach { usual: 32, widest: 16, ..REACH }.for_request(256), 32);
     }
 
     /// 8 KiB at a time: 2 pages become 4, of which 2 are ahead.
@@ -375,7 +413,7 @@ mod tests {
 
     #[test]
     fn without_reach_nothing_is_read_ahead() {
-        let mut reader = Reader::new(Advice::Normal, Reach { usual: 0, widest: 0 });
+        let mut reader = Reader::new(Advice::Normal, Reach { usual: 0, widest: 0, ..REACH });
         assert_eq!(reader.read(0..64), []);
     }
 }

@@ -188,7 +188,10 @@ impl<O: Observer> World<O> {
         let Work::Step(id) = *work else { return };
         let Some(driver) = &mut self.mmc else { return };
         let task = &mut self.tasks[id.0 as usize];
-        let is_free = driver.submitter.is_none() && !task.waits_for_tag();
+        // A lone request that waits in an elevator has its run left to a worker (Linux 7.3), so its
+        // submitter goes on, and more requests can join it while the worker sleeps.
+        let left_to_worker = driver.contexts.has_wanted_runs();
+        let is_free = driver.submitter.is_none() && !task.waits_for_tag() && !left_to_worker;
         // One thread at a time does so. Another one leaves its requests in the queue, and its call
         // returns.
         if is_free && sleepers.has(Context::Thread) {

@@ -254,7 +254,7 @@ impl<O: Observer> World<O> {
             flows: Flows::default(),
             ends_all: false,
             cache: PageCache::default(),
-            reach: Reach { usual: 0, widest: 0 },
+            reach: Reach { usual: 0, widest: 0, aligned: false },
             tasks: Vec::new(),
             stats: Vec::new(),
             logs: Logs::default(),

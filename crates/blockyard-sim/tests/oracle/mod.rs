@@ -103,9 +103,9 @@ impl Parameters {
         Device::parse("null_blk", &text).unwrap()
     }
 
-    /// Returns today's design with `scheduler`.
+    /// Returns the design of Linux 6.12, which made the recordings, with `scheduler`.
     pub(crate) fn design(&self, scheduler: &str) -> Design {
-        let base = if scheduler == "none" { "mq-none" } else { scheduler };
+        let base = if scheduler == "none" { "mq-none-6.12" } else { "mq-deadline-6.12" };
         let (mut queue, mut deadline) = (String::new(), String::new());
         for (key, value) in &self.0 {
             match key.as_str() {
@@ -122,7 +122,7 @@ impl Parameters {
         if !deadline.is_empty() {
             text += &format!("[queue.deadline]\n{deadline}");
         }
-        Design::parse("today", &text).unwrap()
+        Design::parse("6.12", &text).unwrap()
     }
 }
 

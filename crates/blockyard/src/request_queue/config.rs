@@ -5,7 +5,7 @@ use crate::elevator::deadline::Deadline;
 use crate::elevator::kyber::Kyber;
 use crate::hardware_queue::QueueMap;
 use crate::limits::Limits;
-use crate::policy::{ElevatorKind, Model, Policies, SwqMerge};
+use crate::policy::{ElevatorKind, Model, Policies, SwqMerge, TagWakes};
 use crate::tag::{TagPool, TagSetConfig};
 use crate::time::Duration;
 use alloc::boxed::Box;
@@ -93,7 +93,14 @@ impl QueueConfig {
         let depth = self.tags_per_hctx(tags);
         let reserved = u32::from(tags.reserved);
         let hctxs = if self.has_elevator() { self.map.hctxs() } else { 0 };
-        (0..hctxs).map(|_| TagPool::new(depth, reserved, self.max_waiters)).collect()
+        let mut all: Vec<_> =
+            (0..hctxs).map(|_| TagPool::new(depth, reserved, self.max_waiters)).collect();
+        if let ElevatorKind::Deadline(tunables) = self.policies.elevator
+            && tunables.tag_wakes == TagWakes::Single
+        {
+            all.iter_mut().for_each(|tags| tags.resize(1)); // one tag makes a batch
+        }
+        all
     }
 
     /// Returns the built-in elevator of the design, if it has one.
@@ -146,6 +153,26 @@ impl QueueConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::DeadlineTunables;
+
+    /// Of 20 scheduler tags, a batch is two: an eighth. Linux 6.11 to 6.19 wakes for each one.
+    #[test]
+    fn waiters_for_a_scheduler_tag_are_woken_as_the_design_says() {
+        for (tag_wakes, woken) in [(TagWakes::Batches, None), (TagWakes::Single, Some(7))] {
+            let deadline = DeadlineTunables { tag_wakes, ..DeadlineTunables::default() };
+            let elevator = ElevatorKind::Deadline(deadline);
+            let policies = Policies { elevator, ..Policies::NONE };
+            let config = QueueConfig::new(1, 1, Limits::new(64), policies);
+            let mut tags = config.sched_tags(&TagSetConfig::single(10)).remove(0);
+            let taken: Vec<_> = core::iter::from_fn(|| tags.take(u32::MAX)).collect();
+            assert_eq!(taken.len(), 20);
+            tags.wait(7, false).unwrap();
+            tags.put(taken[0]);
+            assert_eq!(tags.next_woken(), woken, "{tag_wakes:?}");
+            tags.put(taken[1]);
+            assert_eq!(tags.next_woken(), woken.is_none().then_some(7), "{tag_wakes:?}");
+        }
+    }
 
     #[test]
     fn a_configuration_reserves_what_its_documentation_says() {

@@ -539,7 +539,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         self.queue.runs.mark(hctx, false);
     }
 
-    /// Stages a request that is not part of a batch.
+    /// Stages a request that is not part of a batch. Where it may wait for others to join it, its
+    /// run is left to a worker.
     fn stage_alone(&mut self, kind: usize, hctx: HctxId, id: RequestId) {
         // On a device that was busy, the request waits, so that others can join it; but a
         // synchronous one, among several hardware queues, goes immediately.
@@ -551,7 +552,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return;
         }
         self.insert_request(kind, id);
-        self.queue.runs.mark(hctx, self.queue.policies.runs_deferred());
+        let deferred = self.queue.issues_directly || self.queue.policies.runs_deferred();
+        self.queue.runs.mark(hctx, deferred);
     }
 
     /// Puts a request into the elevator, or the software queue of its processor for `kind`.

@@ -3,8 +3,8 @@
 use super::one_in;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging,
-    KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, HeadLists, KyberAdjust,
+    KyberStaging, KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge, TagWakes,
 };
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
@@ -57,6 +57,8 @@ fn tunables(prng: &mut Prng) -> DeadlineTunables {
         ]),
         async_depth: prng.pick(&[None, Some(1), Some(2), Some(48)]),
         classes: one_in(prng, 2),
+        heads: prng.pick(&[HeadLists::One, HeadLists::ByClass]),
+        tag_wakes: prng.pick(&[TagWakes::Batches, TagWakes::Single]),
     }
 }
 
@@ -72,6 +74,7 @@ fn kyber(prng: &mut Prng) -> KyberTunables {
         write_latency: Duration::from_us(prng.pick(&[0, 50, 10_000])),
         adjust: prng.pick(&[KyberAdjust::Percentiles, KyberAdjust::Steps]),
         staging: prng.pick(&[KyberStaging::ByDomain, KyberStaging::Together]),
+        async_depth: prng.pick(&[None, Some(1), Some(48)]),
     }
 }
 

@@ -5,7 +5,8 @@
 //! one direction by ascending sector; between batches the head of the FIFO goes if its deadline has
 //! passed. With one class this is also the elevator of 2017, and the legacy one before it.
 //!
-//! Within a class the head list goes first. Requests on it do not merge and belong to no batch.
+//! The head list goes first, before all classes; with [`HeadLists::ByClass`] each class has its
+//! own, and it goes first within the class. Requests on it do not merge and belong to no batch.
 //! Flushes, which have no sector, go to its end; [`Place::Head`] is its front.
 //!
 //! # The order
@@ -37,8 +38,8 @@ use crate::bio::{IoPrio, Op, PrioClass};
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Merge};
-use crate::policy::{DeadlineTunables, Merges};
-use crate::request::{Request, Requests};
+use crate::policy::{DeadlineTunables, HeadLists, Merges};
+use crate::request::{List, Request, Requests};
 use crate::sector_hash::HashNodes;
 use crate::time::Instant;
 use crate::unit::{HctxId, RequestId};
@@ -49,6 +50,8 @@ use alloc::vec::Vec;
 pub struct Deadline {
     tunables: DeadlineTunables,
     merges: Merges,
+    /// Requests that go before all classes, with [`HeadLists::One`].
+    head: List,
     /// One, or one for each [`PrioClass`] in order.
     classes: Vec<Class>,
     /// When each request was inserted.
@@ -69,6 +72,7 @@ impl Deadline {
         Self {
             tunables,
             merges: Merges::All,
+            head: List::new(),
             classes: alloc::vec![Class::new(); classes(&tunables)],
             arrived: alloc::vec![Instant::ZERO; capacity],
             order: Order::new(capacity),
@@ -234,10 +238,14 @@ impl Elevator for Deadline {
         let class = self.class_of(rq.prio);
         let class = &mut self.classes[class];
         class.unfinished += 1;
+        let head = match self.tunables.heads {
+            HeadLists::One => &mut self.head,
+            HeadLists::ByClass => &mut class.head,
+        };
         match place {
-            Place::Head => class.head.push_front(requests, id),
+            Place::Head => head.push_front(requests, id),
             // A flush has no sector by which to sort it.
-            Place::Sorted if rq.op == Op::Flush => class.head.push_back(requests, id),
+            Place::Sorted if rq.op == Op::Flush => head.push_back(requests, id),
             Place::Sorted => {
                 let side = class.side_mut(rq.op);
                 side.fifo.push_back(requests, id);
@@ -261,6 +269,10 @@ impl Elevator for Deadline {
         _hctx: HctxId,
         now: Instant,
     ) -> Option<RequestId> {
+        if let Some(id) = self.head.pop_front(requests) {
+            self.len -= 1;
+            return Some(id);
+        }
         let (at, id) = self.next(now)?;
         let class = &mut self.classes[at];
         self.len -= 1;

@@ -100,6 +100,7 @@ impl Lane {
 pub struct Kyber {
     kind: KyberAdjust,
     staging: KyberStaging,
+    async_depth: Option<u32>,
     map: QueueMap,
     /// One for each kind of map, processor and domain, of which [`KyberStaging::Together`] uses the
     /// first.
@@ -130,6 +131,7 @@ impl Kyber {
         Self {
             kind: tunables.adjust,
             staging: tunables.staging,
+            async_depth: tunables.async_depth,
             map: map.clone(),
             staged: (0..ctxs)
                 .map(|_| core::array::from_fn(|_| SoftwareQueue::new(STAGED_MERGE)))
@@ -391,9 +393,11 @@ impl Elevator for Kyber {
         }
     }
 
-    /// Three quarters, so that synchronous requests find a tag; at least one.
+    /// Three quarters, so that synchronous requests find a tag, unless
+    /// [`KyberTunables::async_depth`] says otherwise; at least one.
     fn async_depth(&self, depth: u32) -> u32 {
-        (depth - depth.div_ceil(4)).max(1)
+        let usual = depth - depth.div_ceil(4);
+        self.async_depth.map_or(usual, |most| most.min(depth)).max(1)
     }
 }
 

@@ -100,7 +100,6 @@ impl Heard {
 }
 
 const DONE: Outcome = Outcome::Done(Status::Ok);
-const RELEASED: Action = Action::Unplug { requests: 1, sleeping: false };
 
 /// It is staged, refused, tried again, given back, asked about, and ends.
 #[test]
@@ -109,7 +108,7 @@ fn a_request_is_reported_at_each_step_of_its_life() {
     let mut heard = Heard::new(Policies::mq_deadline(), Limits::new(CAPACITY_SECTORS));
     heard.pass(Duration::from_ms(1));
     heard.submit(Bio::read(72, 8, 0)).unwrap();
-    let staged = [Action::Queue, Action::GetRequest, Action::Plug, RELEASED, Action::Insert];
+    let staged = [Action::Queue, Action::GetRequest, Action::Insert];
     assert_eq!(heard.actions(Op::Read, 72, 8), staged);
     heard.host.driver.answers.push_back(Accept::Busy(Busy::Device));
     heard.settle();
@@ -148,7 +147,7 @@ fn a_request_that_is_issued_directly_is_not_inserted() {
         if answer == Accept::Queued {
             heard.conclude(DONE);
         }
-        let begun = [Action::Queue, Action::GetRequest, Action::Plug, RELEASED];
+        let begun = [Action::Queue, Action::GetRequest];
         let expected: Vec<_> = begun.iter().chain(last).copied().collect();
         assert_eq!(heard.actions(Op::Write, 8, 8), expected);
     }

@@ -286,7 +286,6 @@ fn a_turn_is_passed_on_unless_the_device_has_no_room() {
 /// nobody waits for it.
 #[test]
 fn a_lone_request_is_staged_only_where_waiting_may_help() {
-    let lone = Policies { plug: Plugging::Batches, ..Policies::NONE };
     let sync_write = Bio::write(100, 8, 1).with_flags(Flags::SYNC);
     for (hctxs, busy, bio, direct) in [
         (1, false, Bio::read(100, 8, 1), true),
@@ -300,8 +299,8 @@ fn a_lone_request_is_staged_only_where_waiting_may_help() {
         (2, true, Bio::write(100, 8, 1), false),
     ] {
         for (policies, direct, deferred) in [
-            (lone, direct, false),
-            (Policies { plug: Plugging::Batches, ..Policies::mq_deadline() }, false, true),
+            (Policies::NONE, direct, true),
+            (Policies::mq_deadline(), false, true),
             (Policies { plug: Plugging::Batches, ..held_back(Dequeue::SpliceAll) }, false, false),
         ] {
             let mut rig = Rig::new(hctxs, 8, policies, Limits::new(CAPACITY_SECTORS));
@@ -322,7 +321,7 @@ fn a_lone_request_is_staged_only_where_waiting_may_help() {
 #[test]
 fn the_submitter_of_a_batch_runs_the_hardware_queue_itself() {
     for policies in [Policies::mq_deadline(), held_back(Dequeue::ByBusy)] {
-        let mut rig = rig(policies);
+        let mut rig = rig(Policies { plug: Plugging::EveryBio, ..policies });
         for (plugged, bio) in [(false, Bio::read(0, 8, 0)), (true, Bio::read(100, 8, 1))] {
             if plugged {
                 rig.queue.plug(CPU);
@@ -338,7 +337,7 @@ fn the_submitter_of_a_batch_runs_the_hardware_queue_itself() {
 
 /// Requests sent, on the dispatch list, in the software queue; hardware queues marked to run now.
 fn places(prepare: fn(&mut Rig)) -> (usize, u32, u32, usize) {
-    let mut rig = rig(Policies::NONE);
+    let mut rig = rig(Policies { plug: Plugging::EveryBio, ..Policies::NONE });
     prepare(&mut rig);
     rig.forget_marks();
     rig.submit(CPU, Bio::read(1000, 8, 1)).unwrap();

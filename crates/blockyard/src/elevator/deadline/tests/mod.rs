@@ -6,6 +6,7 @@ use self::slow::Slow;
 use super::*;
 use crate::bio::{Bio, Flags};
 use crate::merge::{Fit, fit};
+use crate::policy::TagWakes;
 use crate::request::Bios;
 use crate::time::Duration;
 use crate::unit::CpuId;
@@ -200,6 +201,7 @@ prop_compose! {
         front_merges in any::<bool>(),
         aging_ms in prop::option::of(0..200_u64),
         classes in any::<bool>(),
+        heads in prop_oneof![Just(HeadLists::One), Just(HeadLists::ByClass)],
     ) -> DeadlineTunables {
         DeadlineTunables {
             read_expire: Duration::from_ms(read_ms),
@@ -210,6 +212,8 @@ prop_compose! {
             prio_aging_expire: aging_ms.map_or(Duration::MAX, Duration::from_ms),
             async_depth: None,
             classes,
+            heads,
+            tag_wakes: TagWakes::Batches,
         }
     }
 }
@@ -269,6 +273,28 @@ fn a_write_waits_for_47_reads_at_most() {
     assert_eq!(passed, 47);
     let bound = tunables.fifo_batch * (tunables.writes_starved + 1) - 1;
     assert_eq!(passed, bound as usize);
+}
+
+fn idle_or_real_time(class: PrioClass, sector: u64) -> Bio {
+    Bio::read(sector, 8, 0).with_prio(IoPrio { class, level: 0 })
+}
+
+/// An idle-class read was sent while it was alone, and comes back while a real-time one is in
+/// flight. Linux since 6.19 sends it first of all; before, its class waited until no higher one had
+/// work.
+#[test]
+fn a_request_that_comes_back_goes_before_all_classes_since_linux_6_19() {
+    for (heads, goes_first) in [(HeadLists::One, true), (HeadLists::ByClass, false)] {
+        let tunables = DeadlineTunables { heads, ..Default::default() };
+        let mut rig = Rig::new(tunables, Limits::new(1 << 20));
+        rig.insert(idle_or_real_time(PrioClass::Idle, 0), Place::Sorted);
+        let idle = rig.dispatch();
+        rig.insert(idle_or_real_time(PrioClass::RealTime, 64), Place::Sorted);
+        rig.dispatch();
+        rig.finish(0, true);
+        assert_eq!(rig.dispatch(), idle.filter(|_| goes_first), "{heads:?}");
+        rig.drain();
+    }
 }
 
 fn depth(async_depth: Option<u32>, of: u32) -> u32 {

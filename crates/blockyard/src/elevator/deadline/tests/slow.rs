@@ -203,7 +203,9 @@ impl Slow {
     }
 
     pub(super) fn dispatch(&mut self, requests: &Requests, now: Instant) -> Option<RequestId> {
-        let id = self.aged(now).or_else(|| self.in_order(now))?;
+        let head = self.heads.first().filter(|_| self.tunables.heads == HeadLists::One);
+        let head = head.map(|held| held.id);
+        let id = head.or_else(|| self.aged(now)).or_else(|| self.in_order(now))?;
         let rq = &requests[id];
         let class = self.class_of(rq.prio);
         self.turns[class].in_flight += 1;

@@ -228,6 +228,7 @@ prop_compose! {
             other_depth,
             adjust,
             staging,
+            async_depth: None,
         }
     }
 }
@@ -435,6 +436,10 @@ fn asynchronous_requests_get_three_quarters_of_the_tags_and_at_least_one() {
     let kyber = Kyber::new(&QueueMap::even(1, 1), KyberTunables::default());
     let depths = [1, 2, 3, 4, 62, 64, 256, u32::MAX].map(|depth| kyber.async_depth(depth));
     assert_eq!(depths, [1, 1, 2, 3, 46, 48, 192, 3_221_225_471]);
+    // Since Linux 7.0 the limit can be set, as with mq-deadline.
+    let tunables = KyberTunables { async_depth: Some(40), ..KyberTunables::default() };
+    let kyber = Kyber::new(&QueueMap::even(1, 1), tunables);
+    assert_eq!([16, 64].map(|depth| kyber.async_depth(depth)), [16, 40]);
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! Designs of several kernels, their differences, and the page that lists them.
+
+use super::design_error;
+use crate::profile::Design;
+use crate::profile::design::{DEADLINE, KYBER, QUEUE};
+use blockyard::policy::{DeadlineTunables, ElevatorKind, HeadLists, Plugging, Policies, TagWakes};
+
+/// A lone bio is a batch of one in Linux 6.12, and passes no plug in 7.3. Designs of both kernels
+/// have the same host, whose thread sleeps in the driver after a batch.
+#[test]
+fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
+    for (newer, older) in [
+        ("mq-none", "mq-none-6.12"),
+        ("mq-deadline", "mq-deadline-6.12"),
+        ("mq-kyber", "mq-kyber-6.12"),
+        ("mmc-blkmq-7.3", "mmc-blkmq-6.12"),
+        ("hsq", "hsq-6.12"),
+        ("cqe", "cqe-6.12"),
+    ] {
+        let [newer, older] = [newer, older].map(|name| Design::lookup(name).unwrap());
+        let plugs = [&newer, &older].map(|design| design.policies.plug);
+        assert_eq!(plugs, [Plugging::Batches, Plugging::EveryBio], "{}", older.name);
+        let changed = match newer.policies.elevator {
+            ElevatorKind::Deadline(deadline) => ElevatorKind::Deadline(DeadlineTunables {
+                heads: HeadLists::ByClass,
+                tag_wakes: TagWakes::Single,
+                ..deadline
+            }),
+            other => other,
+        };
+        let changed = Policies { plug: Plugging::EveryBio, elevator: changed, ..newer.policies };
+        assert_eq!(older.policies, changed, "{}", older.name);
+        assert_eq!([&older, &newer].map(|of| of.read_ahead.aligned), [false, true]);
+        assert_eq!(older.host, newer.host, "{}", older.name);
+        assert_eq!([older.submitter_sleeps, newer.submitter_sleeps], [true; 2], "{}", older.name);
+    }
+}
+
+/// Since Linux 7.0 the limit for asynchronous requests is one of the queue, whichever elevator it
+/// has. Before, mq-deadline had one of its own.
+#[test]
+fn the_limit_of_asynchronous_requests_is_one_of_the_queue_or_of_mq_deadline() {
+    let limit = |text: &str| match Design::parse("my.toml", text).unwrap().policies.elevator {
+        ElevatorKind::Deadline(deadline) => deadline.async_depth,
+        ElevatorKind::Kyber(kyber) => kyber.async_depth,
+        _ => None,
+    };
+    let of_queue = |base: &str| format!("base = \"{base}\"\n[queue]\nasync-depth = 12\n");
+    assert_eq!(limit("base = \"mq-deadline\"\n"), None);
+    assert_eq!(["mq-deadline", "mq-kyber"].map(|base| limit(&of_queue(base))), [Some(12); 2]);
+    let own = "base = \"mq-deadline-6.12\"\n[queue.deadline]\nasync-depth = 9\n";
+    assert_eq!(limit(own), Some(9));
+    assert_eq!(
+        design_error(&of_queue("mq-none")),
+        "my.toml:3: `async-depth` goes only with an elevator: it limits its tags"
+    );
+    assert_eq!(
+        design_error("base = \"mq-none\"\n[queue]\nasync-depth = 0\n"),
+        "my.toml:3: `async-depth` is `0`, out of range (1 to 10240)"
+    );
+    let wrong = design_error("base = \"mq-deadline\"\n[queue.deadline]\nhead-lists = \"two\"\n");
+    assert!(wrong.starts_with("my.toml:3: unknown value `two` for `head-lists`"), "{wrong}");
+    let wrong = design_error("base = \"mq-deadline\"\n[queue.deadline]\ntag-wakes = \"all\"\n");
+    assert!(wrong.starts_with("my.toml:3: unknown value `all` for `tag-wakes`"), "{wrong}");
+    let wrong = design_error("base = \"mq-none\"\n[queue]\nread-ahead-end = \"odd\"\n");
+    assert!(wrong.starts_with("my.toml:3: unknown value `odd` for `read-ahead-end`"), "{wrong}");
+}
+
+/// The words between backticks in the rows of the table under `heading` of docs/LINUX.md.
+fn quoted_in_table(heading: &str) -> Vec<String> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/LINUX.md");
+    let page = std::fs::read_to_string(page).expect("docs/LINUX.md should be readable");
+    let (_, rest) = page.split_once(heading).unwrap_or_else(|| panic!("{heading} is missing"));
+    let rows = rest.lines().skip_while(|line| !line.starts_with('|'));
+    let rows = rows.take_while(|line| line.starts_with('|')).skip(2);
+    rows.flat_map(|row| row.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Each policy with a value can be set in a design over the elevator that it names, and each key
+/// and design exists.
+#[test]
+fn the_page_on_kernels_names_policies_and_designs_that_exist() {
+    let policies = quoted_in_table("# Linux by version");
+    assert!(policies.len() > 15, "{policies:?}");
+    for policy in policies {
+        // A kyber that goes by steps has no depth for discards, which `mq-kyber` has.
+        let kyber = policy.starts_with("kyber.");
+        let base = if kyber { "mq-kyber-2017" } else { "mq-deadline" };
+        let text = match policy.split_once(" = ") {
+            Some(_) => format!("base = \"{base}\"\n[queue]\n{policy}\n"),
+            None if policy == "legacy-deadline" => format!("base = \"{policy}\"\n"),
+            None => {
+                let key = policy.rsplit('.').next().unwrap();
+                assert!(
+                    [QUEUE, DEADLINE, KYBER].iter().any(|keys| keys.contains(&key)),
+                    "{policy}"
+                );
+                continue;
+            }
+        };
+        Design::parse("page.toml", &text).unwrap_or_else(|error| panic!("{policy}: {error}"));
+    }
+    let designs = quoted_in_table("## Designs");
+    assert_eq!(designs.len(), 12, "{designs:?}");
+    for design in designs.iter().chain(&quoted_in_table("## Recordings")) {
+        if !design.starts_with("tests/") {
+            Design::lookup(design).unwrap();
+        }
+    }
+}
