@@ -3,6 +3,7 @@
 
 mod recorded;
 
+use blockyard::bio::{Flags, Op};
 use blockyard_devices::profile::{Design, Device};
 use blockyard_sim::replay::{Map, Options, Pace, Replay, ReplayError};
 use blockyard_sim::simulate::{Conditions, Simulation};
@@ -139,6 +140,27 @@ fn numbers_that_are_probably_in_another_unit_give_a_warning() {
     assert_eq!(warnings(&bytes[..10]), [], "too few records to judge");
     let slow = [Io { took_us: 601_000_000, ..plain()[0] }];
     assert!(matches!(warnings(&slow)[..], [Warning::LongAnswer(_)]));
+}
+
+/// Whether a trace may lack its writes with FUA.
+fn may_lack_fua(text: &str) -> bool {
+    open(text.as_bytes()).unwrap().summary().warnings.contains(&Warning::NoFua)
+}
+
+/// Linux from 7.2 on and blktrace 1.2 lose the events of requests with FUA. The driver's flush
+/// before such a write stays.
+#[test]
+fn flushes_without_a_write_with_fua_give_a_warning() {
+    let all = database();
+    let mut lossy = all.clone();
+    lossy.retain(|io| !io.flags.contains(Flags::FUA));
+    assert!(lossy.len() < all.len() && lossy.iter().any(|io| io.op == Op::Flush));
+    assert!(!may_lack_fua(&blkparse(&all)));
+    assert!(may_lack_fua(&blkparse(&lossy)));
+    assert!(!may_lack_fua(&iolog_v3(&lossy)), "fio's logs lose nothing");
+    let read = "8,0 0 1 0.000000000 7 Q R 8 + 8 [fio]\n";
+    assert!(!may_lack_fua(read));
+    assert!(may_lack_fua(&format!("{read}8,0 0 2 0.000001000 7 D FN [fio]\n")));
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub(super) enum Taken {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
     pub(super) dispatched: u64,
+    /// Those of `dispatched` that are flushes.
+    pub(super) flushes_dispatched: u64,
     pub(super) completed: u64,
     pub(super) remapped: u64,
     /// Whether bios were taken as part of a call without a recorded plug.
@@ -166,6 +168,7 @@ impl Reader {
             EntryKind::Unplug { pid } | EntryKind::Insert { pid } => self.plugs.passed_on(pid),
             EntryKind::Dispatch(issue) => {
                 self.passed.dispatched += 1;
+                self.passed.flushes_dispatched += u64::from(issue.op == Op::Flush);
                 self.plugs.passed_on(issue.pid);
             }
             EntryKind::Queue(_)

@@ -4,7 +4,7 @@ use super::limits::SUBMITTERS_MAX;
 use super::reader::{Passed, Taken};
 use super::record::Record;
 use super::trace_format::Format;
-use blockyard::bio::Op;
+use blockyard::bio::{Flags, Op};
 use blockyard::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -39,6 +39,10 @@ pub struct DiskSummary {
     pub discards: u64,
     /// Number of flushes.
     pub flushes: u64,
+    /// Number of writes that ask for a flush before them.
+    pub(super) preflushes: u64,
+    /// Number of writes with FUA.
+    pub(super) fua_writes: u64,
     /// The end of the last record, bytes: the smallest size that the disk can have.
     pub end_bytes: u64,
     /// Length of the longest read or write, bytes.
@@ -104,6 +108,9 @@ pub enum Warning {
         /// Number of remaps.
         times: u64,
     },
+    /// blktrace saw flushes, and no write with FUA. blktrace 1.2 on Linux 7.2 and later records no
+    /// event of a request with FUA.
+    NoFua,
     /// Plugs are not recorded: threads and times decided which bios were submitted in one call.
     Calls,
     /// All offsets and lengths are multiples of 256 KiB.
@@ -135,6 +142,10 @@ impl fmt::Display for Warning {
                 "I/O was remapped from disk to disk {times} times: the trace holds it once for \
                  each disk; choose one disk"
             ),
+            Self::NoFua => f.write_str(
+                "the trace has flushes and no write with FUA: if blktrace 1.2 recorded it under \
+                 Linux 7.2 or later, all writes with FUA are missing",
+            ),
             Self::Calls => f.write_str(
                 "the trace has no plugs (P, U): a bio that closely follows its thread's bio before it \
                  is taken as part of the same call",
@@ -156,6 +167,18 @@ impl fmt::Display for Warning {
             ),
         }
     }
+}
+
+/// Whether blktrace made the trace of disks that were flushed, without a write with FUA.
+///
+/// A flush that the driver got but nobody submitted is the trace of a write whose own events were
+/// lost: of 3 writes with PREFLUSH and FUA, Linux 7.3 leaves 3 times `D FN`.
+fn lacks_fua(summary: &Summary, passed: Passed) -> bool {
+    let of_blktrace = matches!(summary.format, Format::Blktrace | Format::Blkparse);
+    let has_fua = summary.disks.iter().any(|disk| disk.fua_writes > 0);
+    let is_flushed = passed.flushes_dispatched > 0
+        || summary.disks.iter().any(|disk| disk.flushes + disk.preflushes > 0);
+    of_blktrace && is_flushed && !has_fua
 }
 
 /// Collects records into a summary.
@@ -220,6 +243,7 @@ impl Summing {
         warn(&mut warnings, taken == Taken::Dispatched, Warning::Dispatches);
         warn(&mut warnings, moved.0 > 0, Warning::Moved { entries: moved.0, by: moved.1 });
         warn(&mut warnings, passed.assumes_calls, Warning::Calls);
+        warn(&mut warnings, lacks_fua(&summary, passed), Warning::NoFua);
         let stacked = passed.remapped > 0 && summary.disks.len() > 1;
         warn(&mut warnings, stacked, Warning::Remapped { times: passed.remapped });
         for (number, disk) in summary.disks.iter().enumerate() {
@@ -255,6 +279,8 @@ impl DiskSummary {
             }
             Op::DriverIn | Op::DriverOut => return, // driver commands transfer no sectors
         };
+        self.preflushes += u64::from(record.flags.contains(Flags::PREFLUSH));
+        self.fua_writes += u64::from(record.flags.contains(Flags::FUA));
         *count += 1;
         *bytes = bytes.saturating_add(record.len_bytes.into());
         self.end_bytes = self.end_bytes.max(record.offset_bytes + u64::from(record.len_bytes));

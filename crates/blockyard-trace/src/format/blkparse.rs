@@ -94,7 +94,8 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
     let passed_over = match action {
         "A" => Some(EntryKind::Remap),
         "P" => Some(EntryKind::Plug { pid }),
-        "U" => Some(EntryKind::Unplug { pid }),
+        // `UT`: a thread that sleeps passes on the requests of its plug.
+        "U" | "UT" => Some(EntryKind::Unplug { pid }),
         "I" => Some(EntryKind::Insert { pid }),
         "Q" | "D" | "C" => None,
         _ if action.len() <= 2 => Some(EntryKind::Other),
@@ -191,7 +192,6 @@ mod tests {
     fn events_that_cannot_be_replayed_are_skipped() {
         for line in [
             "8,0 0 0 0.000065500 0 m N cfq hello",
-            "8,0 0 18 0.000068000 0 UT N [swapper] 1",
             "8,0 0 17 0.000067000 100 D R 36 (12 00 ..) [fio]",
             "8,0 0 16 0.000066000 100 Q N 0 [fio]",
         ] {
@@ -202,6 +202,7 @@ mod tests {
         let kind = |line| read(line).unwrap().kind;
         assert_eq!(kind("8,0 0 1 0.000068000 7 P N [fio]"), EntryKind::Plug { pid: 7 });
         assert_eq!(kind("8,0 0 2 0.000069000 7 U N [fio] 3"), EntryKind::Unplug { pid: 7 });
+        assert_eq!(kind("8,0 0 2 0.000069000 7 UT N [fio] 3"), EntryKind::Unplug { pid: 7 });
         assert_eq!(kind("8,0 0 3 0.000070000 7 I WS 8 + 8 [fio]"), EntryKind::Insert { pid: 7 });
     }
 

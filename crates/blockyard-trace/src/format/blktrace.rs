@@ -52,6 +52,8 @@ mod action {
     pub(super) const COMPLETE: u16 = 8;
     pub(super) const PLUG: u16 = 9;
     pub(super) const UNPLUG: u16 = 10;
+    /// A thread that sleeps passes on the requests of its plug: blkparse's `UT`.
+    pub(super) const UNPLUG_TO_SLEEP: u16 = 11;
     pub(super) const INSERT: u16 = 12;
     pub(super) const REMAP: u16 = 15;
     pub(super) const OF_CONTROL_GROUP: u16 = 1 << 8;
@@ -327,7 +329,7 @@ fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
     let known = match happened {
         action::REMAP => Err(EntryKind::Remap),
         action::PLUG => Err(EntryKind::Plug { pid: raw.pid }),
-        action::UNPLUG => Err(EntryKind::Unplug { pid: raw.pid }),
+        action::UNPLUG | action::UNPLUG_TO_SLEEP => Err(EntryKind::Unplug { pid: raw.pid }),
         action::INSERT => Err(EntryKind::Insert { pid: raw.pid }),
         action::QUEUE | action::ISSUE | action::COMPLETE if !has(category::PASSTHROUGH) => {
             operation(raw, &has).ok_or(EntryKind::Other)
@@ -384,4 +386,29 @@ fn operation(raw: &Raw, has: &dyn Fn(u16) -> bool) -> Option<(Op, Flags)> {
 /// The flag, if it applies.
 fn flag_if(applies: bool, flag: Flags) -> Flags {
     if applies { flag } else { Flags::NONE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Actions 10 and 11, in the category of queueing (1 << 20).
+    #[test]
+    fn both_kinds_of_unplug_end_a_plug() {
+        for happened in [action::UNPLUG, action::UNPLUG_TO_SLEEP] {
+            let raw = Raw {
+                magic: MAGIC | VERSION,
+                time_ns: 5,
+                sector: 0,
+                bytes: 0,
+                action: 1 << 20 | u32::from(happened),
+                pid: 7,
+                device: 8 << 20,
+                cpu: 0,
+                follows: 8,
+            };
+            let kind = EntryKind::Unplug { pid: 7 };
+            assert_eq!(entry(&raw, &mut Disks::default()), Ok(Some(Entry { at_ns: 5, kind })));
+        }
+    }
 }

@@ -101,7 +101,7 @@ impl Blktrace {
         // blktrace has no letter for the other events.
         let Some(action) = action_of(step.action) else { return Ok(()) };
         let process = self.process(step);
-        let mut kind = kind_of(step.op, step.flags);
+        let mut kind = kind_of(step);
         let mut sector = step.sector;
         let mut bytes = bytes_of(step.sectors);
         let mut payload = None;
@@ -273,9 +273,16 @@ const fn action_of(action: Action) -> Option<u32> {
     })
 }
 
-/// Returns the categories of an operation and its flags.
-fn kind_of(op: Op, flags: Flags) -> u32 {
+/// Returns the categories of a step's operation and its flags, as Linux states them.
+///
+/// Linux submits a flush as an empty write with a preflush (`FWS`), which ends as an empty write
+/// (`WS`). Between the two, the driver gets a request of its own without direction (`FN`).
+fn kind_of(step: &Step) -> u32 {
+    let Step { op, flags, action, .. } = *step;
+    let ends = matches!(action, Action::Complete(_) | Action::SequenceEnd(_));
     let op = match op {
+        Op::Flush if flags.contains(Flags::PREFLUSH) => return category::READ | category::FLUSH,
+        Op::Flush if ends => category::WRITE,
         Op::Read => category::READ,
         Op::Write | Op::WriteZeroes => category::WRITE,
         Op::Discard | Op::SecureErase => category::WRITE | category::DISCARD,
@@ -316,4 +323,42 @@ const fn errno(status: Status) -> u16 {
         Status::Timeout => 110,
     };
     errno.wrapping_neg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blockyard::unit::HctxId;
+
+    /// The kinds as blkparse prints them: `FWS`, `FN`, `FN`, `WS`, and `FWFS` for a durable write.
+    #[test]
+    fn a_flush_has_the_kinds_that_linux_records() {
+        use category::{FLUSH, FUA, READ, SYNC, WRITE};
+        let kind = |op, flags, action| {
+            let step = Step {
+                at: Instant::ZERO,
+                sector: 0,
+                sectors: 0,
+                request: None,
+                on: CpuId(0),
+                by: Thread::None,
+                queue: blockyard::unit::QueueId(0),
+                cpu: CpuId(0),
+                hctx: HctxId(0),
+                tag: None,
+                action,
+                op,
+                flags,
+            };
+            kind_of(&step)
+        };
+        let of_driver = Flags::PREFLUSH | Flags::SYNC;
+        let ended = Action::Complete(Status::Ok);
+        assert_eq!(kind(Op::Flush, Flags::SYNC, Action::Queue), WRITE | FLUSH | SYNC);
+        assert_eq!(kind(Op::Flush, of_driver, Action::Issue), READ | FLUSH);
+        assert_eq!(kind(Op::Flush, of_driver, ended), READ | FLUSH);
+        assert_eq!(kind(Op::Flush, Flags::SYNC, ended), WRITE | SYNC);
+        let durable = Flags::PREFLUSH | Flags::FUA | Flags::SYNC;
+        assert_eq!(kind(Op::Write, durable, Action::Queue), WRITE | FLUSH | FUA | SYNC);
+    }
 }
