@@ -1,6 +1,7 @@
 //! The command `btt` creates, checks, repairs, copies and converts images.
 
 use blockyard_btt::Uuid;
+use blockyard_btt::info_block::InfoBlock;
 use blockyard_pmem::pool::Pool;
 use blockyard_pmem::{Image, ImageOptions};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -124,6 +125,36 @@ fn check_exits_by_damage_and_repair_needs_yes() {
     assert_eq!(answers(&["repair", &file, "--container", "labelled", "--yes"], 4), check);
     let gone = fails(&["check", &folder.file("none")], 2);
     assert!(gone.contains("none: "), "{gone}");
+}
+
+/// Each of Linux's 256 lanes needs a free block. The image has 255: the block of lane 0 belongs to
+/// a sector more, and each lane has the block of the lane after it.
+#[test]
+fn an_arena_that_a_new_linux_refuses_gives_a_warning() {
+    const GROUP_BYTES: usize = 64;
+    let folder = Folder::new("few-free");
+    let file = folder.file("x");
+    answers(&["create", &file, "--size", "16m", "--sector-size", "4096", "--version", "2.0"], 0);
+    assert_eq!(String::from_utf8_lossy(&btt(&["check", &file]).stderr), "");
+    let mut image = contents(&file);
+    let first = image.first_chunk().expect("an image has an info block");
+    let mut info = InfoBlock::parse(first, 16 << 20).expect("a new info block is valid");
+    let log = usize::try_from(info.layout.flogoff).expect("an offset in a small file");
+    image.copy_within(log + GROUP_BYTES..log + 256 * GROUP_BYTES, log);
+    fs::write(&file, &image).expect("the image should be writable");
+    info.layout.nfree -= 1;
+    info.layout.external_nlba += 1;
+    put(&file, 0, &info.to_bytes());
+    put(&file, info.layout.infooff, &info.to_bytes());
+    let output = btt(&["check", &file]);
+    let (found, words) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{found}");
+    let warning = format!(
+        "blockyard: warning: {file}: arena 0 has 255 free blocks, fewer than the 256 lanes of Linux: \
+         Linux from 7.4, and stable kernels, refuse this\n"
+    );
+    assert_eq!(words, warning);
 }
 
 /// "An arena needs at least 16 MiB" was the answer to 16 MiB.

@@ -7,12 +7,13 @@ use std::thread::sleep;
 
 use blockyard_btt::Container;
 use blockyard_btt::check::{Finding, Problem, Report, Severity};
+use blockyard_btt::find::find;
 use blockyard_btt::info_block::InfoError;
 use blockyard_pmem::Image;
 
 use super::{checked, failed, identify, is_unlaid, look_at, name, unusable};
 use crate::cli::{Check, ContainerName, Inspected, Repair};
-use crate::message::Failure;
+use crate::message::{Failure, warning};
 use crate::progress::{share, show_share};
 
 /// The number of findings of each severity that `repair` prints.
@@ -22,6 +23,9 @@ const FINDINGS: usize = 100;
 const LOOKS: usize = 8;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 const KEPT: usize = 10_000;
+/// The lanes of Linux's driver on a machine with any number of processors: `ND_MAX_LANES` in
+/// drivers/nvdimm/nd.h of Linux 6.12.
+const LANES_OF_LINUX: u32 = 256;
 
 pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
     let file = &args.inspected.file;
@@ -34,8 +38,26 @@ pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let (report, _) = checked(&image, args.findings).map_err(|error| failed(file, error))?;
     refuse_other_files(&args.inspected, &report)?;
+    warn_of_few_free_blocks(file, &image);
     tell(file, &report, out)?;
     verdict(&report)
+}
+
+/// Warns of arenas that a new Linux refuses: its driver has 256 lanes, and each needs a free block
+/// of its own. A pool of libpmemblk is not Linux's.
+fn warn_of_few_free_blocks(file: &Path, image: &Image) {
+    // A BTT that cannot be found is damaged, and the findings say so.
+    let Ok(arenas) = find(&image.memory, image.container, image.own_uuid) else { return };
+    for (number, arena) in arenas.iter().enumerate() {
+        let free = arena.info.layout.nfree;
+        if image.container != Container::Pool && free < LANES_OF_LINUX {
+            let file = file.display();
+            warning(&format!(
+                "{file}: arena {number} has {free} free blocks, fewer than the {LANES_OF_LINUX} lanes \
+                 of Linux: Linux from 7.4, and stable kernels, refuse this"
+            ));
+        }
+    }
 }
 
 /// Fails if nothing in the file looks like a BTT: in no container is there an info block or its
