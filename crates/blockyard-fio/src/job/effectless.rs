@@ -6,6 +6,7 @@ use super::option::{Effect, OptionDef};
 use super::value::{Parsed, Value};
 
 const NO_DATA: &str = "the simulator moves no data";
+const EVERY_WRITE: &str = "every completed write is checked, whatever it survives";
 const NO_FILES: &str = "there are no files to create, keep or remove";
 const NO_HISTOGRAM_LOG: &str = "no log of histograms is written";
 const STREAMED: &str = "entries of logs are written immediately, as plain text";
@@ -71,6 +72,10 @@ fn plain_write(_: &mut Job, value: Value<'_>) -> Parsed<()> {
     )
 }
 
+fn completed_writes(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    only("completed", EVERY_WRITE, value)
+}
+
 fn blkio_driver(_: &mut Job, value: Value<'_>) -> Parsed<()> {
     only("io_uring", "it drives a device from user space, past the block layer", value)
 }
@@ -96,6 +101,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("lockmem", &[], NO_DATA, number),
     ignored("write_hint", &[], "write life times are not modelled", text),
     ignored("do_verify", &[], NO_DATA, boolean),
+    ignored("verify_policy", &[], EVERY_WRITE, completed_writes),
     ignored("verify_fatal", &[], NO_DATA, boolean),
     ignored("verify_dump", &[], NO_DATA, boolean),
     ignored("verify_interval", &[], NO_DATA, number),

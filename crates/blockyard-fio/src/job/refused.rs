@@ -29,7 +29,6 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("trim_backlog", &[], OTHER_PASS),
     refused("trim_backlog_batch", &[], OTHER_PASS),
     refused("create_only", &[], OTHER_PASS),
-    refused("verify_policy", &[], "every write is checked, whatever it survives"),
     refused("zonecapacity", &[], ZONES),
     refused("recover_zbd_write_error", &[], ZONES),
     refused("write_zone_remainder", &[], ZONES),
@@ -98,3 +97,35 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("spr_cs", &[], "it belongs to sprandom"),
     refused("uncached", &[], "page-cache writeback is not modelled"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::build::parse_args;
+    use super::super::source::NoSource;
+
+    /// Returns the message about an option of a job that verifies its writes; empty if none.
+    fn message(option: &str) -> String {
+        let job = ["--name=a", "--rw=write", "--size=1m", "--verify=crc32c", option];
+        parse_args(job, &NoSource).map_or_else(|error| error.to_string(), |_| String::new())
+    }
+
+    /// The options that fio 3.40 to 3.42 and its master branch (`verify_policy`) added.
+    #[test]
+    fn options_of_new_versions_of_fio_are_known() {
+        for answered in
+            ["--comm=writer", "--verify_pattern_interval=4k", "--verify_policy=completed"]
+        {
+            assert_eq!(message(answered), "", "{answered}");
+        }
+        for (refused, reason) in [
+            ("--ramp_size=1m", "use ramp_time"),
+            ("--end_syncfs=1", "there is no file system; use end_fsync"),
+            ("--write_zone_remainder=1", "zoned devices are not modelled"),
+            ("--recover_zbd_write_error=1", "zoned devices are not modelled"),
+            ("--verify_policy=fsynced", "every completed write is checked, whatever it survives"),
+        ] {
+            let message = message(refused);
+            assert!(message.contains(reason), "{refused}: {message}");
+        }
+    }
+}
