@@ -327,31 +327,32 @@ const fn errno(status: Status) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use super::category::{FLUSH, FUA, READ, SYNC, WRITE};
     use super::*;
-    use blockyard::unit::HctxId;
+    use blockyard::unit::{HctxId, QueueId};
+
+    /// Returns the categories of a step without a range.
+    fn kind(op: Op, flags: Flags, action: Action) -> u32 {
+        kind_of(&Step {
+            at: Instant::ZERO,
+            sector: 0,
+            sectors: 0,
+            request: None,
+            on: CpuId(0),
+            by: Thread::None,
+            queue: QueueId(0),
+            cpu: CpuId(0),
+            hctx: HctxId(0),
+            tag: None,
+            action,
+            op,
+            flags,
+        })
+    }
 
     /// The kinds as blkparse prints them: `FWS`, `FN`, `FN`, `WS`, and `FWFS` for a durable write.
     #[test]
     fn a_flush_has_the_kinds_that_linux_records() {
-        use category::{FLUSH, FUA, READ, SYNC, WRITE};
-        let kind = |op, flags, action| {
-            let step = Step {
-                at: Instant::ZERO,
-                sector: 0,
-                sectors: 0,
-                request: None,
-                on: CpuId(0),
-                by: Thread::None,
-                queue: blockyard::unit::QueueId(0),
-                cpu: CpuId(0),
-                hctx: HctxId(0),
-                tag: None,
-                action,
-                op,
-                flags,
-            };
-            kind_of(&step)
-        };
         let of_driver = Flags::PREFLUSH | Flags::SYNC;
         let ended = Action::Complete(Status::Ok);
         assert_eq!(kind(Op::Flush, Flags::SYNC, Action::Queue), WRITE | FLUSH | SYNC);
