@@ -105,7 +105,7 @@ mod tests {
 
     /// Returns the message about an option of a job that verifies its writes; empty if none.
     fn message(option: &str) -> String {
-        let job = ["--name=a", "--rw=write", "--size=1m", "--verify=crc32c", option];
+        let job = ["--name=a", "--rw=write", "--direct=1", "--size=1m", "--verify=crc32c", option];
         parse_args(job, &NoSource).map_or_else(|error| error.to_string(), |_| String::new())
     }
 
