@@ -29,7 +29,7 @@ fn device(depth: u16, access: &str) -> Device {
 /// Read-ahead windows of 128 KiB for any request.
 fn design() -> Design {
     let text =
-        "base = \"mq-none\"\n[queue]\nread-ahead = \"128KiB\"\nread-ahead-cap = \"setting\"\n";
+        "base = \"mq-none-6.12\"\n[queue]\nread-ahead = \"128KiB\"\nread-ahead-cap = \"setting\"\n";
     Design::parse("test", text).unwrap()
 }
 
