@@ -111,7 +111,8 @@ fn a_disk_is_limited_by_what_its_head_does() {
     for (name, options, most) in [
         ("hdd-7200", "--rw=randread --bs=4k --iodepth=1 --runtime=1s", Work::Seeks),
         ("hdd-7200", "--rw=randread --bs=4k --iodepth=32 --runtime=1s", Work::Seeks),
-        ("hdd-7200", "--rw=read --bs=128k --iodepth=1 --runtime=1s", Work::Transfer),
+        // One read at a time would wait for the overhead of commands for much of the time.
+        ("hdd-7200", "--rw=read --bs=128k --iodepth=2 --runtime=1s", Work::Transfer),
         ("hdd-7200", "--rw=read --bs=128k --iodepth=32 --runtime=1s", Work::Transfer),
         // The cache takes the first writes, at a thousand times the rate.
         ("hdd-7200", "--rw=randwrite --bs=4k --iodepth=1 --runtime=2s", Work::Seeks),
@@ -136,7 +137,8 @@ fn a_disk_is_limited_by_what_its_head_does() {
 /// [only-awaited-reading-counts]
 #[test]
 fn a_head_that_reads_ahead_in_time_limits_nothing() {
-    let options = "--rw=read --bs=128k --iodepth=1 --rate_iops=1000 --runtime=1s";
+    // A cached command takes 0.2 ms, and its data 0.2 ms on the wire, of 2 ms.
+    let options = "--rw=read --bs=128k --iodepth=1 --rate_iops=500 --runtime=1s";
     let answer = ask("hdd-7200", &[], options);
     assert!(matches!(bottleneck(&answer), Bottleneck::Jobs { .. }), "{}", answer.why);
 }

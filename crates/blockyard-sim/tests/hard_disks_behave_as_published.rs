@@ -2,9 +2,11 @@
 //! and what sorting gains, by the drive (native command queuing) or by the host (an elevator).
 //!
 //! Random I/O at depth 1 takes the average seek and half a turn: 78 a second for 8.5 ms at 7200
-//! revolutions per minute. Deep queues gain nearly 100 % on SATA disks (Wikipedia, "IOPS"). Data
-//! sheets state rates of the outermost and the innermost tracks, such as 175 and 83 MB/s (Seagate's
-//! Constellation ES.3).
+//! revolutions per minute. Deep queues gain some 50 % on a disk of Seagate with 7200 revolutions
+//! and 32 threads (ilsistemista.net, "A look at how NCQ, software queue and I/O schedulers impact
+//! disk performance"), and nearly 100 % on SATA disks for servers; Seagate's Savvio, with SCSI,
+//! more than doubles its rate (Wikipedia, "IOPS"). Data sheets state rates of the outermost and the
+//! innermost tracks, such as 175 and 83 MB/s (Seagate's Constellation ES.3).
 
 use blockyard::bio::{Bio, Op};
 use blockyard::driver::Device as _;
@@ -52,11 +54,21 @@ fn random_reads_gain_from_the_depth_where_the_disk_or_the_host_sorts() {
     let alone = at(&queuing, "mq-none", 1);
     assert!((70..=82).contains(&alone), "{alone} a second at depth 1");
     let deep = at(&queuing, "mq-none", 32);
-    assert!((alone * 17 / 10..=200).contains(&deep), "{deep} a second at depth 32, {alone} at 1");
+    assert!(
+        (alone * 15 / 10..=alone * 22 / 10).contains(&deep),
+        "{deep} a second at depth 32, {alone} at 1"
+    );
+    // A firmware that knew all positions exactly would gain more than any disk does.
+    let ideal = at(&disk("hdd-7200", "order = \"shortest\""), "mq-none", 32);
+    assert!(ideal > alone * 23 / 10, "{ideal} a second in the exact order, {alone} at depth 1");
     // Without sorting, depth gains nothing; with an elevator, the host sorts what the disk does not
     // hold.
     let unsorted = at(&fifo, "mq-none", 64);
-    assert!(unsorted.abs_diff(alone) <= alone / 20, "{unsorted} a second, {alone} at depth 1");
+    // But the firmware prepares a command while the arm serves another: 12.8 ms in place of 13.3.
+    assert!(
+        (alone..=alone * 107 / 100).contains(&unsorted),
+        "{unsorted} a second, {alone} at depth 1"
+    );
     let sorted = at(&fifo, "mq-deadline", 64);
     assert!(
         sorted > unsorted * 115 / 100,
@@ -64,13 +76,25 @@ fn random_reads_gain_from_the_depth_where_the_disk_or_the_host_sorts() {
     );
 }
 
+/// The disk that stands for those of SCSI gains about as much as Savvio did: it more than doubles
+/// its rate, with queues that are deeper than 32.
+#[test]
+fn fast_disks_gain_more_from_the_depth() {
+    let disk = disk("hdd-15k", "");
+    let [alone, deep] = [1, 32].map(|depth| rate(&run(&disk, "mq-none", &random(depth))));
+    assert!((170..=200).contains(&alone), "{alone} a second at depth 1");
+    assert!((alone * 16 / 10..=alone * 24 / 10).contains(&deep), "{deep}, {alone} at depth 1");
+}
+
 #[test]
 fn each_disk_takes_its_average_seek_and_half_a_turn() {
-    // Microseconds of seek and half a turn, by the profile; the command and its data take a fifth
-    // of a millisecond.
-    for (name, expected) in
-        [("hdd-7200", 8_500 + 4_167), ("hdd-5400", 12_000 + 5_556), ("hdd-15k", 2_900 + 2_000)]
-    {
+    // Microseconds of the overhead of a command, the seek and half a turn, by the profile; data
+    // takes little.
+    for (name, expected) in [
+        ("hdd-7200", 500 + 8_500 + 4_167),
+        ("hdd-5400", 500 + 12_000 + 5_556),
+        ("hdd-15k", 400 + 2_900 + 2_000),
+    ] {
         let mean = 1_000_000 / rate(&run(&disk(name, ""), "mq-none", &random(1)));
         // Sectors lie closer together than cylinders, as there are more of them outside.
         assert!(
@@ -78,6 +102,47 @@ fn each_disk_takes_its_average_seek_and_half_a_turn() {
             "{name}: {mean} us, not {expected}"
         );
     }
+}
+
+/// A cached read or write takes 0.2 ms with native command queuing (Hitachi's Deskstar 7K3000,
+/// table 5). The reads are of data that was just written.
+#[test]
+fn a_cached_command_takes_what_the_manual_says() {
+    let job = "--name=x --direct=1 --rw=randwrite --bs=4k --size=64k --time_based --ramp_time=2s \
+               --runtime=2s";
+    let reads = job.replace("randwrite", "randrw --rwmixread=90 --norandommap");
+    let free = "[ahci]\ninterval = \"0us\"\ncommand = \"0us\"";
+    for job in [job, &reads] {
+        let mean_ns = ["", free].map(|platters| {
+            1_000_000_000 / rate(&run(&disk("hdd-7200", platters), "mq-none", job))
+        });
+        // The wire and the processor are in both.
+        let of_command = mean_ns[0] - mean_ns[1];
+        assert!(of_command.abs_diff(200_000) < 2_000, "{job}: {mean_ns:?} ns");
+    }
+}
+
+/// Returns the random writes per second to a full cache, where the scheduler has up to 512.
+fn full_cache_rate(device: &Device, scheduler: &str) -> u64 {
+    let job = "--name=x --direct=1 --rw=randwrite --bs=4k --ioengine=libaio --iodepth=512 \
+               --time_based --ramp_time=20s --runtime=30s";
+    let design = format!("base = \"{scheduler}\"\n[queue]\nsched-depth = 512");
+    let design = Design::parse("x", &design).unwrap();
+    let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
+    rate(&Simulation::new(&jobs, device, &design, 1).unwrap().finish().unwrap())
+}
+
+/// Writes are more than the cache holds, so it is as slow as its batches of 32.
+#[test]
+fn a_scheduler_gains_on_a_cache_that_is_full() {
+    let small = disk("hdd-7200", "");
+    let none = full_cache_rate(&small, "mq-none");
+    let deadline = full_cache_rate(&small, "mq-deadline");
+    assert!(deadline * 100 > none * 110, "{deadline} with mq-deadline, {none} without");
+    // A cache that is sorted as a whole is faster alone than a small batch with a scheduler.
+    let whole = disk("hdd-7200", "[platters.cache]\nbatch = 65536");
+    let ideal = full_cache_rate(&whole, "mq-none");
+    assert!(ideal > deadline, "{ideal} sorted as a whole, {deadline} with mq-deadline");
 }
 
 #[test]
@@ -104,33 +169,31 @@ fn a_write_that_waits_for_the_platters_loses_a_turn() {
     let without = rate(&run(&off, "mq-none", job));
     assert!(without.abs_diff(turns) <= 3, "{without} writes in {turns} turns");
     let with = rate(&run(&disk("hdd-7200", ""), "mq-none", job));
-    assert!(with > 50 * turns, "{with} writes a second from the cache");
+    // 0.2 ms for a cached command, the wire and the processor.
+    assert!(with > 35 * turns, "{with} writes a second from the cache");
 }
 
 #[test]
 fn mq_deadline_bounds_the_wait_of_reads_beside_writes() {
     // 64 writers, and requests for all of them: `nr_requests` of 512. A read passes all writes that
     // the disk does not hold, but for a batch of 16 that has begun. So it waits for 17 writes and
-    // itself, each of half a turn and a short seek.
+    // itself, each of half a turn and at most an average seek: 4.2 and 9.5 ms. Nearly all do so, as
+    // the writers never rest, but sorting makes a service shorter, 7 ms: 18 of them are 126 ms, and
+    // the reader does 238 in 30 s.
     let disk = disk("hdd-7200", "");
     let jobs = "--name=global --direct=1 --time_based --ramp_time=5s --runtime=30s --norandommap \
                 --bs=4k --size=10g --ioengine=psync --name=reader --rw=randread \
                 --name=flood --rw=randwrite --numjobs=64 --group_reporting";
     let jobs = parse_args(jobs.split_whitespace(), &NoSource).unwrap();
-    let reads = |scheduler: &str| {
-        let design = format!("base = \"{scheduler}\"\n[queue]\nsched-depth = 512");
-        let design = Design::parse("design", &design).unwrap();
-        let report = Simulation::new(&jobs, &disk, &design, 1).unwrap().finish().unwrap();
-        let written = report.jobs[1..].iter().filter_map(|job| job.stats.ops.write.as_ref());
-        let written: u64 = written.map(|measured| measured.ios).sum();
-        assert!(written > 30 * 100, "writes are not starved: {written}");
-        let read = report.jobs[0].stats.ops.read.as_ref().unwrap();
-        (read.ios, read.lat_ns.percentile(99_000) / 1_000_000)
-    };
-    let (deadline, none) = (reads("mq-deadline"), reads("mq-none"));
-    assert!(deadline.1 < 18 * (4 + 2), "99 % of reads within {} ms", deadline.1);
-    assert!(none.1 > 2 * deadline.1, "{} ms, without an elevator {} ms", deadline.1, none.1);
-    assert!(deadline.0 > 300, "{} reads", deadline.0);
+    let design = Design::parse("design", "base = \"mq-deadline\"\n[queue]\nsched-depth = 512");
+    let report = Simulation::new(&jobs, &disk, &design.unwrap(), 1).unwrap().finish().unwrap();
+    let written = report.jobs[1..].iter().filter_map(|job| job.stats.ops.write.as_ref());
+    let written: u64 = written.map(|measured| measured.ios).sum();
+    assert!(written > 30 * 100, "writes are not starved: {written}");
+    let read = report.jobs[0].stats.ops.read.as_ref().unwrap();
+    let p99_us = read.lat_ns.percentile(99_000) / 1_000;
+    assert!(p99_us < 18 * 13_700, "99 % of reads within {p99_us} us");
+    assert!(read.ios > 200, "{} reads", read.ios);
 }
 
 /// The device of `serve --as`, in virtual time: a client reads one block after the other, all over

@@ -6,7 +6,8 @@ use blockyard_sim::simulate::Simulation;
 
 /// 64 writers and a reader on a disk with 32 commands. The reader gets a tag after the writers that
 /// wait with it, which is well below a second: a waiter that found no tag runs before others, and
-/// on an idle processor.
+/// on an idle processor. A write takes half a turn, 4 ms, as the cache is full: 64 of them are a
+/// quarter of a second, so the reader does some 120 reads in 30 s.
 #[test]
 fn a_reader_beside_more_writers_than_tags_is_served() {
     let device = Device::lookup("hdd-7200").unwrap();
@@ -21,7 +22,7 @@ fn a_reader_beside_more_writers_than_tags_is_served() {
     };
     let (none, deadline) = (measure("mq-none"), measure("mq-deadline"));
     for (ios, max_ms) in [none, deadline] {
-        assert!(ios > 200 && max_ms < 1500, "{ios} reads, each within {max_ms} ms");
+        assert!(ios > 100 && max_ms < 1500, "{ios} reads, each within {max_ms} ms");
     }
     assert!(deadline.1 < none.1 / 2, "{} ms with mq-deadline, {} ms without", deadline.1, none.1);
 }

@@ -1,6 +1,13 @@
 //! The cache of a disk: segments that follow what was read, and writes that were acknowledged.
+//!
+//! # Rules
+//!
+//! - **[batch-by-age]** Of the acknowledged writes, the oldest go to the platters in one batch, and
+//!   the next batch begins when it has gone. The part of a write behind the end of a track waits
+//!   for its turn by its age.
 
-use std::collections::BTreeMap;
+use super::estimate::Errors;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A part of the cache with sectors in sequence.
 #[derive(Clone, Copy, Debug)]
@@ -47,12 +54,13 @@ impl ReadCache {
             return;
         }
         self.uses += 1;
-        let continued = |segment: &Segment| (segment.start..=segment.end).contains(&start);
+        // The first sectors of what a head has read may have left their segment since.
+        let continued = |segment: &Segment| start <= segment.end && segment.start <= end;
         let oldest = || (0..self.segments.len()).min_by_key(|&at| self.segments[at].used);
         let mut segment = Segment { start, end, used: self.uses };
         let slot = self.segments.iter().position(continued);
         if let Some(at) = slot {
-            segment.start = self.segments[at].start;
+            segment.start = start.min(self.segments[at].start);
             segment.end = end.max(self.segments[at].end);
         }
         segment.start = segment.start.max(segment.end.saturating_sub(self.segment));
@@ -70,19 +78,41 @@ impl ReadCache {
     }
 }
 
+/// Acknowledged writes in sequence.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    end: u64,
+    /// The number of its oldest write.
+    since: u64,
+    /// The errors in the estimate of its start, if it is in the batch.
+    batched: Option<Errors>,
+}
+
+/// A write of the batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batched {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) errors: Errors,
+}
+
 /// Sectors that were acknowledged and are not on the platters.
 #[derive(Debug)]
 pub(super) struct WriteCache {
-    /// Ranges, each from its key to its value. They neither overlap nor touch.
-    ranges: BTreeMap<u64, u64>,
+    /// Ranges by their first sectors. They neither overlap nor touch.
+    ranges: BTreeMap<u64, Range>,
+    /// The first sectors of those in the batch.
+    batch: BTreeSet<u64>,
     sectors: u64,
     capacity: u64,
+    /// Writes that were added.
+    added: u64,
 }
 
 impl WriteCache {
     /// Returns an empty cache of `capacity` sectors.
     pub(super) const fn new(capacity: u64) -> Self {
-        Self { ranges: BTreeMap::new(), sectors: 0, capacity }
+        Self { ranges: BTreeMap::new(), batch: BTreeSet::new(), sectors: 0, capacity, added: 0 }
     }
 
     /// Whether there is such a cache.
@@ -102,35 +132,82 @@ impl WriteCache {
         used == 0 || used + sectors <= self.capacity
     }
 
+    /// Whether at least `percent` of it is in use.
+    pub(super) const fn is_filled(&self, percent: u64) -> bool {
+        self.sectors * 100 >= self.capacity * percent
+    }
+
     /// Adds the sectors from `start` to `end`.
     pub(super) fn add(&mut self, start: u64, end: u64) {
         debug_assert!(start < end, "a write has a sector");
-        let (mut first, mut last) = (start, end);
-        while let Some((&low, &high)) = self.ranges.range(..=last).next_back() {
-            if high < first {
+        self.added += 1;
+        let mut first = start;
+        let mut whole = Range { end, since: self.added, batched: None };
+        while let Some((&low, &range)) = self.ranges.range(..=whole.end).next_back() {
+            if range.end < first {
                 break;
             }
-            self.ranges.remove(&low);
-            self.sectors -= high - low;
-            (first, last) = (first.min(low), last.max(high));
+            self.take(low);
+            first = first.min(low);
+            whole = Range {
+                end: whole.end.max(range.end),
+                since: whole.since.min(range.since),
+                batched: range.batched.or(whole.batched),
+            };
         }
-        self.ranges.insert(first, last);
-        self.sectors += last - first;
+        self.put(first, whole);
     }
 
     /// Removes the sectors from `start` to `end`.
     pub(super) fn remove(&mut self, start: u64, end: u64) {
         debug_assert!(start < end, "a write has a sector");
-        while let Some((&low, &high)) = self.ranges.range(..end).next_back() {
-            if high <= start {
+        while let Some((&low, &range)) = self.ranges.range(..end).next_back() {
+            if range.end <= start {
                 break;
             }
-            self.ranges.remove(&low);
-            self.sectors -= high.min(end) - low.max(start);
-            for (low, high) in [(low, start.min(high)), (end.max(low), high)] {
-                if low < high {
-                    self.ranges.insert(low, high);
-                }
+            self.take(low);
+            if low < start {
+                self.put(low, Range { end: start, ..range });
+            }
+            if end < range.end {
+                self.put(end, Range { batched: None, ..range }); // [batch-by-age]
+            }
+        }
+    }
+
+    fn put(&mut self, start: u64, range: Range) {
+        debug_assert!(start < range.end, "{range:?} from {start} has a sector");
+        self.sectors += range.end - start;
+        self.ranges.insert(start, range);
+        if range.batched.is_some() {
+            self.batch.insert(start);
+        }
+    }
+
+    fn take(&mut self, start: u64) {
+        let range = self.ranges.remove(&start).expect("a range is taken by its first sector");
+        self.sectors -= range.end - start;
+        self.batch.remove(&start);
+    }
+
+    /// Makes a batch of the `count` oldest ranges if there is none ([batch-by-age]). `draw` returns
+    /// the errors in the estimate of each.
+    pub(super) fn fill_batch(&mut self, count: u32, mut draw: impl FnMut() -> Errors) {
+        debug_assert!(count > 0, "a batch has a write");
+        if !self.batch.is_empty() {
+            return;
+        }
+        let mut oldest: Vec<_> =
+            self.ranges.iter().map(|(&start, range)| (range.since, start)).collect();
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if count < oldest.len() {
+            oldest.select_nth_unstable(count);
+            oldest.truncate(count);
+        }
+        self.batch.extend(oldest.into_iter().map(|(_, start)| start));
+        for start in &self.batch {
+            if let Some(range) = self.ranges.get_mut(start) {
+                range.batched = Some(draw());
             }
         }
     }
@@ -138,16 +215,17 @@ impl WriteCache {
     /// Whether all sectors from `start` to `end` are here.
     pub(super) fn has(&self, start: u64, end: u64) -> bool {
         debug_assert!(start < end, "a read has a sector");
-        self.ranges.range(..=start).next_back().is_some_and(|(_, &high)| end <= high)
+        self.ranges.range(..=start).next_back().is_some_and(|(_, range)| end <= range.end)
     }
 
-    /// Returns the ranges in the order of their sectors, from the first at or behind `from` around
-    /// to the one before it.
-    pub(super) fn sweep(&self, from: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.ranges
-            .range(from..)
-            .chain(self.ranges.range(..from))
-            .map(|(&start, &end)| (start, end))
+    /// Returns the batch in the order of its sectors, from the first at or behind `from` around to
+    /// the one before it.
+    pub(super) fn sweep(&self, from: u64) -> impl Iterator<Item = Batched> + '_ {
+        let starts = self.batch.range(from..).chain(self.batch.range(..from));
+        starts.filter_map(|&start| {
+            let Range { end, batched, .. } = *self.ranges.get(&start)?;
+            Some(Batched { start, end, errors: batched? })
+        })
     }
 }
 
@@ -155,7 +233,14 @@ impl WriteCache {
 mod tests {
     use super::*;
     use blockyard::prng::Prng;
-    use std::collections::BTreeSet;
+
+    fn swept(cache: &WriteCache, from: u64) -> Vec<(u64, u64)> {
+        cache.sweep(from).map(|write| (write.start, write.end)).collect()
+    }
+
+    fn ranges(cache: &WriteCache) -> Vec<(u64, u64)> {
+        cache.ranges.iter().map(|(&start, range)| (start, range.end)).collect()
+    }
 
     #[test]
     fn a_write_cache_holds_what_a_set_of_sectors_holds() {
@@ -171,13 +256,48 @@ mod tests {
                 cache.remove(start, end);
                 set.retain(|sector| !(start..end).contains(sector));
             }
-            let swept: Vec<_> = cache.sweep(0).flat_map(|(start, end)| start..end).collect();
-            assert!(swept.iter().copied().eq(set.iter().copied()), "{cache:?}");
+            let held = ranges(&cache);
+            let sectors = held.iter().flat_map(|&(start, end)| start..end);
+            assert!(sectors.eq(set.iter().copied()), "{cache:?}");
+            cache.fill_batch(3, Errors::default);
+            let swept = swept(&cache, 30);
+            assert!(swept.iter().all(|write| held.contains(write)), "{swept:?} of {cache:?}");
+            assert_eq!(swept.is_empty(), held.is_empty());
             assert_eq!(cache.sectors, set.len() as u64);
             assert_eq!(cache.has(start, end), (start..end).all(|sector| set.contains(&sector)));
-            let apart = cache.sweep(0).zip(cache.sweep(0).skip(1));
-            assert!(apart.into_iter().all(|(one, next)| one.1 < next.0), "{cache:?}");
+            assert!(held.windows(2).all(|two| two[0].1 < two[1].0), "{cache:?}");
         }
+    }
+
+    /// [batch-by-age]: of five writes, the three oldest are the first batch; the one that follows
+    /// the second of them in sequence goes with it. One that comes later waits, as does what is
+    /// left of the first.
+    #[test]
+    fn the_oldest_writes_are_a_batch_and_the_next_waits_for_its_end() {
+        let mut cache = WriteCache::new(1_000);
+        for start in [500, 100, 300, 108, 700] {
+            cache.add(start, start + 8);
+        }
+        cache.fill_batch(3, Errors::default);
+        assert_eq!(swept(&cache, 0), [(100, 116), (300, 308), (500, 508)]);
+        assert_eq!(swept(&cache, 200), [(300, 308), (500, 508), (100, 116)]);
+        cache.add(0, 8);
+        cache.remove(500, 504);
+        cache.fill_batch(3, Errors::default);
+        assert_eq!(swept(&cache, 0), [(100, 116), (300, 308)]);
+        cache.remove(100, 116);
+        cache.remove(300, 308);
+        // What is left of the first write is the oldest of all.
+        cache.fill_batch(2, Errors::default);
+        assert_eq!(swept(&cache, 0), [(504, 508), (700, 708)]);
+    }
+
+    #[test]
+    fn a_cache_is_filled_by_a_share_of_its_capacity() {
+        let mut cache = WriteCache::new(16);
+        assert!(cache.is_filled(0) && !cache.is_filled(1));
+        cache.add(0, 8);
+        assert!(cache.is_filled(50) && !cache.is_filled(51));
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl Geometry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::profile::{CommandOrder, DiskCacheProfile, SeekProfile};
+    use crate::disk::profile::{CommandOrder, DiskCacheProfile, EstimateProfile, SeekProfile};
     use std::collections::BTreeSet;
 
     const CAPACITY: u64 = 20_000;
@@ -165,8 +165,17 @@ mod tests {
             read,
             write,
             order: CommandOrder::Shortest,
+            estimate: EstimateProfile::EXACT,
             age_max: Duration::from_secs(1),
-            cache: DiskCacheProfile { read: 0, segments: 1, write: 0, idle: Duration::ZERO },
+            overhead: Duration::ZERO,
+            cache: DiskCacheProfile {
+                read: 0,
+                segments: 1,
+                write: 0,
+                idle: Duration::ZERO,
+                start: 100,
+                batch: 32,
+            },
         };
         let cylinders = profile.zone_cylinders(CAPACITY) * 4;
         let seeks = [read, write].map(|times| Seek::new(times, profile.head_switch, cylinders));

@@ -26,6 +26,7 @@
 mod ahead;
 mod cache;
 mod counts;
+mod estimate;
 mod geometry;
 mod order;
 pub(crate) mod profile;
@@ -46,6 +47,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use cache::{ReadCache, WriteCache};
 use counts::Counts;
+use estimate::{Errors, Estimate};
 use geometry::{Geometry, Spot};
 use order::{Choice, Choices, Destage};
 use rotation::Spindle;
@@ -56,6 +58,8 @@ use std::collections::VecDeque;
 const ARM_FREE: MediumEvent = MediumEvent(0);
 /// The event at which the disk may have been idle for long enough.
 const IDLE: MediumEvent = MediumEvent(1);
+/// The event at which the arm can serve a command.
+const READY: MediumEvent = MediumEvent(2);
 
 /// A command that is not answered yet.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +70,10 @@ struct Held {
     is_write: bool,
     /// When it came.
     since: Instant,
+    /// When the arm can serve it.
+    ready: Instant,
+    /// The errors in the firmware's estimate of it.
+    errors: Errors,
 }
 
 /// What the arm does.
@@ -86,6 +94,7 @@ pub(crate) struct Platters {
     capacity: u64,
     geometry: Geometry,
     spindle: Spindle,
+    estimate: Estimate,
     read_seek: Seek,
     write_seek: Seek,
     /// Where the arm stands when it does nothing.
@@ -118,7 +127,7 @@ pub(crate) struct Platters {
 
 impl Platters {
     /// Returns an idle disk by `profile` with `capacity` sectors. `prng` draws the angle at which
-    /// it stands at first.
+    /// it stands at first, and the errors of the firmware's estimates.
     #[must_use]
     pub(super) fn new(profile: PlattersProfile, capacity: u64, mut prng: Prng) -> Self {
         let cylinders = profile.zone_cylinders(capacity) * u64::from(profile.zones);
@@ -130,6 +139,7 @@ impl Platters {
         let cache = profile.cache;
         Self {
             arm: geometry.spot(0),
+            estimate: Estimate::new(profile.knowledge(), profile.revolution(), prng),
             spindle: Spindle::new(profile.revolution(), phase),
             reads: ReadCache::new(cache.segments, sectors(cache.read) / u64::from(cache.segments)),
             writes: WriteCache::new(sectors(cache.write)),
@@ -182,7 +192,11 @@ impl Platters {
 
     fn choose(&mut self, now: Instant) -> Option<Choice> {
         let pressed = !self.unacknowledged.is_empty();
-        self.destages = (self.destages || pressed) && !self.writes.is_empty();
+        let begins = pressed || self.writes.is_filled(self.profile.cache.start);
+        self.destages = (self.destages || begins) && !self.writes.is_empty();
+        if self.destages {
+            self.writes.fill_batch(self.profile.cache.batch, || self.estimate.draw());
+        }
         let destage = match (pressed, self.destages) {
             (true, _) if self.was_command => Destage::Now, // [turns-under-pressure]
             (_, true) => Destage::WhenIdle,
@@ -191,23 +205,37 @@ impl Platters {
         let choices = Choices {
             order: self.profile.order,
             age_max: self.profile.age_max,
-            held: &self.held,
+            estimate: &self.estimate,
+            held: &self.held[..self.held.partition_point(|held| held.ready <= now)],
             writes: &self.writes,
             sweep_from: self.sweep_from,
             destage,
         };
-        choices.choose(now, |sector, is_write| {
-            let (seek, wait) = self.position(&self.geometry.spot(sector), is_write, now);
-            seek + wait
+        choices.choose(now, |sector, is_write, errors| {
+            self.expected(&self.geometry.spot(sector), is_write, errors, now)
         })
+    }
+
+    /// Returns the time of the seek from where the arm stands to `spot`.
+    fn seek_to(&self, spot: &Spot, is_write: bool) -> Duration {
+        let curve = if is_write { &self.write_seek } else { &self.read_seek };
+        let distance = spot.cylinder.abs_diff(self.arm.cylinder);
+        curve.time(distance, spot.head != self.arm.head)
+    }
+
+    /// Returns the time after which the firmware expects the head at the start of `spot`, in
+    /// nanoseconds. `errors` are those of its estimate. Without any, it is that of
+    /// [`Self::position`].
+    fn expected(&self, spot: &Spot, is_write: bool, errors: Errors, now: Instant) -> i64 {
+        let seek = self.estimate.seek(self.seek_to(spot, is_write), errors);
+        let wait = self.spindle.wait(now, spot.begin + self.estimate.turn(seek, errors));
+        seek + wait.as_ns().cast_signed()
     }
 
     /// Returns the time of the seek from where the arm stands to `spot`, and the time for which the
     /// head then waits there.
     fn position(&self, spot: &Spot, is_write: bool, now: Instant) -> (Duration, Duration) {
-        let curve = if is_write { &self.write_seek } else { &self.read_seek };
-        let distance = spot.cylinder.abs_diff(self.arm.cylinder);
-        let seek = curve.time(distance, spot.head != self.arm.head);
+        let seek = self.seek_to(spot, is_write);
         (seek, self.spindle.wait(now + seek, spot.begin))
     }
 
@@ -215,7 +243,7 @@ impl Platters {
     fn start(
         &mut self,
         choice: Choice,
-        ahead: Option<Ahead>,
+        mut ahead: Option<Ahead>,
         now: Instant,
         events: &mut MediumEvents,
     ) {
@@ -223,12 +251,16 @@ impl Platters {
             Choice::Command { at, overdue } => {
                 let held = self.held.remove(at);
                 self.counts.overdue += u64::from(overdue);
+                if !held.is_write {
+                    self.ahead = ahead;
+                    if self.is_cached_by_now(held, now) {
+                        self.counts.cached_reads += 1;
+                        return self.ended.push_back(held.id);
+                    }
+                    ahead = self.ahead.take();
+                }
                 let first =
                     if held.is_write { held.start } else { self.reads.held(held.start, held.end) };
-                if first == held.end {
-                    self.counts.cached_reads += 1;
-                    return self.ended.push_back(held.id);
-                }
                 (first, held.end, Task::Command(held))
             }
             Choice::Destage { start, end } => {
@@ -331,6 +363,30 @@ impl Platters {
         true
     }
 
+    /// Keeps `held` until the arm serves it, which it can when the firmware has prepared it.
+    fn hold(&mut self, held: Held, events: &mut MediumEvents) {
+        let ready = held.since + self.profile.overhead;
+        if ready > held.since {
+            events.push_back((ready, READY));
+        }
+        self.held.push(Held { ready, errors: self.estimate.draw(), ..held });
+    }
+
+    /// Whether the cache has the sectors of `held`, which it did not have when the read came. If
+    /// the head read ahead meanwhile, the read waited for it, and it goes on.
+    fn is_cached_by_now(&mut self, held: Held, now: Instant) -> bool {
+        let ahead = self.ahead;
+        let counted = self.ahead_counted;
+        let is_cached = self.is_cached(held.start, held.end, now);
+        if let Some(ahead) = ahead
+            && is_cached
+        {
+            self.ahead_counted = counted; // [only-awaited-reading-counts]
+            self.count_ahead(ahead, now);
+        }
+        is_cached
+    }
+
     /// Counts the time for which `ahead` read what a command waits for now
     /// ([only-awaited-reading-counts]).
     fn count_ahead(&mut self, ahead: Ahead, now: Instant) {
@@ -409,20 +465,21 @@ impl Medium for Platters {
         let (start, end) = (access.start, access.start + u64::from(access.sectors));
         debug_assert!(end <= self.capacity, "{access:?} is beyond the end of the disk");
         let is_write = matches!(access.op, Op::Write | Op::WriteZeroes);
-        let held = Held { id, start, end, is_write, since: now };
+        let held =
+            Held { id, start, end, is_write, since: now, ready: now, errors: Errors::default() };
         match access.op {
             Op::Read if self.is_cached(start, end, now) => {
                 self.counts.cached_reads += 1;
                 self.ended.push_back(id);
             }
-            Op::Read => self.held.push(held),
+            Op::Read => self.hold(held, events),
             Op::Write | Op::WriteZeroes => {
                 self.forget_read(start, end, now);
                 if self.writes.is_on() && !access.fua {
                     self.unacknowledged.push_back(held);
                 } else {
                     self.writes.remove(start, end);
-                    self.held.push(held); // [fua-on-platters]
+                    self.hold(held, events); // [fua-on-platters]
                 }
             }
             Op::Flush => self.unacknowledged.push_back(held),
@@ -437,6 +494,8 @@ impl Medium for Platters {
         if event == IDLE {
             self.waits_for_idle = false;
             self.destages |= now.since(self.last_use) >= self.profile.cache.idle;
+        }
+        if event != ARM_FREE {
             self.proceed(now, events);
             return self.note_buffer_full(now);
         }

@@ -2,22 +2,24 @@
 //!
 //! # Rules
 //!
-//! - **[shortest-positioning-first]** Of the commands that a disk holds, the one goes next whose
-//!   first sector the head can reach first, over the seek and the rotation. Of two that are equal,
-//!   the older one goes.
+//! - **[shortest-positioning-first]** Of the commands that a disk considers, the one goes next
+//!   whose first sector the firmware expects the head to reach first, over the seek and the
+//!   rotation, less the credit for its age. Of two that are equal, the older one goes.
 //! - **[age-is-bounded]** A command that has waited for longer than the profile's age goes before
 //!   all younger ones.
-//! - **[sweep-in-order]** Acknowledged writes go to the platters in a sweep: only those that follow
-//!   the last one in the order of sectors are considered, so that each has its turn.
+//! - **[sweep-in-order]** The acknowledged writes of a batch go to the platters in a sweep: only
+//!   those that follow the last one in the order of sectors are considered, so that each has its
+//!   turn.
 //! - **[turns-under-pressure]** While commands wait until acknowledged writes have gone, these take
 //!   turns with the commands that wait for the arm. Otherwise, commands go first.
 
 use super::Held;
 use super::cache::WriteCache;
+use super::estimate::{Errors, Estimate};
 use crate::disk::profile::CommandOrder;
 use blockyard::time::{Duration, Instant};
 
-/// Acknowledged writes that the disk considers at once.
+/// Acknowledged writes of a batch that the disk considers for one movement.
 const SWEEP_WINDOW: usize = 32;
 
 /// What the arm does next.
@@ -44,7 +46,8 @@ pub(super) enum Destage {
 pub(super) struct Choices<'a> {
     pub(super) order: CommandOrder,
     pub(super) age_max: Duration,
-    /// Commands in the order of their arrival.
+    pub(super) estimate: &'a Estimate,
+    /// Commands that the arm can serve, in the order of their arrival.
     pub(super) held: &'a [Held],
     pub(super) writes: &'a WriteCache,
     /// The first sector of the sweep.
@@ -53,38 +56,43 @@ pub(super) struct Choices<'a> {
 }
 
 impl Choices<'_> {
-    /// Chooses what the arm does at `now`. `position` returns how long the head takes to reach the
-    /// start of a sector, and is told whether it is for a write.
+    /// Chooses what the arm does at `now`. `expected` returns the time after which the firmware
+    /// expects the head at the start of a sector, in nanoseconds, and is told whether it is for a
+    /// write, and the errors of the estimate.
     pub(super) fn choose(
         &self,
         now: Instant,
-        position: impl Fn(u64, bool) -> Duration,
+        expected: impl Fn(u64, bool, Errors) -> i64,
     ) -> Option<Choice> {
         match self.destage {
-            Destage::Now => self.write(&position).or_else(|| self.command(now, &position)),
-            Destage::WhenIdle => self.command(now, &position).or_else(|| self.write(&position)),
-            Destage::Never => self.command(now, &position),
+            Destage::Now => self.write(&expected).or_else(|| self.command(now, &expected)),
+            Destage::WhenIdle => self.command(now, &expected).or_else(|| self.write(&expected)),
+            Destage::Never => self.command(now, &expected),
         }
     }
 
-    fn write(&self, position: impl Fn(u64, bool) -> Duration) -> Option<Choice> {
+    fn write(&self, expected: impl Fn(u64, bool, Errors) -> i64) -> Option<Choice> {
         let window = match self.order {
             CommandOrder::Arrival => 1,
-            CommandOrder::Shortest => SWEEP_WINDOW,
+            CommandOrder::Shortest | CommandOrder::Estimated => SWEEP_WINDOW,
         };
         let swept = self.writes.sweep(self.sweep_from).take(window); // [sweep-in-order]
-        let (start, end) = swept.min_by_key(|&(start, _)| position(start, true))?;
-        Some(Choice::Destage { start, end })
+        let next = swept.min_by_key(|write| expected(write.start, true, write.errors))?;
+        Some(Choice::Destage { start: next.start, end: next.end })
     }
 
-    fn command(&self, now: Instant, position: impl Fn(u64, bool) -> Duration) -> Option<Choice> {
+    fn command(&self, now: Instant, expected: impl Fn(u64, bool, Errors) -> i64) -> Option<Choice> {
         debug_assert!(self.held.is_sorted_by_key(|held| held.since), "commands wait in order");
         let overdue = now.since(self.held.first()?.since) > self.age_max; // [age-is-bounded]
         if overdue || self.order == CommandOrder::Arrival {
             return Some(Choice::Command { at: 0, overdue });
         }
         // [shortest-positioning-first]
-        let times = self.held.iter().map(|held| position(held.start, held.is_write));
+        let considered = self.held.iter().take(self.estimate.window());
+        let times = considered.map(|held| {
+            let credit = self.estimate.credit(now.since(held.since));
+            expected(held.start, held.is_write, held.errors) - credit
+        });
         let (at, _) = times.enumerate().min_by_key(|&(_, time)| time)?;
         Some(Choice::Command { at, overdue: false })
     }

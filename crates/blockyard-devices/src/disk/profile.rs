@@ -21,8 +21,12 @@ const CYLINDERS_MAX: u64 = 1 << 24;
 const CYLINDERS_MIN: u64 = 16;
 /// Sectors of a track at most.
 const TRACK_SECTORS_MAX: u64 = 1 << 20;
-/// The longest seek, switch of heads or age.
+/// The longest seek, error, switch of heads or age.
 const LONGEST: Duration = Duration::from_secs(60);
+/// Commands among which a firmware chooses at most.
+const WINDOW_MAX: u32 = 65_536;
+/// Writes in a batch at most.
+const BATCH_MAX: u32 = 1 << 24;
 
 /// The figures of a hard disk's mechanics, its cache and its choice of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +52,13 @@ pub struct PlattersProfile {
     pub write: SeekProfile,
     /// The order of the commands that the disk holds.
     pub order: CommandOrder,
+    /// What the firmware knows, in the order [`CommandOrder::Estimated`].
+    pub estimate: EstimateProfile,
     /// A command that has waited for longer goes next. It has no effect in the order of arrival.
     pub age_max: Duration,
+    /// Time from the arrival of a command that the cache does not answer until the arm can serve
+    /// it.
+    pub overhead: Duration,
     /// The cache.
     pub cache: DiskCacheProfile,
 }
@@ -65,6 +74,38 @@ pub struct SeekProfile {
     pub full: Duration,
 }
 
+/// The knowledge of a firmware that estimates how soon the head can begin a command.
+///
+/// The errors are drawn once for each command, which keeps them while it waits. They are sums of
+/// four uniform draws, nearly normal, with a mean of 0, and never exceed 3.47 standard deviations.
+/// A command on the track under the head has no error: the servo marks show the firmware where it
+/// is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EstimateProfile {
+    /// The standard deviation of the error of a seek's time.
+    pub seek_error: Duration,
+    /// The standard deviation of the error of the angle at which the head arrives, as a time.
+    pub rotation_error: Duration,
+    /// Time by which the head has to arrive earlier than its sector. Otherwise the firmware expects
+    /// another revolution.
+    pub margin: Duration,
+    /// Commands among which the firmware chooses: the oldest ones.
+    pub window: u32,
+    /// Time by which a command is preferred for each second that it has waited. 0: none.
+    pub age_credit: Duration,
+}
+
+impl EstimateProfile {
+    /// The knowledge of the exact time of each command.
+    pub const EXACT: Self = Self {
+        seek_error: Duration::ZERO,
+        rotation_error: Duration::ZERO,
+        margin: Duration::ZERO,
+        window: WINDOW_MAX,
+        age_credit: Duration::ZERO,
+    };
+}
+
 /// The cache of a hard disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskCacheProfile {
@@ -77,6 +118,12 @@ pub struct DiskCacheProfile {
     pub write: u64,
     /// Time without commands after which the disk writes to the platters what it has acknowledged.
     pub idle: Duration,
+    /// The part of `write` that is in use when the disk begins to write to the platters without
+    /// being idle, in percent.
+    pub start: u64,
+    /// Acknowledged writes that go to the platters in one sorted batch, the oldest first. Writes in
+    /// sequence count as one, up to the end of a track.
+    pub batch: u32,
 }
 
 /// Which command of those that a disk holds goes next.
@@ -86,10 +133,15 @@ pub enum CommandOrder {
     Arrival,
     /// The one that the head can begin first.
     Shortest,
+    /// The one that the firmware expects the head to begin first.
+    Estimated,
 }
 
-const ORDER: &[(&str, CommandOrder)] =
-    &[("arrival", CommandOrder::Arrival), ("shortest", CommandOrder::Shortest)];
+const ORDER: &[(&str, CommandOrder)] = &[
+    ("arrival", CommandOrder::Arrival),
+    ("shortest", CommandOrder::Shortest),
+    ("estimated", CommandOrder::Estimated),
+];
 
 impl SeekProfile {
     /// Returns the time of a seek over a third of the cylinders, where the curve turns from a
@@ -108,6 +160,15 @@ impl SeekProfile {
 }
 
 impl PlattersProfile {
+    /// Returns what the firmware knows in the order of this profile.
+    #[must_use]
+    pub(crate) const fn knowledge(&self) -> EstimateProfile {
+        match self.order {
+            CommandOrder::Estimated => self.estimate,
+            CommandOrder::Arrival | CommandOrder::Shortest => EstimateProfile::EXACT,
+        }
+    }
+
     /// Returns the time of a revolution.
     #[must_use]
     pub const fn revolution(&self) -> Duration {
@@ -194,7 +255,9 @@ table_of!(PLATTERS, fn figures("platters") -> PlattersProfile {
     read: "read" by(read),
     write: "write" by(write),
     order: "order" take_or(OneOf(ORDER), CommandOrder::Shortest),
+    estimate: "estimate" by(estimate),
     age_max: "age-max" need(Time),
+    overhead: "overhead" take_or(Time, Duration::ZERO),
     cache: "cache" by(cache),
 });
 
@@ -210,11 +273,21 @@ table_of!(WRITE, fn write("platters.write") -> SeekProfile {
     full: "full" need(Time),
 });
 
+table_of!(ESTIMATE, fn estimate("platters.estimate") -> EstimateProfile {
+    seek_error: "seek-error" take_or(Time, EstimateProfile::EXACT.seek_error),
+    rotation_error: "rotation-error" take_or(Time, EstimateProfile::EXACT.rotation_error),
+    margin: "margin" take_or(Time, EstimateProfile::EXACT.margin),
+    window: "window" take_or(Count(1..=WINDOW_MAX), EstimateProfile::EXACT.window),
+    age_credit: "age-credit" take_or(Time, EstimateProfile::EXACT.age_credit),
+});
+
 table_of!(CACHE, fn cache("platters.cache") -> DiskCacheProfile {
     read: "read" need(Bytes(0..=1 << 34)),
     segments: "segments" need(Count(1..=1024)),
     write: "write" need(Bytes(0..=1 << 34)),
     idle: "idle" need(Time),
+    start: "start" take_or(Count(0..=100), 100),
+    batch: "batch" take_or(Count(1..=BATCH_MAX), BATCH_MAX),
 });
 
 /// Reads the table `[platters]` of `parent`, and checks that there is such a disk.
@@ -226,9 +299,12 @@ pub(crate) fn platters(parent: &Table<'_>) -> Result<PlattersProfile, ProfileErr
         return wrong("inner", "the inner zone of a disk is not faster than the outer one");
     }
     let longest = |seek: SeekProfile| seek.track.max(seek.average).max(seek.full);
-    let all = [profile.head_switch, profile.age_max, longest(profile.read), longest(profile.write)];
-    if all.into_iter().any(|time| time > LONGEST) {
-        return wrong("", "a seek, a switch of heads or an age takes at most 60s");
+    let EstimateProfile { seek_error, rotation_error, margin, age_credit, .. } = profile.estimate;
+    let seeks = [profile.head_switch, longest(profile.read), longest(profile.write)];
+    let choices =
+        [profile.age_max, profile.overhead, seek_error, rotation_error, margin, age_credit];
+    if seeks.into_iter().chain(choices).any(|time| time > LONGEST) {
+        return wrong("", "a seek, its error, a switch of heads or an age takes at most 60s");
     }
     for (key, seek) in [("read", profile.read), ("write", profile.write)] {
         if seek.knee().is_none() {

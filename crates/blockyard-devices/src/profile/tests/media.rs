@@ -23,8 +23,22 @@ fn an_impossible_disk_is_refused_where_it_says_so() {
         ),
         (
             "[platters]\nage-max = \"90s\"",
-            "my.toml:2: a seek, a switch of heads or an age takes at most 60s",
+            "my.toml:2: a seek, its error, a switch of heads or an age takes at most 60s",
         ),
+        (
+            "[platters]\noverhead = \"90s\"",
+            "my.toml:2: a seek, its error, a switch of heads or an age takes at most 60s",
+        ),
+        (
+            "[platters]\norder = \"estimated\"\n[platters.estimate]\nseek-error = \"90s\"",
+            "my.toml:2: a seek, its error, a switch of heads or an age takes at most 60s",
+        ),
+        (
+            "[platters.estimate]\nwindow = 0",
+            "my.toml:3: `window` is `0`, out of range (1 to 65536)",
+        ),
+        ("[platters.cache]\nstart = 101", "my.toml:3: `start` is `101`, out of range (0 to 100)"),
+        ("[platters.cache]\nbatch = 0", "my.toml:3: `batch` is `0`, out of range (1 to 16777216)"),
         (
             "[limits]\ncapacity = \"16MiB\"",
             "my.toml:2: this capacity needs fewer than 16 cylinders of `[platters]`, or less than a band in each zone",
