@@ -158,9 +158,10 @@ fn disks_are_given_to_a_host_and_refused_for_a_card() {
     let whatif = [&["whatif", "--design", "mq-none", "--device", "srp", "--disks", "2"], &job[..]];
     assert_eq!(blockyard(&whatif.concat()).status.code(), Some(0));
     let one = "command line:2: more file names than disks: the device has 1; give all jobs the same `filename=`, or \
-               let `--disks` give more disks to a null device or a SCSI host";
+               let `--disks` give more disks to a null device, a SCSI host or an AHCI host";
     fails(&run_on(&job, "null", "1"), 2, one);
-    let card = "--disks: `sd-hs` is one disk; a null device or a SCSI host can have several";
+    let card =
+        "--disks: `sd-hs` is one disk; a null device, a SCSI host or an AHCI host can have several";
     fails(&run_on(&job, "sd-hs", "2"), 2, card);
     for wrong in ["0", "1025", "x"] {
         assert_eq!(blockyard(&run_on(&job, "null", wrong)).status.code(), Some(2), "{wrong}");

@@ -41,8 +41,10 @@ pub struct Queues {
     pub hctxs: u16,
     /// Driver tags of one hardware queue, or of all of them if they are shared.
     pub depth: u16,
-    /// Disks, which share the tags.
+    /// Disks.
     pub disks: u16,
+    /// Whether each disk has so many tags of its own. Otherwise the disks share them.
+    pub own_tags: bool,
     /// Whether all hardware queues share one set of tags.
     pub shared: bool,
 }
@@ -60,6 +62,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) hctxs: u16,
     /// Of these, the last ones, which processors poll.
     pub(crate) polled: u16,
+    /// Commands that one hardware queue of a disk takes at most, of those that the device can take.
+    pub(crate) depth: u16,
     /// The policy of an MMC host; `None`: that of its usual driver.
     pub(crate) host: Option<HostPolicy>,
     /// Whether an MMC host's driver unmaps the memory of each request.

@@ -45,7 +45,7 @@ impl FamilyProfile for FixedProfile {
     }
 
     fn queues(&self, _host: Option<HostPolicy>) -> Queues {
-        Queues { hctxs: 1, depth: self.depth, disks: 1, shared: false }
+        Queues { hctxs: 1, depth: self.depth, disks: 1, own_tags: false, shared: false }
     }
 
     fn build(&self, _setup: Setup<'_>) -> Result<Self::Model, NoHost> {
@@ -149,6 +149,7 @@ cpus = 1
             cpus: 1,
             hctxs: 1,
             polled: 0,
+            depth: 1,
             host: None,
             unmaps: true,
             btt: None,

@@ -1,9 +1,9 @@
 //! A device under a design: the checks that one suits the other, and the model that both build.
 
 use crate::families::{DeviceModel, Model};
-use crate::family::{NoHost, Setup};
+use crate::family::{NoHost, Queues, Setup};
 use crate::profile::{Ask, Design, Device, KindQueues, POLL_QUEUES, READ_QUEUES, asked};
-use blockyard::policy::{ElevatorKind, Model as Locking};
+use blockyard::policy::{ElevatorKind, Model as Locking, Policies, SchedDepth};
 use blockyard::prng::Prng;
 use blockyard_mmc::block::Unsupported;
 use std::fmt;
@@ -226,11 +226,35 @@ fn check_pmem(design: &Design, device: &Device) -> Result<(), Unsuited> {
     Ok(())
 }
 
-/// Returns the depth of one hardware queue of `device` under `design`, in requests.
+/// Returns the depth of one hardware queue of `device` under `design`, in requests. Of disks that
+/// have tags of their own, it is that of one disk.
 #[must_use]
 pub fn depth(device: &Device, design: &Design) -> u16 {
     let depth = device.model.queues(design.host).depth;
     design.depth.map_or(depth, |asked| asked.min(depth))
+}
+
+/// Returns the driver tags of one hardware queue of `device` under `design`. Disks that have tags
+/// of their own get them in one set, of which each uses its part: two disks of 32 tags have 64.
+#[must_use]
+pub fn driver_tags(device: &Device, design: &Design) -> u16 {
+    let Queues { disks, own_tags, .. } = device.model.queues(design.host);
+    let depth = depth(device, design);
+    if own_tags { depth * disks } else { depth }
+}
+
+/// Returns the policies of `design` for `device`. An elevator has requests by the depth of a disk:
+/// for each of two disks with 32 tags of their own it has 64, not twice all of their tags.
+#[must_use]
+pub fn policies(device: &Device, design: &Design) -> Policies {
+    let sched_depth = match design.policies.sched_depth {
+        SchedDepth::FromDeviceDepth if device.model.queues(design.host).own_tags => {
+            let depth = depth(device, design);
+            SchedDepth::Fixed(SchedDepth::FromDeviceDepth.tags(depth.into()))
+        }
+        sched_depth => sched_depth,
+    };
+    Policies { sched_depth, ..design.policies }
 }
 
 /// Returns the model of `device` with `hctxs` hardware queues. `draws` supplies its random numbers.
@@ -245,6 +269,7 @@ pub fn model(device: &Device, design: &Design, hctxs: u16, draws: Prng) -> Resul
         cpus: device.machine.cpus,
         hctxs,
         polled: design.poll_queues.count.min(hctxs),
+        depth: depth(device, design),
         host: design.host,
         unmaps: design.unmaps,
         btt: design.btt.as_ref(),

@@ -43,7 +43,7 @@ impl Refusal {
 
     /// A device that cannot have several disks.
     pub(crate) fn one_disk(device: &str) -> Self {
-        let words = "is one disk; a null device or a SCSI host can have several";
+        let words = "is one disk; a null device, a SCSI host or an AHCI host can have several";
         Self::new("ProfileError", format!("disks: `{device}` {words}"))
     }
 

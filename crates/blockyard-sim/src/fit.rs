@@ -76,7 +76,7 @@ impl fmt::Display for Unfit {
             ),
             Self::TooFewDisks { disks } => write!(
                 f,
-                "more file names than disks: the device has {disks}; give all jobs the same `filename=`, or let `--disks` give more disks to a null device or a SCSI host"
+                "more file names than disks: the device has {disks}; give all jobs the same `filename=`, or let `--disks` give more disks to a null device, a SCSI host or an AHCI host"
             ),
             Self::NoPolledQueue { design } => write!(
                 f,

@@ -28,7 +28,7 @@ pub(crate) struct Setting {
     #[command(flatten)]
     pub(crate) choice: JobChoice,
 
-    /// The number of disks on the device's host, which share its tags
+    /// The number of disks on the device's host, which share its tags, except with AHCI
     ///
     /// Each file name of a job is a disk; files without a name take the disks in turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(DISKS_MAX)))]
@@ -136,7 +136,7 @@ impl Setting {
         let name = device.name.clone();
         device.with_disks(disks).ok_or_else(|| {
             Failure::Input(format!(
-                "--disks: `{name}` is one disk; a null device or a SCSI host can have several"
+                "--disks: `{name}` is one disk; a null device, a SCSI host or an AHCI host can have several"
             ))
         })
     }

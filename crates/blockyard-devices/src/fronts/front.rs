@@ -8,13 +8,22 @@ use crate::reader::table::Table;
 use blockyard::time::{Duration, Instant};
 use core::fmt::Debug;
 
-/// The times for which parts of a front end were in use.
+/// The times for which parts of a front end were in use. Of several disks, those of the one that
+/// used the part for longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrontUse {
     /// The controller, or the host's thread that stands for one.
     pub controller: Duration,
     /// The link, in the direction that was used for longer.
     pub link: Duration,
+}
+
+impl FrontUse {
+    /// Adds the use of the front end of another disk.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.controller = self.controller.max(other.controller);
+        self.link = self.link.max(other.link);
+    }
 }
 
 /// A front end.
@@ -65,6 +74,9 @@ pub(crate) trait FrontFamily: Copy {
 
     /// Reads the figures from `top`, or else from its base.
     fn read(top: &Table<'_>) -> Result<Self, ProfileError>;
+
+    /// Disks behind one host at most, each with a front end of its own.
+    const DISKS_MAX: u16 = 1;
 
     /// Hardware queues.
     fn hw_queues(&self) -> u16 {

@@ -4,15 +4,21 @@
 //! rung; the medium begins it when its data is there; and the front end answers it when the medium
 //! is done.
 //!
+//! A host may have several disks, each with a front end and a medium of its own. The tags of all
+//! are one set, of which a disk holds at most its depth.
+//!
 //! # Rules
 //!
 //! - **[doorbell-by-batch]** A processor rings once for all commands that one run posts in a queue
 //!   of NVMe or virtio, and for each command of AHCI, UFS or USB. It pays for that.
 //! - **[slot-by-queue-and-tag]** A command keeps one slot, the number of its hardware queue and
 //!   tag, until it is answered. The slot is its number at the medium.
+//! - **[disk-keeps-to-its-depth]** A disk has at most as many commands as its own tags would be,
+//!   however many of the host's are free.
 
 pub(crate) mod ahci;
 pub(crate) mod coalescing;
+mod disk;
 mod engine;
 mod front;
 mod line;
@@ -26,28 +32,25 @@ pub(crate) mod virtio;
 
 use super::activity::Activity;
 use super::load::MediumLoad;
-use super::medium::{
-    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
-};
+use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
 use super::{DeviceEvent, Events};
 use crate::data::event::ReportsData;
-use crate::family::FamilyModel;
+use crate::family::{FamilyModel, Setup};
 use crate::fronts::coalescing::CoalescingProfile;
 use crate::fronts::profile::DriveProfile;
 use crate::terms::Completion;
 use blockyard::bio::{Flags, Op};
 use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
-use blockyard::prng::Prng;
 use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{DriverTag, HctxId, QueueId};
+use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use disk::Disk;
 use engine::{Next, SyncEngine};
-use front::Front;
 pub use front::FrontUse;
 use vectors::Vectors;
 
-/// The bit of a device event that makes it one of the medium.
+/// The bit of a device event that makes it one of the medium, or of that of a disk by its number.
 const OF_MEDIUM: u32 = 1 << 31;
 /// The bit of a device event that makes it one of the vector of a hardware queue.
 const OF_VECTOR: u32 = 1 << 30;
@@ -75,6 +78,8 @@ struct Command {
     stage: Stage,
     /// The next slot that was posted in the same piece of work, or [`NONE`].
     next: u32,
+    /// Whether it took its place at the disk when it was handed over, not with a budget.
+    counted_here: bool,
 }
 
 impl Command {
@@ -88,6 +93,7 @@ impl Command {
         access: Access { op: Op::Flush, start: 0, sectors: 0, fua: false },
         stage: Stage::Answered,
         next: NONE,
+        counted_here: false,
     };
 }
 
@@ -100,7 +106,8 @@ struct Counts {
     doorbells: u64,
 }
 
-/// What a drive did in a span of time.
+/// What a drive did in a span of time. Of several disks, it is the sum unless a field says
+/// otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveReport {
     /// Commands that were posted.
@@ -110,7 +117,7 @@ pub struct DriveReport {
     /// How much of the front end was in use.
     pub front_use: FrontUse,
     /// The time for which the host's thread of a synchronous engine worked on commands, and waited
-    /// for the medium.
+    /// for the medium. Of several disks, that of the busiest.
     pub engine_use: Duration,
     /// How much of the medium was in use.
     pub medium_use: MediumUse,
@@ -123,12 +130,11 @@ pub struct DriveReport {
 /// A drive. See the [module](self).
 #[derive(Debug)]
 pub struct Drive {
-    front: Box<dyn Front>,
-    /// What holds commands back while the medium works, if anything does.
-    engine: Option<SyncEngine>,
-    medium: Box<dyn Medium>,
-    /// The most commands in one hardware queue.
+    disks: Vec<Disk>,
+    /// The most commands in one hardware queue, of all disks.
     depth: u16,
+    /// The most commands at one of several disks ([disk-keeps-to-its-depth]).
+    disk_depth: u16,
     /// Commands by slot ([slot-by-queue-and-tag]).
     commands: Vec<Command>,
     /// Slots posted in the piece of work that is being done.
@@ -147,20 +153,24 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// Returns an idle drive by `profile` with `capacity` sectors and `hctxs` hardware queues, the
-    /// last of which are `polled`. `prng` supplies the random numbers of its medium.
+    /// Returns an idle drive by `profile` in `setup`.
     #[must_use]
-    pub fn new(profile: DriveProfile, capacity: u64, hctxs: u16, polled: u16, prng: Prng) -> Self {
+    pub(crate) fn new(profile: DriveProfile, setup: &Setup<'_>) -> Self {
+        let Setup { hctxs, polled, depth: disk_depth, .. } = *setup;
         assert!(polled <= hctxs, "{polled} of {hctxs} hardware queues are polled");
-        let DriveProfile { front, medium } = profile;
-        let depth = front.depth();
+        let DriveProfile { front, disks, .. } = profile;
+        let depth = front.depth() * disks;
         debug_assert!(hctxs > 0 && depth > 0, "a drive takes no commands");
         let coalescing = front.coalescing().filter(CoalescingProfile::is_on);
+        let of_disk = |nth: u16| {
+            let draws = &setup.draws;
+            let prng = if disks == 1 { draws.clone() } else { draws.fork(nth.into()) };
+            Disk::new(&profile, setup.limits.capacity_sectors, prng)
+        };
         Self {
-            front: front.build(),
-            engine: front.engine(),
-            medium: medium.build(capacity, prng),
+            disks: (0..disks).map(of_disk).collect(),
             depth,
+            disk_depth,
             commands: vec![Command::NONE; usize::from(hctxs) * usize::from(depth)],
             posted: Vec::new(),
             vectors: Vectors::new(coalescing, hctxs - polled),
@@ -179,10 +189,26 @@ impl Drive {
         u32::from(hctx.0) * u32::from(self.depth) + u32::from(tag.0)
     }
 
-    /// Rings the doorbell of a batch ([doorbell-by-batch]).
-    fn ring(&mut self, now: Instant) {
-        let sleeps = self.engine.as_ref().is_none_or(SyncEngine::sleeps);
-        if sleeps && self.front.needs_doorbell(now) {
+    /// Returns the place of the disk behind `queue`.
+    fn disk_of(&self, queue: QueueId) -> usize {
+        if self.disks.len() == 1 { 0 } else { queue.index() }
+    }
+
+    /// Takes the place of a command at the disk at `at`, if it has one
+    /// ([disk-keeps-to-its-depth]).
+    fn take_place(&mut self, at: usize) -> bool {
+        let is_alone = self.disks.len() == 1;
+        let disk = &mut self.disks[at];
+        let has_place = is_alone || disk.outstanding < self.disk_depth;
+        disk.outstanding += u16::from(has_place);
+        has_place
+    }
+
+    /// Rings the doorbell of a batch to the disk at `at` ([doorbell-by-batch]).
+    fn ring(&mut self, at: usize, now: Instant) {
+        let Disk { engine, front, .. } = &self.disks[at];
+        let sleeps = engine.as_ref().is_none_or(SyncEngine::sleeps);
+        if sleeps && front.needs_doorbell(now) {
             self.rung += 1;
             self.counts.doorbells += 1;
         }
@@ -195,8 +221,10 @@ impl Drive {
             let command = &mut self.commands[slot as usize];
             debug_assert_eq!(command.stage, Stage::Posted, "{command:?} was taken before");
             let next = core::mem::replace(&mut command.next, NONE);
+            let queue = command.finished.queue;
             self.activity.begin(now);
-            let begin = match &mut self.engine {
+            let at = self.disk_of(queue);
+            let begin = match &mut self.disks[at].engine {
                 Some(engine) => engine.take(slot, now),
                 None => Some(now),
             };
@@ -212,7 +240,9 @@ impl Drive {
         let command = &mut self.commands[slot as usize];
         debug_assert_eq!(command.stage, Stage::Posted, "slot {slot} is sent once");
         command.stage = Stage::Sent;
-        events.push_back((self.front.send(command.access, now), DeviceEvent(slot)));
+        let Command { finished, access, .. } = *command;
+        let at = self.disk_of(finished.queue);
+        events.push_back((self.disks[at].front.send(access, now), DeviceEvent(slot)));
     }
 
     /// Answers the command in `slot`. Returns when the host has the answer.
@@ -220,19 +250,28 @@ impl Drive {
         let command = &mut self.commands[slot as usize];
         debug_assert_eq!(command.stage, Stage::Served, "slot {slot} is not at the medium");
         command.stage = Stage::Answered;
-        self.front.answer(command.access, now)
+        let Command { finished, access, .. } = *command;
+        let at = self.disk_of(finished.queue);
+        self.disks[at].front.answer(access, now)
     }
 
-    /// Schedules the events of the medium, and answers the commands that have ended there.
-    fn follow_medium(&mut self, now: Instant, events: &mut Events) {
+    /// Schedules the events of the medium of the disk at `of`, and answers the commands that have
+    /// ended there.
+    fn follow_medium(&mut self, of: usize, now: Instant, events: &mut Events) {
+        let is_alone = self.disks.len() == 1;
+        let disk = &mut self.disks[of];
         for (at, event) in self.medium_events.drain(..) {
             debug_assert!(event.0 & OF_MEDIUM == 0, "{event:?} has too large a number");
             debug_assert!(at >= now, "{event:?} at {at}, in the past of {now}");
-            events.push_back((at, DeviceEvent(event.0 | OF_MEDIUM)));
+            if !is_alone {
+                disk.keep(at, event);
+            }
+            let number = if is_alone { event.0 } else { number_of(of) };
+            events.push_back((at, DeviceEvent(number | OF_MEDIUM)));
         }
-        while let Some(CommandId(slot)) = self.medium.next_ended() {
+        while let Some(CommandId(slot)) = self.disks[of].medium.next_ended() {
             debug_assert_eq!(self.commands[slot as usize].stage, Stage::Served, "slot {slot}");
-            match self.engine.as_mut().map(|engine| engine.ended(slot, now)) {
+            match self.disks[of].engine.as_mut().map(|engine| engine.ended(slot, now)) {
                 None => events.push_back((self.answer(slot, now), DeviceEvent(slot))),
                 Some(Next::Command(next)) => self.send(next, now, events),
                 Some(Next::Answers(batch)) => {
@@ -247,15 +286,19 @@ impl Drive {
     /// Returns what the drive did since it last forgot its counts (when measuring begins).
     #[must_use]
     pub fn report(&self) -> DriveReport {
-        DriveReport {
+        let mut report = DriveReport {
             commands: self.counts.commands,
             doorbells: self.counts.doorbells,
-            front_use: self.front.used(),
-            engine_use: self.engine.as_ref().map_or(Duration::ZERO, SyncEngine::used),
-            medium_use: self.medium.used(),
-            medium: self.medium.counts(),
-            medium_load: self.medium.load(),
+            front_use: FrontUse::default(),
+            engine_use: Duration::ZERO,
+            medium_use: MediumUse { used: Duration::ZERO, units: 0 },
+            medium: MediumCounts::new(),
+            medium_load: MediumLoad::default(),
+        };
+        for (disks, disk) in (1..).zip(&self.disks) {
+            disk.add_to(&mut report, disks);
         }
+        report
     }
 }
 
@@ -283,9 +326,18 @@ impl FamilyModel for Drive {
 
     fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
         if event.0 & OF_MEDIUM != 0 {
-            let event = MediumEvent(event.0 & !OF_MEDIUM);
-            self.medium.event(event, now, &mut self.medium_events);
-            return self.follow_medium(now, events);
+            let number = event.0 & !OF_MEDIUM;
+            let of = match &mut self.disks[..] {
+                [disk] => {
+                    disk.medium.event(MediumEvent(number), now, &mut self.medium_events);
+                    0
+                }
+                disks => {
+                    disks[number as usize].handle_kept(now, &mut self.medium_events);
+                    number as usize
+                }
+            };
+            return self.follow_medium(of, now, events);
         }
         if event.0 & OF_VECTOR != 0 {
             return self.vectors.expire((event.0 & !OF_VECTOR) as usize, now);
@@ -295,9 +347,11 @@ impl FamilyModel for Drive {
             Stage::Posted => self.take(slot, now, events),
             Stage::Sent => {
                 command.stage = Stage::Served;
-                let access = command.access;
-                self.medium.begin(CommandId(slot), access, now, &mut self.medium_events);
-                self.follow_medium(now, events);
+                let Command { finished, access, .. } = *command;
+                let of = self.disk_of(finished.queue);
+                let medium = &mut self.disks[of].medium;
+                medium.begin(CommandId(slot), access, now, &mut self.medium_events);
+                self.follow_medium(of, now, events);
             }
             Stage::Answered => {
                 let finished = command.finished;
@@ -314,9 +368,7 @@ impl FamilyModel for Drive {
     fn forget(&mut self, now: Instant) {
         self.activity.forget(now);
         self.counts = Counts::default();
-        self.front.forget();
-        self.engine.iter_mut().for_each(SyncEngine::forget);
-        self.medium.forget();
+        self.disks.iter_mut().for_each(Disk::forget);
     }
 
     fn take_spent(&mut self) -> Duration {
@@ -338,7 +390,17 @@ impl Device for Drive {
 impl ReportsData for Drive {}
 
 impl Driver for Drive {
-    blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, timed_out);
+    blockyard::leaf_calls!(prepare, unprepare, timed_out);
+
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        self.take_place(self.disk_of(queue)).then_some(Budget(0))
+    }
+
+    fn return_budget(&mut self, queue: QueueId, _budget: Budget) {
+        let at = self.disk_of(queue);
+        debug_assert!(self.disks[at].outstanding > 0, "a budget is given back that was taken");
+        self.disks[at].outstanding -= 1;
+    }
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let request = issue.request();
@@ -349,7 +411,13 @@ impl Driver for Drive {
             sectors: request.sectors,
             fua: request.flags.contains(Flags::FUA),
         };
-        if !self.front.admit(access) {
+        let at = self.disk_of(issue.queue);
+        let counted_here = issue.budget.is_none();
+        if counted_here && !self.take_place(at) {
+            return Accept::Busy(Busy::Device);
+        }
+        if !self.disks[at].front.admit(access) {
+            self.disks[at].outstanding -= u16::from(counted_here);
             return Accept::Busy(Busy::Device);
         }
         debug_assert_eq!(
@@ -367,23 +435,33 @@ impl Driver for Drive {
             access,
             stage: Stage::Posted,
             next: NONE,
+            counted_here,
         };
         self.posted.push(slot);
         self.counts.commands += 1;
         if issue.last || !self.batches {
-            self.ring(issue.now);
+            self.ring(at, issue.now);
         }
         Accept::Queued
     }
 
-    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, now: Instant) {
+    fn commit(&mut self, queue: QueueId, _hctx: HctxId, now: Instant) {
         if self.batches {
-            self.ring(now);
+            self.ring(self.disk_of(queue), now);
         }
     }
 
-    fn finish(&mut self, _queue: QueueId, hctx: HctxId, tag: DriverTag, _request: &Request) {
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, _request: &Request) {
         let slot = self.slot_of(hctx, tag);
-        self.front.release(self.commands[slot as usize].access);
+        let Command { access, counted_here, .. } = self.commands[slot as usize];
+        let at = self.disk_of(queue);
+        let disk = &mut self.disks[at];
+        disk.outstanding -= u16::from(counted_here);
+        disk.front.release(access);
     }
+}
+
+/// Returns the number of the disk at `at` in a device event.
+fn number_of(at: usize) -> u32 {
+    u32::try_from(at).expect("a host has at most 32 disks")
 }

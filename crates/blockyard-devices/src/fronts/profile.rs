@@ -21,6 +21,8 @@ pub struct DriveProfile {
     pub front: FrontProfile,
     /// The medium.
     pub medium: MediumProfile,
+    /// The disks of the host, each with such a front end and such a medium.
+    pub disks: u16,
 }
 
 /// A front end or a medium, for the reader of a file.
@@ -61,6 +63,11 @@ macro_rules! fronts {
 
             pub(super) fn depth(&self) -> u16 {
                 match self { $(Self::$name(of) => FrontFamily::depth(of),)+ }
+            }
+
+            /// Disks behind one host at most.
+            const fn disks_max(&self) -> u16 {
+                match self { $(Self::$name(_) => <$profile as FrontFamily>::DISKS_MAX,)+ }
             }
 
             pub(super) fn shares_depth(&self) -> bool {
@@ -198,7 +205,7 @@ impl FamilyProfile for DriveProfile {
     /// Reads the front end and the medium of `top`, each from the file itself or else its base.
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         let front = read_part(top, FRONTS, "front end")?;
-        Ok(Self { front, medium: read_part(top, MEDIA, "medium")? })
+        Ok(Self { front, medium: read_part(top, MEDIA, "medium")?, disks: 1 })
     }
 
     fn kind(&self) -> &'static str {
@@ -209,13 +216,18 @@ impl FamilyProfile for DriveProfile {
         Queues {
             hctxs: self.front.hw_queues(),
             depth: self.front.depth(),
-            disks: 1,
+            disks: self.disks,
+            own_tags: true,
             shared: self.front.shares_depth(),
         }
     }
 
+    fn with_disks(self, disks: u16) -> Option<Self> {
+        (disks <= self.front.disks_max()).then_some(Self { disks, ..self })
+    }
+
     fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {
-        Ok(Drive::new(*self, setup.limits.capacity_sectors, setup.hctxs, setup.polled, setup.draws))
+        Ok(Drive::new(*self, &setup))
     }
 
     fn tables(&self) -> Vec<&'static str> {
@@ -236,7 +248,7 @@ impl FamilyProfile for DriveProfile {
 
     fn commands_max(&self) -> Option<u32> {
         let is_one = self.front.hw_queues() == 1 || self.front.shares_depth();
-        is_one.then(|| self.front.depth().into())
+        is_one.then(|| u32::from(self.front.depth()) * u32::from(self.disks))
     }
 
     fn is_explained_by_commands(&self) -> bool {

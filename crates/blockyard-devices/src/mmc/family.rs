@@ -28,7 +28,7 @@ impl FamilyProfile for MmcProfile {
     }
 
     fn queues(&self, host: Option<HostPolicy>) -> Queues {
-        Queues { hctxs: 1, depth: self.tags(host), disks: 1, shared: false }
+        Queues { hctxs: 1, depth: self.tags(host), disks: 1, own_tags: false, shared: false }
     }
 
     fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {

@@ -69,6 +69,7 @@ impl FamilyProfile for NullProfile {
             hctxs: self.submit_queues,
             depth: self.depth,
             disks: self.disks,
+            own_tags: false,
             shared: self.shared_tags,
         }
     }

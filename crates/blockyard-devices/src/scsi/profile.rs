@@ -95,7 +95,13 @@ impl FamilyProfile for HbaProfile {
     }
 
     fn queues(&self, _host: Option<HostPolicy>) -> Queues {
-        Queues { hctxs: self.hw_queues, depth: self.can_queue, disks: self.luns, shared: false }
+        Queues {
+            hctxs: self.hw_queues,
+            depth: self.can_queue,
+            disks: self.luns,
+            own_tags: false,
+            shared: false,
+        }
     }
 
     fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {

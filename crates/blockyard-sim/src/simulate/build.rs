@@ -34,7 +34,7 @@ pub(super) fn build_world<O: Observer>(
     conditions: Conditions<'_>,
     mut observer: O,
 ) -> Result<World<O>, SimulationError> {
-    let policies = design.policies;
+    let policies = pairing::policies(device, design);
     let machine = device.machine;
     let all_draws = Prng::new(conditions.seed);
     let draws = all_draws.fork(0);
@@ -55,7 +55,7 @@ pub(super) fn build_world<O: Observer>(
     assert!(instances > 0, "a job file must have a job, or a trace a submitter");
     let tags = TagSetConfig {
         hctxs,
-        depth: pairing::depth(device, design),
+        depth: pairing::driver_tags(device, design),
         reserved: 0,
         shared_over_hctxs: shared,
         queues: disks,

@@ -4,6 +4,9 @@
 //! direction at a time. A command is one frame, which the drive answers by another; then its data
 //! follows, announced by a frame of its own; and one more frame reports its end.
 //!
+//! A host has up to 32 ports, each with a drive, a wire and tags of its own. One interrupt serves
+//! all ports.
+//!
 //! Left out: several drives behind one port, errors, power states of the link, and completions that
 //! one frame reports together. The drive asks for the data of a write at once, not when it is ready
 //! to write.

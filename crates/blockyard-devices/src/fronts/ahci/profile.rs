@@ -34,6 +34,9 @@ impl FrontFamily for AhciProfile {
     const KIND: &'static str = "a SATA drive";
     const BASE: Option<&'static str> = Some("sata-ssd");
 
+    /// The ports of an AHCI host, each with a drive.
+    const DISKS_MAX: u16 = 32;
+
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         ahci(top)
     }
