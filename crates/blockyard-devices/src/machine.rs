@@ -21,6 +21,9 @@ pub struct MachineProfile {
     pub submit: Duration,
     /// Trying one request as a merge partner.
     pub merge_try: Duration,
+    /// Taking a tag and putting it back, without the move of its cache line. With an elevator a
+    /// request has two: one of the scheduler, and one of the driver.
+    pub tag: Duration,
     /// Putting a request into a software queue or elevator, without the lock.
     pub insert: Duration,
     /// Dequeuing a request and issuing it to the driver.
@@ -111,6 +114,7 @@ pub(crate) fn machine("cpu") -> MachineProfile {
     syscall: "syscall" need(Time),
     submit: "submit" need(Time),
     merge_try: "merge-try" need(Time),
+    tag: "tag" take_or(Time, Duration::ZERO),
     insert: "insert" need(Time),
     dispatch: "dispatch" need(Time),
     complete: "complete" need(Time),

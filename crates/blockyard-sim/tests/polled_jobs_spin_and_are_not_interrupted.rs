@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// A device with a response time of 100 us, and a machine whose costs are easy to add up.
 const DEVICE: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
                       depth = 64\n[cpu]\ncpus = 4\nsyscall = \"300ns\"\nsubmit = \"700ns\"\n\
-                      merge-try = \"15ns\"\ndispatch = \"400ns\"\ncomplete = \"500ns\"\n\
+                      tag = \"0ns\"\nmerge-try = \"15ns\"\ndispatch = \"400ns\"\ncomplete = \"500ns\"\n\
                       interrupt = \"800ns\"\nwakeup = \"700ns\"\ncontext-switch = \"1.2us\"\n\
                       poll = \"150ns\"\n";
 

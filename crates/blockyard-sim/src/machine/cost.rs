@@ -1,6 +1,6 @@
 //! The costs of the steps of the I/O path, derived from the queues' event stream.
 
-use blockyard::policy::{Model, Policies};
+use blockyard::policy::{ElevatorKind, Merges, Model, Policies};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Duration;
 use blockyard::trace::{Action, Event, Sink};
@@ -111,11 +111,11 @@ impl CostSink {
         let single = policies.model == Model::SingleLock;
         let elevator = !single && policies.elevator.has_one_lock();
         let costs = if single {
-            costs_under_single_lock(machine)
+            costs_under_single_lock(machine, policies)
         } else if elevator {
-            costs_under_elevator_lock(machine, lock_batch)
+            costs_under_elevator_lock(machine, policies, lock_batch)
         } else {
-            costs_without_lock(machine)
+            costs_with_tags(machine, policies)
         };
         let sites = Sites::new(policies, tags, machine.line_transfer > Duration::ZERO);
         Self {
@@ -240,11 +240,12 @@ impl Sink for CostSink {
     }
 }
 
-/// Returns the costs of the steps without any lock, in the order of [`Step`].
-const fn costs_without_lock(machine: &MachineProfile) -> [Cost; 6] {
-    let submit_ns = machine.submit.as_ns() + machine.merge_try.as_ns();
+/// Returns the costs of the steps without any lock or tag, in the order of [`Step`]. A design that
+/// merges nothing looks for no partner.
+const fn costs_without_lock(machine: &MachineProfile, policies: &Policies) -> [Cost; 6] {
+    let try_ns = if merges(policies) { machine.merge_try.as_ns() } else { 0 };
     [
-        Cost::free(submit_ns),
+        Cost::free(machine.submit.as_ns() + try_ns),
         Cost::free(0),
         Cost::free(machine.insert.as_ns()),
         Cost::free(0),
@@ -253,11 +254,32 @@ const fn costs_without_lock(machine: &MachineProfile) -> [Cost; 6] {
     ]
 }
 
-/// Returns the costs of the steps where each of them holds the single lock of its queue.
-const fn costs_under_single_lock(machine: &MachineProfile) -> [Cost; 6] {
-    let [queue, get_request, insert, schedule, issue, complete] = costs_without_lock(machine);
+/// Whether `policies` look for requests that a bio may join.
+const fn merges(policies: &Policies) -> bool {
+    !matches!(policies.merges, Merges::Off)
+}
+
+/// Returns the costs of the steps of the multi-queue model without any lock. A request gets its tag
+/// with its memory. If an elevator holds it, that is the scheduler's, and the driver's follows when
+/// the request is issued.
+const fn costs_with_tags(machine: &MachineProfile, policies: &Policies) -> [Cost; 6] {
+    let mut costs = costs_without_lock(machine, policies);
+    costs[Step::GetRequest as usize].free_ns += machine.tag.as_ns();
+    if !matches!(policies.elevator, ElevatorKind::None) {
+        costs[Step::Issue as usize].free_ns += machine.tag.as_ns();
+    }
+    costs
+}
+
+/// Returns the costs of the steps where each of them holds the single lock of its queue. A request
+/// that this lock guards has no tag of the block layer. As in Linux, a design that merges nothing
+/// takes the lock before it finds that out.
+const fn costs_under_single_lock(machine: &MachineProfile, policies: &Policies) -> [Cost; 6] {
+    let [queue, get_request, insert, schedule, issue, complete] =
+        costs_without_lock(machine, policies);
+    let lookup = if merges(policies) { machine.lock_merge } else { Duration::ZERO };
     [
-        queue.locked(Acquisition::Row(1), machine.lock_merge),
+        queue.locked(Acquisition::Row(1), lookup),
         get_request.locked(Acquisition::Kept, machine.lock_submit),
         insert.locked(Acquisition::Row(u32::MAX), Duration::ZERO),
         schedule,
@@ -267,11 +289,19 @@ const fn costs_under_single_lock(machine: &MachineProfile) -> [Cost; 6] {
 }
 
 /// Returns the costs of the steps where an elevator with one lock holds the requests. `batch`
-/// removals have the lock by one acquisition.
-const fn costs_under_elevator_lock(machine: &MachineProfile, batch: u32) -> [Cost; 6] {
-    let [queue, get_request, insert, schedule, issue, complete] = costs_without_lock(machine);
+/// removals have the lock by one acquisition. A design that merges nothing does not take it for a
+/// bio.
+const fn costs_under_elevator_lock(
+    machine: &MachineProfile,
+    policies: &Policies,
+    batch: u32,
+) -> [Cost; 6] {
+    let [queue, get_request, insert, schedule, issue, complete] =
+        costs_with_tags(machine, policies);
+    let queue =
+        if merges(policies) { queue.locked(Acquisition::Row(1), machine.merge_try) } else { queue };
     [
-        queue.locked(Acquisition::Row(1), machine.merge_try),
+        queue,
         get_request,
         insert.locked(Acquisition::Row(u32::MAX), machine.elevator_lock),
         schedule.locked(Acquisition::Row(batch), machine.elevator_lock),
@@ -289,6 +319,21 @@ mod tests {
     use blockyard::unit::{CpuId, HctxId, QueueId};
     use blockyard_devices::profile::Device;
 
+    const fn event(queue: u16, action: Action) -> Event<'static> {
+        Event {
+            at: Instant::ZERO,
+            action,
+            queue: QueueId(queue),
+            cpu: CpuId(0),
+            hctx: HctxId(0),
+            op: Op::Read,
+            flags: Flags::NONE,
+            sector: 0,
+            sectors: 8,
+            request: None,
+        }
+    }
+
     /// Returns the holds by a piece of work with these steps: of each lock of two queues with one
     /// hardware queue each, then of each dispatch list and tag word if cache lines move.
     fn all_holds(
@@ -302,18 +347,7 @@ mod tests {
         let tags = TagSetConfig { queues: 2, ..TagSetConfig::single(3) };
         let mut sink = CostSink::new(&machine, policies, batch, &tags);
         for &(queue, action) in steps {
-            sink.event(&Event {
-                at: Instant::ZERO,
-                action,
-                queue: QueueId(queue),
-                cpu: CpuId(0),
-                hctx: HctxId(0),
-                op: Op::Read,
-                flags: Flags::NONE,
-                sector: 0,
-                sectors: 8,
-                request: None,
-            });
+            sink.event(&event(queue, action));
         }
         let mut found = vec![Vec::new(); sink.sites().all()];
         while let Some(site) = sink.next_lock() {
@@ -404,6 +438,55 @@ mod tests {
         assert_eq!(holds(&Policies::NONE, 1, &whole, 4), [(Submit, 0), (Complete, 0)]);
         let refused = [Action::Refuse(blockyard::driver::Busy::Device)];
         assert_eq!(holds(&Policies::NONE, 1, &refused, 2), [(Dispatch, 0), (Dispatch, 0)]);
+    }
+
+    /// Returns the time of `steps` outside any lock on the processors of `null`, `server-2021`.
+    fn free_ns(policies: &Policies, steps: &[Action]) -> u64 {
+        let machine = Device::lookup("null").unwrap().machine;
+        let machine = MachineProfile {
+            submit: Duration::from_ns(1000),
+            merge_try: Duration::from_ns(100),
+            tag: Duration::from_ns(7),
+            dispatch: Duration::from_ns(40),
+            ..machine
+        };
+        let mut sink = CostSink::new(&machine, policies, 1, &TagSetConfig::single(64));
+        steps.iter().for_each(|&action| sink.event(&event(0, action)));
+        while sink.next_lock().is_some() {}
+        sink.take_free().as_ns()
+    }
+
+    /// `nomerges` of 2 once charged the lookup that it saves. With 1000 ns for a bio and 100 ns for
+    /// a lookup, a bio takes 1100 ns outside any lock with merges, and 1000 ns without. With merges
+    /// mq-deadline has its lock once for the bio and once for the insert, and without only for the
+    /// insert. The single lock is taken in any case.
+    #[test]
+    fn a_design_that_merges_nothing_pays_for_no_lookup() {
+        let single = Policies { model: Model::SingleLock, ..Policies::mq_deadline() };
+        for policies in [Policies::NONE, Policies::mq_deadline(), Policies::mq_kyber(), single] {
+            let of = |merges| free_ns(&Policies { merges, ..policies }, &[Queue]);
+            let all = [Merges::All, Merges::Last, Merges::Off].map(of);
+            assert_eq!(all, [1100, 1100, 1000], "{policies:?}");
+        }
+        let locked = |policies: Policies, merges| {
+            let policies = Policies { merges, ..policies };
+            acquisitions(&policies, &[(0, Queue), (0, GetRequest), (0, Insert)])[0]
+        };
+        assert_eq!(
+            [Merges::All, Merges::Off].map(|of| locked(Policies::mq_deadline(), of)),
+            [2, 1]
+        );
+        assert_eq!([Merges::All, Merges::Off].map(|of| locked(single, of)), [2, 2]);
+    }
+
+    /// A tag takes 7 ns and a dispatch 40 ns. Without an elevator a request has one tag: 7 + 40 ns.
+    /// With one it has two: 2 * 7 + 40 ns. Requests under the single lock have none: 40 ns.
+    #[test]
+    fn each_tag_of_a_request_costs_its_time() {
+        let single = Policies { model: Model::SingleLock, ..Policies::mq_deadline() };
+        let of = [Policies::NONE, Policies::mq_deadline(), Policies::mq_kyber(), single];
+        let found = of.map(|policies| free_ns(&policies, &[GetRequest, Issue]));
+        assert_eq!(found, [47, 54, 54, 40]);
     }
 
     #[test]

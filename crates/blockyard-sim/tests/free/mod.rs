@@ -1,9 +1,10 @@
 //! A machine whose processors need no time, for tests that compute every instant by hand.
 
 /// The steps of a machine, as keys of `[cpu]` in a device.
-const STEPS: [&str; 16] = [
+const STEPS: [&str; 17] = [
     "syscall",
     "submit",
+    "tag",
     "merge-try",
     "insert",
     "dispatch",
