@@ -15,8 +15,8 @@ use published::{assert_met, measured};
 fn published_differences_between_pio_and_dma_are_met() {
     let mut experiment = measured("mmc-double-buffer", &["mmc-serial"]);
     experiment.tables.retain(|table| table.unit == Unit::KibPerS);
-    let cells = assert_met(&experiment, |workload, _| {
-        let (op, kib) = workload.split_once(' ').unwrap();
+    let cells = assert_met(&experiment, |cell| {
+        let (op, kib) = cell.workload.split_once(' ').unwrap();
         // At record sizes around the size of the cache, other scales are further off.
         (op.ends_with("read") && !matches!(kib, "512k" | "1024k")).then_some(15.0)
     });

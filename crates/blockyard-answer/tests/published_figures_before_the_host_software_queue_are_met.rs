@@ -10,7 +10,7 @@ use published::{assert_met, measured};
 #[test]
 fn published_figures_before_the_host_software_queue_are_met() {
     let experiment = measured("hsq", &["mmc-blkmq"]);
-    let cells = assert_met(&experiment, |_, _| Some(3.0));
+    let cells = assert_met(&experiment, |_| Some(3.0));
     for cell in cells {
         match cell.counters[Unit::StatusPerWrite.name()] {
             Some(each) => assert!((0.99..1.01).contains(&each), "{}: {each}", cell.workload),

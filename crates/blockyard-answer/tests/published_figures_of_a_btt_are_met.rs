@@ -8,5 +8,5 @@ use published::{assert_met, measured};
 #[test]
 fn published_figures_of_a_btt_are_met() {
     let experiment = measured("btt", &["pmem-raw", "btt-linux-2015"]);
-    assert_met(&experiment, |_, _| Some(2.0));
+    assert_met(&experiment, |_| Some(2.0));
 }

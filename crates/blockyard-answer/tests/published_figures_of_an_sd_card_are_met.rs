@@ -13,7 +13,8 @@ use published::{assert_met, measured};
 #[test]
 fn published_figures_of_an_sd_card_are_met() {
     let experiment = measured("mmc-mq", &["mmc-double-buffer-full"]);
-    assert_met(&experiment, |workload, _| {
+    assert_met(&experiment, |cell| {
+        let workload = cell.workload.as_str();
         let (op, record) = workload.split_once(' ').unwrap_or((workload, ""));
         match (op, record) {
             ("read" | "randread", "1024k") | ("rewrite", "64k") => None,

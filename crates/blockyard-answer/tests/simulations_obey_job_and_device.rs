@@ -237,11 +237,12 @@ fn commands_at_a_host_obey_littles_law() {
     let load = "--rw=randread --ioengine=libaio --iodepth=64 --numjobs=8 --runtime=1 \
                 --time_based --group_reporting";
     let report = run(load, profile);
-    // 62 slots, each busy for 400 us and the transfer of 4 KiB, and refilled within some
-    // microseconds.
-    assert_near(iops(&report), 62 * 1_000_000 / 401, 4);
+    // 62 slots, each busy for 400 us and the transfer of 4 KiB. A worker refills it, 13 us after the
+    // completion (`run-delay`), and within some microseconds then.
+    assert_near(iops(&report), 62 * 1_000_000 / (401 + 13), 3);
+    // Meanwhile it is idle: 62 * 401 / (401 + 13 + 8) are 59.
     let held = report.commands_held_ns / u128::from(report.span.as_ns());
-    assert!((60..=62).contains(&held), "{held} of 62 slots in use");
+    assert!((58..=62).contains(&held), "{held} of 62 slots in use");
 }
 
 /// Every read is 300 us in service. Then the port works 5 us for it, and carries 2 GB/s: 2 us for 4

@@ -1,6 +1,6 @@
 //! Helpers for tests of published figures.
 
-use blockyard_answer::reproduce::{Basis, Cell, Experiment, experiments, run};
+use blockyard_answer::reproduce::{Cell, Experiment, experiments, run};
 
 /// Returns the experiment called `name`, without outcomes and without the tables that have no other
 /// published figure.
@@ -20,7 +20,7 @@ pub(crate) fn measured(name: &str, designs: &'static [&'static str]) -> Experime
 #[expect(clippy::float_arithmetic, reason = "figures are compared")]
 pub(crate) fn assert_met(
     experiment: &Experiment,
-    allowed: impl Fn(&str, Basis) -> Option<f64>,
+    allowed: impl Fn(&Cell) -> Option<f64>,
 ) -> Vec<Cell> {
     let cells = run(experiment, 1, &|| {}).unwrap().cells;
     let mut missed = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn assert_met(
     for cell in &cells {
         let Some(published) = cell.published else { continue };
         count += 1;
-        let Some(allowed) = allowed(&cell.workload, cell.basis) else { continue };
+        let Some(allowed) = allowed(cell) else { continue };
         let variants = cell.on_variants.iter().map(|(name, ours)| (*name, ours));
         for (device, ours) in [(cell.device, &cell.ours)].into_iter().chain(variants) {
             let difference = 100.0 * (ours - published) / published.abs();

@@ -25,6 +25,7 @@ use crate::cache::CacheProfile;
 use crate::data::event::ReportsData;
 use crate::family::FamilyModel;
 use crate::scsi::profile::{HbaProfile, Refusal, RefusalMode};
+use crate::terms::Completion;
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
 use blockyard::prng::Prng;
@@ -214,6 +215,11 @@ impl FamilyModel for Hba {
 
     fn completes_one_by_one(&self) -> bool {
         true
+    }
+
+    /// A host has a completion queue, with a vector of its own, for each hardware queue.
+    fn completion(&self) -> Completion {
+        Completion::Vector
     }
 
     fn start(&mut self, at: Instant, events: &mut Events) {
