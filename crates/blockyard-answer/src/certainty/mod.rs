@@ -7,6 +7,7 @@ mod question;
 mod readings;
 mod rests;
 mod seeds;
+mod untested;
 
 pub use super::equality::EQUAL_WITHIN;
 pub use crate::goal::GoalsMet;

@@ -3,6 +3,7 @@
 
 use super::question::{Question, Run};
 use super::seeds::ratio;
+use super::untested::untested;
 use crate::goal::GoalsMet;
 use crate::parallel::each;
 use crate::verdict::ComparedFigure;
@@ -48,6 +49,10 @@ pub struct Ranking {
     /// The figure that decides, if the readings differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decider: Option<Decider>,
+    /// The keys that decide between the two designs and have no range, if both are equal in all
+    /// readings: these say nothing about them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untested: Vec<String>,
 }
 
 /// The figure on whose value the ranking depends most.
@@ -69,6 +74,12 @@ impl Ranking {
     pub const fn is_mostly_equal(&self) -> bool {
         let all = self.faster + self.equal + self.slower;
         4 * self.equal >= 3 * all
+    }
+
+    /// Whether all readings call the two designs equal.
+    #[must_use]
+    pub const fn is_always_equal(&self) -> bool {
+        self.equal > 0 && self.faster + self.slower == 0
     }
 
     /// Whether all readings agree.
@@ -129,8 +140,15 @@ pub(super) fn readings(
             ranked.extend(order.windows(2).filter_map(|pair| {
                 let ratios = rows.iter().map(|rows| ratio(figure, &rows[at], [pair[0], pair[1]]));
                 let ratios = ratios.collect::<Option<Vec<f64>>>()?;
-                let names = [pair[0], pair[1]].map(|design| designs[design].name.as_str());
-                Some(ranking(row, figure, names, &ratios, devices))
+                let pair = [pair[0], pair[1]].map(|design| &designs[design]);
+                let names = pair.map(|design| design.name.as_str());
+                let of_pair = ranking(row, figure, names, &ratios, devices);
+                let untested = if of_pair.is_always_equal() {
+                    untested(question.device, pair[0], pair[1])
+                } else {
+                    Vec::new()
+                };
+                Some(Ranking { untested, ..of_pair })
             }));
         }
     }
@@ -165,6 +183,7 @@ fn ranking(
         equal,
         slower,
         decider: None,
+        untested: Vec::new(),
     };
     let decider = if ranking.is_decided() { None } else { decider(figure, ratios, devices) };
     Ranking { decider, ..ranking }
@@ -278,6 +297,7 @@ mod tests {
             equal: counts[1],
             slower: counts[2],
             decider: None,
+            untested: Vec::new(),
         }
     }
 

@@ -119,7 +119,7 @@ fn compared(one: &Comparison, first: &str, command: &str) -> String {
 }
 
 fn ranked(pair: &Ranking, count: u32) -> String {
-    let Ranking { job, figure, first, second, faster, equal, slower, decider } = pair;
+    let Ranking { job, figure, first, second, faster, equal, slower, decider, untested } = pair;
     let is_rate = *figure == ComparedFigure::Iops;
     let of_job = match (job.as_str(), is_rate) {
         ("", true) => String::new(),
@@ -131,6 +131,13 @@ fn ranked(pair: &Ranking, count: u32) -> String {
     // A better rate is higher, and a better p99 is shorter.
     let better = if is_rate { '>' } else { '<' };
     let [up, down] = if is_rate { ["faster", "slower"] } else { ["shorter", "longer"] };
+    if !untested.is_empty() {
+        let have = if untested.len() == 1 { "has" } else { "have" };
+        let keys = untested.join(", ");
+        return format!(
+            "{of_job}{first} = {second} within {within}, not tested: {keys} {have} no range."
+        );
+    }
     if *equal == count {
         let all = if count == 1 { "1 of" } else { "all" };
         return format!("{of_job}{first} = {second} within {within} in {all} {count}.");
@@ -269,6 +276,7 @@ mod tests {
                 range: ["50us".to_owned(), "200us".to_owned()],
                 more_favours_first: false,
             }),
+            untested: Vec::new(),
         };
         assert_eq!(
             ranked(&pair, 32),
@@ -283,6 +291,17 @@ mod tests {
             "cqe = hsq within 2 % in 24 of 32, faster in 1, slower in 7."
         );
         let equal = Ranking { faster: 0, equal: 32, slower: 0, decider: None, ..pair };
+        let keys = |keys: &[&str]| keys.iter().map(|&key| key.to_owned()).collect();
+        let untested = Ranking { untested: keys(&["cpu.run-delay"]), ..equal.clone() };
+        assert_eq!(
+            ranked(&untested, 32),
+            "cqe = hsq within 2 %, not tested: cpu.run-delay has no range."
+        );
+        let two = Ranking { untested: keys(&["cpu.lock-lines", "cpu.tag"]), ..equal.clone() };
+        assert_eq!(
+            ranked(&two, 32),
+            "cqe = hsq within 2 %, not tested: cpu.lock-lines, cpu.tag have no range."
+        );
         assert_eq!(ranked(&equal, 32), "cqe = hsq within 2 % in all 32.");
     }
 }
