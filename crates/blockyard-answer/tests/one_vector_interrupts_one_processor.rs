@@ -29,6 +29,7 @@ fn jobs(disks: usize) -> JobFile {
     parse_args(all.split_whitespace(), &NoSource).unwrap()
 }
 
+#[expect(clippy::float_arithmetic, reason = "for comparison with round figures")]
 fn thousand_per_second(jobs: &JobFile, device: &Device, design: &str) -> f64 {
     let design = Design::lookup(design).unwrap();
     let answer = whatif(jobs, device, &[design], &Conditions::new(1)).unwrap();
