@@ -153,7 +153,7 @@ fn blkparse_shows_processes_splits_and_errors() {
     let letters: String = of_first.iter().map(|words| words[5]).collect();
     assert_eq!(letters, "QGIDC", "a lone read under mq-deadline");
     assert_eq!(of_first.last().unwrap().last(), Some(&"[0]"), "without error");
-    assert!(of_first.iter().take(4).all(|words| words.last() == Some(&"[job]")), "{text}");
+    assert!(of_first.iter().take(3).all(|words| words.last() == Some(&"[job]")), "{text}");
 
     let text = shown(&folder, "split");
     let split = events(&text).into_iter().find(|words| words[5] == "X").unwrap();
@@ -172,7 +172,8 @@ fn blkparse_shows_processes_splits_and_errors() {
         .map(|words| words.last().unwrap().parse::<u64>().unwrap())
         .sum::<u64>();
     let got = events(&text).iter().filter(|words| words[5] == "G").count() as u64;
-    assert_eq!(requests, got, "every request should be released from a plug");
+    // Calls of one or two I/Os pass no plug.
+    assert!(0 < requests && requests < got, "{requests} of {got} requests pass a plug");
 
     let text = shown(&folder, "refused");
     for disk in ["8,0", "8,16"] {
