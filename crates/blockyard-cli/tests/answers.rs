@@ -220,7 +220,7 @@ fn whatif_compares_designs_and_explains_the_difference() {
         assert_eq!(row.map(cells), Some(10), "{table}");
     }
     let verdict = table.lines().nth(1).unwrap();
-    assert_eq!(verdict, "legacy-deadline and mq-deadline are fastest, within 2 % of each other.");
+    assert_eq!(verdict, "mq-deadline is fastest.");
     assert!(table.contains("\nmq-deadline-2017 reaches 2"), "{table}");
     assert!(table.contains("I/Os per command"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");

@@ -222,7 +222,11 @@ fn blkparse_completes_as_many_requests_as_clients_did() {
     for line in text.lines().filter(|line| line.trim_start().starts_with("8,")) {
         let words: Vec<_> = line.split_whitespace().collect();
         lanes[words[1].parse::<usize>().unwrap()] = true;
-        // Only the direction: R or W, and F for a flush.
+        // A flush has no sectors. Linux records its completion as `WS`, which is no write.
+        if !line.contains(" + ") {
+            continue;
+        }
+        // Only the direction: R or W.
         *count
             .entry((words[0].to_owned(), words[5].to_owned(), words[6][..1].to_owned()))
             .or_insert(0) += 1;

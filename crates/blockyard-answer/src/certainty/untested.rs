@@ -4,6 +4,8 @@
 //! If readings cannot vary such a cost, they show nothing about the choice: that two designs are
 //! equal in all of them is no finding.
 
+use core::mem::discriminant;
+
 use blockyard::policy::Merges;
 use blockyard_devices::profile::{Basis, Design, Device};
 
@@ -21,9 +23,13 @@ const POLLS: &[&str] = &["cpu.poll", "cpu.wakeup", "cpu.context-switch"];
 /// order of the alphabet.
 fn deciding_keys(one: &Design, other: &Design) -> Vec<&'static str> {
     let [a, b] = [&one.policies, &other.policies];
-    let lists: [(bool, &[&[&'static str]]); 7] = [
+    // Tunables of one elevator differ in the order of requests, which costs no step more.
+    let same_elevator = discriminant(&a.elevator) == discriminant(&b.elevator);
+    let same_lock = a.elevator.has_one_lock() == b.elevator.has_one_lock();
+    let lists: [(bool, &[&[&'static str]]); 8] = [
         (a.model != b.model, &[SINGLE_LOCK, LOCK_MOVES, HANDOVER]),
-        (a.elevator != b.elevator || one.lock_batch != other.lock_batch, &[ELEVATOR, LOCK_MOVES]),
+        (!same_elevator, &[ELEVATOR]),
+        (!same_lock || one.lock_batch != other.lock_batch, &[LOCK_MOVES]),
         ((a.merges == Merges::Off) != (b.merges == Merges::Off), &[&["cpu.merge-try"]]),
         (
             a.dispatch != b.dispatch || a.dequeue != b.dequeue || a.plug != b.plug,

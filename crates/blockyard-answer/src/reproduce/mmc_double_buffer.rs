@@ -66,7 +66,7 @@ const VARIANTS: &[Variant] = &[
                [host]\nmap = \"12us\"\nunmap = \"12us\"\nmap-per-kib = \"6.2us\"\nunmap-per-kib = \"6.2us\"\n\
                map-share = 93\ndma-share = 45\npio-per-kib = \"1.6us\"\npio-cached = \"400KiB\"\n\
                pio-miss-per-kib = \"7.6us\"\npio-stall-per-kib = \"20us\"\n\
-               [card.read]\naccess = \"198us\"\n[card.ahead]\ncommand = \"208us\"\n\
+               [card.read]\naccess = \"198us\"\n[card.ahead]\ncommand = \"40us\"\n\
                [cpu]\nsubmit = \"119930ns\"\n",
     },
 ];
