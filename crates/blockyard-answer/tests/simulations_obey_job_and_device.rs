@@ -237,8 +237,8 @@ fn commands_at_a_host_obey_littles_law() {
     let load = "--rw=randread --ioengine=libaio --iodepth=64 --numjobs=8 --runtime=1 \
                 --time_based --group_reporting";
     let report = run(load, profile);
-    // 62 slots, each busy for 400 us and the transfer of 4 KiB. A worker refills it, 13 us after the
-    // completion (`run-delay`), and within some microseconds then.
+    // 62 slots, each busy for 400 us and the transfer of 4 KiB. A worker refills it, 13 us after
+    // the completion (`run-delay`), and within some microseconds then.
     assert_near(iops(&report), 62 * 1_000_000 / (401 + 13), 3);
     // Meanwhile it is idle: 62 * 401 / (401 + 13 + 8) are 59.
     let held = report.commands_held_ns / u128::from(report.span.as_ns());

@@ -147,8 +147,8 @@ fn an_arena_that_a_new_linux_refuses_gives_a_warning() {
     put(&file, 0, &info.to_bytes());
     put(&file, info.layout.infooff, &info.to_bytes());
     let output = btt(&["check", &file]);
-    let (found, words) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let found = String::from_utf8_lossy(&output.stdout);
+    let words = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{found}");
     let warning = format!(
         "blockyard: warning: {file}: arena 0 has 255 free blocks, fewer than the 256 lanes of Linux: \

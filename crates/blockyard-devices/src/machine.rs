@@ -77,8 +77,8 @@ pub struct MachineProfile {
 }
 
 impl MachineProfile {
-    /// Returns the time that a processor needs to begin new work after it has idled for `idled`: the
-    /// longest exit of the states whose residency has passed.
+    /// Returns the time that a processor needs to begin new work after it has idled for `idled`:
+    /// the longest exit of the states whose residency has passed.
     ///
     /// With residencies of 780 us and 4 ms, and exits of 140 us and 915 us, this is nothing after
     /// 700 us, 140 us after 1 ms, and 915 us after 10 ms.

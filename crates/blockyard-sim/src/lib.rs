@@ -2,7 +2,8 @@
 //! [`blockyard`].
 //!
 //! ```text
-//! blockyard_fio::job -> blockyard_devices::profile::{Device, Design} -> simulate::Simulation -> simulate::Report
+//! blockyard_fio::job -> blockyard_devices::profile::{Device, Design} -> simulate::Simulation ->
+//! simulate::Report
 //! ```
 //!
 //! A trace can replace the jobs: pass a [`replay::Replay`] to

@@ -23,8 +23,8 @@ fn span(think: u64, states: &str) -> Duration {
 #[test]
 fn a_wake_up_costs_the_exit_latency_of_the_state_that_the_idle_time_reaches() {
     // After 5 us the processor waits for an interrupt, after 1 ms it is in its first state, and
-    // after 10 ms in its deepest one. There is a pause between any two of 100 reads, and the job may
-    // think once more at its end: 99 or 100 wake-ups.
+    // after 10 ms in its deepest one. There is a pause between any two of 100 reads, and the job
+    // may think once more at its end: 99 or 100 wake-ups.
     for (think, latency) in [(5, 0), (1000, 140), (10_000, 915)] {
         let later = (span(think, STATES) - span(think, "")).as_ns() / 1000;
         assert!((99 * latency..=100 * latency).contains(&later), "{think} us: {later} us later");

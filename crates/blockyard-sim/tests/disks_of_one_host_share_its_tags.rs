@@ -87,9 +87,9 @@ fn random_reads(name: &str, disks: u16, scheduler: &str, jobs: &str) -> Vec<u64>
     ios
 }
 
-/// Each disk on an AHCI host has a port, a medium and 32 tags of its own. So two disks with a job
-/// each do twice what one does, and a disk does as much with an idle disk as alone, also where a
-/// job asks for more than 32 commands.
+/// [disk-keeps-to-its-depth]: each disk on an AHCI host has a port, a medium and 32 tags of its
+/// own. So two disks with a job each do twice what one does, and a disk does as much with an idle
+/// disk as alone, also where a job asks for more than 32 commands.
 #[test]
 fn disks_on_the_ports_of_an_ahci_host_do_not_hinder_each_other() {
     for (device, options) in

@@ -105,9 +105,9 @@ fn reads_behind_a_full_buffer_wait_for_all_writes_before_them() {
     assert!(tails[1] * 10 > tails[0] * 13 && tails[2] > 2 * tails[1], "{tails:?}");
 }
 
-/// A lane of the first generation carries 250 MB/s. A write is 512 packets of 256 bytes with headers
-/// of 24: 143360 bytes in 573 us. The flash is faster, so all writes but one wait for the link, and
-/// the command of a read for all of them.
+/// A lane of the first generation carries 250 MB/s. A write is 512 packets of 256 bytes with
+/// headers of 24: 143360 bytes in 573 us. The flash is faster, so all writes but one wait for the
+/// link, and the command of a read for all of them.
 #[test]
 fn reads_wait_for_the_transfer_of_the_writes_before_them() {
     for depth in [4, 16] {
@@ -137,10 +137,10 @@ fn reads_wait_behind_the_map_that_syncs_write() {
         let writer = "--rw=randwrite --bs=4k --ioengine=psync --fdatasync=1";
         let report = run(&figures, writer, 1);
         let counts = &report.drive.as_ref().unwrap().medium;
-        let count = |name| counts.iter().find(|(other, _)| *other == name).expect("a counter").1;
+        let pages = counts.iter().find(|(name, _)| *name == "map_pages_written");
         let waits = waits(&report, 1);
         println!("{steps} steps of {map}, protected {protected}: {waits:?}");
-        (waits, count("map_pages_written"))
+        (waits, pages.expect("a counter of pages").1)
     };
     let (without, none) = tail("0", "4KiB", "false");
     // A program of the cache takes 200 us, and its data of 4 to 32 KiB 5 to 40 us.

@@ -17,8 +17,8 @@
 //! Left out:
 //!
 //! - of the translation layer: the read of the rest of a unit of which only a part is written,
-//!   writes of the map other than those of flushes, with the blocks for them, and collection in idle time before a die is short of free blocks.
-//!   Collection moves data within a die;
+//!   writes of the map other than those of flushes, with the blocks for them, and collection in
+//!   idle time before a die is short of free blocks. Collection moves data within a die;
 //! - of a discard: reads and writes of the map, the wait of dies and of other commands, and parts
 //!   of units. It takes the same time whatever data there was;
 //! - of the cache of single-level cells: where its data lies, so reads of it are not faster and it

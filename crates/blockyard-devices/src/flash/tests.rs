@@ -365,7 +365,7 @@ fn writes_slow_down_evenly_when_the_drive_must_collect() {
     assert!(longest < block / 4);
 }
 
-/// [reads-first]
+/// [reads-first], [suspended-work-ends-later]
 #[test]
 fn a_read_suspends_a_program_which_ends_later_by_as_much() {
     let suspend = Some(Duration::from_us(20));

@@ -35,8 +35,9 @@ impl Turns {
     /// Whether a read may go before other work that is due.
     pub(super) const fn may_pass(&self, profile: &FlashProfile) -> bool {
         match profile.order {
+            // [reads-first], [bounded-passing]
             DieOrder::ReadsFirst => self.passed < profile.passes,
-            DieOrder::Shares => self.ahead <= 0,
+            DieOrder::Shares => self.ahead <= 0, // [shares-of-time]
             DieOrder::Arrival => false,
         }
     }

@@ -30,8 +30,8 @@ pub struct Design {
     pub origin: String,
     /// The policies.
     pub policies: Policies,
-    /// The policy of an MMC host. `None`: that of Linux without software queue, with the best way to
-    /// find the end of busy that the host has.
+    /// The policy of an MMC host. `None`: that of Linux without software queue, with the best way
+    /// to find the end of busy that the host has.
     pub host: Option<HostPolicy>,
     /// Whether an MMC host unmaps memory after a transfer. Without that, data is not safe: it shows
     /// the cost.

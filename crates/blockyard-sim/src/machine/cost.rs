@@ -468,15 +468,16 @@ mod tests {
             let all = [Merges::All, Merges::Last, Merges::Off].map(of);
             assert_eq!(all, [1100, 1100, 1000], "{policies:?}");
         }
-        let locked = |policies: Policies, merges| {
+        for (policies, merges, locked) in [
+            (Policies::mq_deadline(), Merges::All, 2),
+            (Policies::mq_deadline(), Merges::Off, 1),
+            (single, Merges::All, 2),
+            (single, Merges::Off, 2),
+        ] {
             let policies = Policies { merges, ..policies };
-            acquisitions(&policies, &[(0, Queue), (0, GetRequest), (0, Insert)])[0]
-        };
-        assert_eq!(
-            [Merges::All, Merges::Off].map(|of| locked(Policies::mq_deadline(), of)),
-            [2, 1]
-        );
-        assert_eq!([Merges::All, Merges::Off].map(|of| locked(single, of)), [2, 2]);
+            let taken = acquisitions(&policies, &[(0, Queue), (0, GetRequest), (0, Insert)])[0];
+            assert_eq!(taken, locked, "{policies:?}");
+        }
     }
 
     /// A tag takes 7 ns and a dispatch 40 ns. Without an elevator a request has one tag: 7 + 40 ns.

@@ -1,9 +1,9 @@
 //! Read-ahead: which pages of a file to read, and when, for a reader that needs some of them.
 //!
-//! This is Linux's on-demand read-ahead (4.10 to 6.6; with [`Reach::aligned`], 6.17 to 7.3). A [`ReadAhead`] belongs to a file that one
-//! reader has open. The reader calls it when a page is missing ([`Trigger::Miss`]), and at a page
-//! that an earlier window has marked ([`Trigger::Marker`]). The call returns the [`Window`] to
-//! read.
+//! This is Linux's on-demand read-ahead (4.10 to 6.6; with [`Reach::aligned`], 6.17 to 7.3). A
+//! [`ReadAhead`] belongs to a file that one reader has open. The reader calls it when a page is
+//! missing ([`Trigger::Miss`]), and at a page that an earlier window has marked
+//! ([`Trigger::Marker`]). The call returns the [`Window`] to read.
 //!
 //! The part of a window that was not requested begins with its marker. Later windows of a stream
 //! are marked at their first page. A reader that reaches the marker starts the next window while
@@ -22,9 +22,9 @@
 //! (four times while it is small), up to the reach. If the whole first window was requested, it is
 //! joined with the next window when both fit the reach, and otherwise marked in its middle.
 //!
-//! Since Linux 6.17 a window that is read at a marker ends aligned to a power of two, as far as that
-//! leaves something of it: to four times the alignment of the window before, which was at most the
-//! size of that window. So large pages fit into it.
+//! Since Linux 6.17 a window that is read at a marker ends aligned to a power of two, as far as
+//! that leaves something of it: to four times the alignment of the window before, which was at most
+//! the size of that window. So large pages fit into it.
 
 use blockyard_devices::profile::Reach;
 use core::ops::Range;
@@ -306,18 +306,20 @@ mod tests {
         assert_eq!(windows, expected);
     }
 
+    /// Returns the sectors of the first ten windows of a reader that reads page by page.
+    fn sectors_read(aligned: bool) -> Vec<u64> {
+        let mut reader = Reader::new(Advice::Normal, Reach { usual: 64, widest: 64, aligned });
+        let windows = (0..130).flat_map(|page| reader.read(page..page + 1));
+        windows.map(|window| window.1 * 8).take(10).collect()
+    }
+
     /// Page by page since Linux 6.17, which a recording of its sectors shows: 4 pages; 8, which end
     /// at page 12, a multiple of 4; 16, cut to 4 as they are to end at a multiple of 16; 8; 16, cut
     /// to 8 at page 32; 16, of which the end at page 48 stays; 32, cut to 16 at page 64; and so on.
     #[test]
     fn windows_end_aligned_since_linux_6_17() {
-        let lengths = |aligned| {
-            let mut reader = Reader::new(Advice::Normal, Reach { usual: 64, widest: 64, aligned });
-            let windows = (0..130).flat_map(|page| reader.read(page..page + 1));
-            windows.map(|window| window.1 * 8).take(10).collect::<Vec<_>>()
-        };
-        assert_eq!(lengths(true), [32, 64, 32, 64, 64, 128, 128, 256, 256, 512]);
-        assert_eq!(lengths(false)[..5], [32, 64, 128, 256, 512]);
+        assert_eq!(sectors_read(true), [32, 64, 32, 64, 64, 128, 128, 256, 256, 512]);
+        assert_eq!(sectors_read(false)[..5], [32, 64, 128, 256, 512]);
     }
 
     /// `dd bs=1M`: a first window marked in its middle, then full windows, one ahead

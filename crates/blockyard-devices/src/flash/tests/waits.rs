@@ -2,6 +2,7 @@
 //! for flushes.
 
 use super::*;
+use crate::load::WorkTimes;
 
 /// A row of four units, at the `nth` place from unit 1000 on.
 fn row(nth: u32) -> Access {
@@ -25,6 +26,19 @@ fn ends(rig: &mut Rig, accesses: &[Access]) -> Vec<u64> {
             return ends;
         }
     }
+}
+
+/// Returns when the last of `accesses` ends, in us, and how many reads the full buffer held up.
+fn last_end(profile: FlashProfile, accesses: &[Access]) -> (u64, u64) {
+    let mut rig = Rig::new(profile);
+    let ends = ends(&mut rig, accesses);
+    (ends[accesses.len() - 1], rig.count("reads_held"))
+}
+
+/// Returns the time of the given kinds of work, in ns.
+fn time_of(work: &WorkTimes, kinds: &[Work]) -> u64 {
+    let times = work.iter().filter(|(work, _)| kinds.contains(work));
+    times.map(|(_, time)| time.as_ns()).sum()
 }
 
 /// Returns when a read ends that arrives behind so many rows and before two more, in us.
@@ -53,8 +67,8 @@ fn a_read_in_order_of_arrival_waits_for_all_programs_that_were_ready_before_it()
     }
 }
 
-/// [in-order-of-arrival]: with ten rows before it, the read waits for the first one, which has begun,
-/// and for as many as a die is given.
+/// [in-order-of-arrival]: with ten rows before it, the read waits for the first one, which has
+/// begun, and for as many as a die is given.
 #[test]
 fn a_read_waits_for_no_more_programs_than_its_die_has_been_given() {
     for queued in [1, 4] {
@@ -114,11 +128,8 @@ fn programs_get_their_share_of_a_die_that_reads_would_fill() {
         });
         let load = rig.flash.load();
         let dies = load.parts.iter().find(|parts| parts.parts == Parts::Dies).expect("dies");
-        let of = |kinds: &[Work]| -> u64 {
-            let times = dies.work.iter().filter(|(work, _)| kinds.contains(work));
-            times.map(|(_, time)| time.as_ns()).sum()
-        };
-        let (reads, programs) = (of(&[Work::Reads]), of(&[Work::Programs, Work::Erases]));
+        let reads = time_of(&dies.work, &[Work::Reads]);
+        let programs = time_of(&dies.work, &[Work::Programs, Work::Erases]);
         println!("share {share}: reads {reads} ns, programs and erases {programs} ns");
         assert!(programs * 100 >= (reads + programs) * u64::from(share) * 9 / 10);
     }
@@ -133,14 +144,10 @@ fn a_read_waits_behind_writes_that_find_the_buffer_full_where_the_drive_takes_al
     for (rows, ready) in [(2, 0), (3, 720), (4, 1440), (6, 2880)] {
         let mut accesses: Vec<_> = (0..rows).map(row).collect();
         accesses.push(at(Op::Read, 0));
-        let read = |profile| {
-            let mut rig = Rig::new(profile);
-            (ends(&mut rig, &accesses)[rows as usize], rig.count("reads_held"))
-        };
         // From then on it waits until the data of the next program is there.
-        assert_eq!(read(in_line), (ready + 20 + 65, u64::from(rows > 2)));
+        assert_eq!(last_end(in_line, &accesses), (ready + 20 + 65, u64::from(rows > 2)));
         // A drive that puts the writes aside lets it begin before them.
-        assert_eq!(read(small), (20 + 65, 0));
+        assert_eq!(last_end(small, &accesses), (20 + 65, 0));
     }
 }
 
@@ -151,8 +158,8 @@ fn everything_behind_a_write_that_waits_begins_in_order() {
     let profile = FlashProfile { buffer: 32 << 10, full_buffer, ..one_die() };
     let discard = Access { op: Op::Discard, ..row(0) };
     let ends = ends(&mut Rig::new(profile), &[row(0), row(1), row(2), discard, FLUSH]);
-    // The third row has room at 720 us; the discard takes 60 us and 0.08 us for 16 KiB; the flush waits for
-    // all three programs.
+    // The third row has room at 720 us; the discard takes 60 us and 0.08 us for 16 KiB; the flush
+    // waits for all three programs.
     assert_eq!(ends, [5, 5, 725, 780, 3 * 720]);
 }
 
@@ -173,7 +180,8 @@ fn a_flush_programs_the_map_in_steps_after_the_data() {
         let protected = FlashProfile { protected: true, ..profile };
         assert_eq!(flush_after_a_write(protected), (0, 0));
     }
-    // 64 KiB are four programs, on as many dies. Two dies share a channel, which takes 20 us for each.
+    // 64 KiB are four programs, on as many dies. Two dies share a channel, which takes 20 us for
+    // each.
     let wide = FlashProfile { flush_steps: 1, flush_map: 64 << 10, ..profile() };
     assert_eq!(flush_after_a_write(wide), (705 + 40 + 200, 16));
 }
@@ -214,10 +222,10 @@ fn reads_wait_behind_the_map_that_a_flush_programs() {
 #[test]
 fn flushes_that_wait_share_a_round_of_the_map() {
     let mut rig = Rig::new(FlashProfile { flush_steps: 1, ..one_die() });
-    let write = |unit: u64| at(Op::Write, 1000 + unit);
-    let accesses = [write(0), FLUSH, write(1), FLUSH, write(2), FLUSH];
-    // Data ends at 705, 1410 and 2115 us. The first round begins at 705 us, and its program of 205 us is
-    // behind the other data. The other flushes share the second round.
+    let [first, second, third] = [1000, 1001, 1002].map(|unit| at(Op::Write, unit));
+    let accesses = [first, FLUSH, second, FLUSH, third, FLUSH];
+    // Data ends at 705, 1410 and 2115 us. The first round begins at 705 us, and its program of
+    // 205 us is behind the other data. The other flushes share the second round.
     let ends = ends(&mut rig, &accesses);
     assert_eq!([ends[1], ends[3], ends[5]], [2320, 2525, 2525]);
     assert_eq!(rig.count("map_pages_written"), 2);

@@ -36,22 +36,28 @@ fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
     }
 }
 
+/// Returns the limit for asynchronous requests of the elevator of a design.
+fn async_limit(text: &str) -> Option<u32> {
+    match Design::parse("my.toml", text).unwrap().policies.elevator {
+        ElevatorKind::Deadline(deadline) => deadline.async_depth,
+        ElevatorKind::Kyber(kyber) => kyber.async_depth,
+        _ => None,
+    }
+}
+
 /// Since Linux 7.0 the limit for asynchronous requests is one of the queue, whichever elevator it
 /// has. Before, mq-deadline had one of its own.
 #[test]
 fn the_limit_of_asynchronous_requests_is_one_of_the_queue_or_of_mq_deadline() {
-    let limit = |text: &str| match Design::parse("my.toml", text).unwrap().policies.elevator {
-        ElevatorKind::Deadline(deadline) => deadline.async_depth,
-        ElevatorKind::Kyber(kyber) => kyber.async_depth,
-        _ => None,
-    };
-    let of_queue = |base: &str| format!("base = \"{base}\"\n[queue]\nasync-depth = 12\n");
-    assert_eq!(limit("base = \"mq-deadline\"\n"), None);
-    assert_eq!(["mq-deadline", "mq-kyber"].map(|base| limit(&of_queue(base))), [Some(12); 2]);
+    assert_eq!(async_limit("base = \"mq-deadline\"\n"), None);
+    let of_queue = ["mq-deadline", "mq-kyber", "mq-none"]
+        .map(|base| format!("base = \"{base}\"\n[queue]\nasync-depth = 12\n"));
+    assert_eq!(async_limit(&of_queue[0]), Some(12));
+    assert_eq!(async_limit(&of_queue[1]), Some(12));
     let own = "base = \"mq-deadline-6.12\"\n[queue.deadline]\nasync-depth = 9\n";
-    assert_eq!(limit(own), Some(9));
+    assert_eq!(async_limit(own), Some(9));
     assert_eq!(
-        design_error(&of_queue("mq-none")),
+        design_error(&of_queue[2]),
         "my.toml:3: `async-depth` goes only with an elevator: it limits its tags"
     );
     assert_eq!(

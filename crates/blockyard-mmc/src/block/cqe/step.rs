@@ -45,7 +45,8 @@ impl<H: HostController> Mmc<H> {
         let is_wanted = !self.ready.is_empty();
         match cqe.state {
             State::On if self.wants_bus(is_wanted) && cqe.is_idle() => Some(Step::Disable),
-            // [exclusive-waits-for-idle]: no request is ready while an exclusive operation has the bus.
+            // [exclusive-waits-for-idle]: no request is ready while an exclusive operation has the
+            // bus.
             State::Off if is_wanted && self.tunes_before_tasks() => Some(Step::Retune),
             State::Off if is_wanted => Some(Step::QueueOn),
             _ => None,
