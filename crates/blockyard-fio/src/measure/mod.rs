@@ -52,7 +52,7 @@ pub struct Latencies {
 
 impl Measured {
     /// Adds what `other` counted. The samples over time stay as they are.
-    fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.ios += other.ios;
         self.bytes += other.bytes;
         self.slat_ns.merge(&other.slat_ns);

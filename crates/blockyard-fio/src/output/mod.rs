@@ -119,7 +119,9 @@ fn kinds(job: &Job, report: &JobReport) -> Vec<(&'static str, Kind)> {
     }
     let mut mixed = Measured::default();
     for (_, kind) in &apart {
-        add(&mut mixed, &kind.measured);
+        mixed.add(&kind.measured);
+        mixed.bandwidth.extend(&kind.measured.bandwidth);
+        mixed.iops.extend(&kind.measured.iops);
     }
     let mixed = Kind::new(mixed, runtime_ns);
     let keep = job.reporting.unified == UnifiedReporting::Both;
@@ -129,21 +131,6 @@ fn kinds(job: &Job, report: &JobReport) -> Vec<(&'static str, Kind)> {
 /// Returns the measurements with the total latency as completion latency.
 fn without_submission(all: &Measured) -> Measured {
     Measured { slat_ns: Histogram::new(), clat_ns: all.lat_ns.clone(), ..all.clone() }
-}
-
-fn add(to: &mut Measured, more: &Measured) {
-    to.ios += more.ios;
-    to.bytes += more.bytes;
-    to.slat_ns.merge(&more.slat_ns);
-    to.clat_ns.merge(&more.clat_ns);
-    to.lat_ns.merge(&more.lat_ns);
-    for (priority, latencies) in &more.by_priority {
-        let sum = to.by_priority.entry(*priority).or_default();
-        sum.clat_ns.merge(&latencies.clat_ns);
-        sum.lat_ns.merge(&latencies.lat_ns);
-    }
-    to.bandwidth.extend(&more.bandwidth);
-    to.iops.extend(&more.iops);
 }
 
 impl Entry<'_> {

@@ -6,23 +6,24 @@
 )]
 
 use blockyard::status::Status;
+use blockyard_text::number::{approximate, approximate_sum, ratio};
 
 const BINARY: (f64, &[&str]) = (1024.0, &["", "Ki", "Mi", "Gi", "Ti", "Pi"]);
 const DECIMAL: (f64, &[&str]) = (1000.0, &["", "k", "M", "G", "T", "P"]);
 
 /// Returns `part` in percent of `whole`, or 0 if `whole` is 0.
 pub(super) fn percent(part: u128, whole: u128) -> f64 {
-    if whole == 0 { 0.0 } else { 100.0 * float(part) / float(whole) }
+    ratio(100.0 * approximate_sum(part), approximate_sum(whole))
 }
 
 /// Returns `count` per second over `ns`, or 0 if `ns` is 0.
 pub(super) fn per_second(count: u64, ns: u64) -> f64 {
-    if ns == 0 { 0.0 } else { float(count.into()) * 1e9 / float(ns.into()) }
+    ratio(approximate(count) * 1e9, approximate(ns))
 }
 
 /// Returns `sum / count`, or 0 if `count` is 0.
 pub(super) fn mean(sum: u128, count: u64) -> f64 {
-    if count == 0 { 0.0 } else { float(sum) / float(count.into()) }
+    ratio(approximate_sum(sum), approximate(count))
 }
 
 /// Formats a number as at most four characters of digits and a unit of 1024, such as `2290Mi` or
@@ -45,11 +46,6 @@ fn short(value: f64, (base, units): (f64, &[&str])) -> String {
     }
     let decimals = usize::from(unit > 0 && value < 99.95);
     format!("{value:.decimals$}{}", units[unit])
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than a double has")]
-const fn float(value: u128) -> f64 {
-    value as f64
 }
 
 /// Returns Linux's error number for `status`, or 0 for success.
