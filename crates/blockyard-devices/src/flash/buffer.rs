@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 pub(super) struct Program {
     /// Its number, in order.
     pub(super) number: u64,
-    pub(super) content: Content<Vec<Source>>,
+    pub(super) units: Vec<Source>,
 }
 
-/// What a program writes: data in a form `D`, or so many units of the map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content<D> {
-    Data(D),
+/// A program that no die has taken: so many units of data, or of the map.
+#[derive(Clone, Copy, Debug)]
+enum Queued {
+    Data(usize),
     Map(u64),
 }
 
@@ -30,8 +30,8 @@ pub(super) struct Buffer {
     row_units: usize,
     /// Units that no die has taken, of programs and after them of the next one.
     units: VecDeque<Source>,
-    /// The programs that no die has taken, with their lengths.
-    programs: VecDeque<Content<usize>>,
+    /// The programs that no die has taken.
+    programs: VecDeque<Queued>,
     /// Units after the last program.
     rest: usize,
     /// Programs that a die has taken, since ever.
@@ -93,13 +93,13 @@ impl Buffer {
     pub(super) fn cut(&mut self) -> bool {
         let rest = core::mem::take(&mut self.rest);
         if rest > 0 {
-            self.queue(Content::Data(rest));
+            self.queue(Queued::Data(rest));
         }
         rest > 0
     }
 
     /// Lets a program wait for a die.
-    fn queue(&mut self, program: Content<usize>) {
+    fn queue(&mut self, program: Queued) {
         self.programs.push_back(program);
         self.ended.push_back(false);
     }
@@ -109,7 +109,7 @@ impl Buffer {
         debug_assert!(units > 0, "a step of a flush writes something");
         let row = self.row_units as u64;
         let programs = units.div_ceil(row);
-        (0..programs).for_each(|nth| self.queue(Content::Map((units - nth * row).min(row))));
+        (0..programs).for_each(|nth| self.queue(Queued::Map((units - nth * row).min(row))));
         programs
     }
 
@@ -123,19 +123,24 @@ impl Buffer {
         self.taken < number
     }
 
-    /// Whether the next program is one of the map.
-    pub(super) fn is_map_next(&self) -> bool {
-        matches!(self.programs.front(), Some(Content::Map(_)))
+    /// Takes the next program if it is one of data.
+    pub(super) fn take_program(&mut self) -> Option<Program> {
+        let Queued::Data(units) = *self.programs.front()? else { return None };
+        Some(Program { number: self.take_next(), units: self.units.drain(..units).collect() })
     }
 
-    /// Takes the next program.
-    pub(super) fn take_program(&mut self) -> Option<Program> {
-        let content = match self.programs.pop_front()? {
-            Content::Data(units) => Content::Data(self.units.drain(..units).collect()),
-            Content::Map(units) => Content::Map(units),
-        };
+    /// Takes the next program if it is one of the map. Returns its number and its units.
+    pub(super) fn take_map_program(&mut self) -> Option<(u64, u64)> {
+        let Queued::Map(units) = *self.programs.front()? else { return None };
+        Some((self.take_next(), units))
+    }
+
+    /// Removes the next program, which a die takes, and returns its number.
+    fn take_next(&mut self) -> u64 {
+        let next = self.programs.pop_front();
+        debug_assert!(next.is_some(), "a die takes a program that waits");
         self.taken += 1;
-        Some(Program { number: self.taken - 1, content })
+        self.taken - 1
     }
 
     /// Notes that the program `number` of `units` has ended: their room is free.

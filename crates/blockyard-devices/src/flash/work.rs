@@ -1,6 +1,5 @@
 //! The work of dies and channels: its order, and its consequences.
 
-use super::buffer::{Content, Program};
 use super::collect::Step;
 use super::die::{Operation, PageRead, Reader, Writer};
 use super::slc::FoldReason;
@@ -169,15 +168,12 @@ impl Flash {
         if !self.map.has_room(die) || owes || self.must_fold() {
             return false;
         }
-        let Some(Program { number, content: Content::Data(data) }) = self.buffer.take_program()
-        else {
-            return false;
-        };
+        let Some(program) = self.buffer.take_program() else { return false };
         if short {
             self.collections[die].owe(&self.map);
         }
-        let units = data.len() as u64;
-        let row = self.map.program(die, &data);
+        let units = program.units.len() as u64;
+        let row = self.map.program(die, &program.units);
         let single = self.slc.takes(units);
         self.counts.slc_programs += u64::from(single);
         let work = self.slc.work(single);
@@ -185,7 +181,7 @@ impl Flash {
         self.watch(now, events);
         let time = if single { self.profile.slc_program } else { self.profile.program };
         let size = u32::try_from(units).expect("a program should be small");
-        let writer = Writer::Buffer(number, size, work);
+        let writer = Writer::Buffer(program.number, size, work);
         let operation = Operation::Program(writer, Some(row));
         self.load(die, operation, units, time, now, events);
         true
@@ -194,13 +190,7 @@ impl Flash {
     /// Begins the next program of the buffer on `die` if it is one of the map ([map-after-data]).
     /// It needs no room on the die: the blocks of the map are apart.
     fn begin_map_program(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
-        if !self.buffer.is_map_next() {
-            return false;
-        }
-        let Some(Program { number, content: Content::Map(units) }) = self.buffer.take_program()
-        else {
-            return false;
-        };
+        let Some((number, units)) = self.buffer.take_map_program() else { return false };
         self.counts.map_writes += units;
         let operation = Operation::Program(Writer::Map(number), None);
         self.load(die, operation, units, self.profile.slc_program, now, events);
