@@ -7,7 +7,7 @@
 //!   for its turn by its age.
 
 use super::estimate::Errors;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A part of the cache with sectors in sequence.
 #[derive(Clone, Copy, Debug)]
@@ -84,8 +84,6 @@ struct Range {
     end: u64,
     /// The number of its oldest write.
     since: u64,
-    /// The errors in the estimate of its start, if it is in the batch.
-    batched: Option<Errors>,
 }
 
 /// A write of the batch.
@@ -101,8 +99,8 @@ pub(super) struct Batched {
 pub(super) struct WriteCache {
     /// Ranges by their first sectors. They neither overlap nor touch.
     ranges: BTreeMap<u64, Range>,
-    /// The first sectors of those in the batch.
-    batch: BTreeSet<u64>,
+    /// The first sectors of those in the batch, with the errors in the estimate of each.
+    batch: BTreeMap<u64, Errors>,
     sectors: u64,
     capacity: u64,
     /// Writes that were added.
@@ -112,7 +110,7 @@ pub(super) struct WriteCache {
 impl WriteCache {
     /// Returns an empty cache of `capacity` sectors.
     pub(super) const fn new(capacity: u64) -> Self {
-        Self { ranges: BTreeMap::new(), batch: BTreeSet::new(), sectors: 0, capacity, added: 0 }
+        Self { ranges: BTreeMap::new(), batch: BTreeMap::new(), sectors: 0, capacity, added: 0 }
     }
 
     /// Whether there is such a cache.
@@ -142,20 +140,17 @@ impl WriteCache {
         debug_assert!(start < end, "a write has a sector");
         self.added += 1;
         let mut first = start;
-        let mut whole = Range { end, since: self.added, batched: None };
+        let mut whole = Range { end, since: self.added };
+        let mut errors = None;
         while let Some((&low, &range)) = self.ranges.range(..=whole.end).next_back() {
             if range.end < first {
                 break;
             }
-            self.take(low);
+            errors = self.take(low).or(errors);
             first = first.min(low);
-            whole = Range {
-                end: whole.end.max(range.end),
-                since: whole.since.min(range.since),
-                batched: range.batched.or(whole.batched),
-            };
+            whole = Range { end: whole.end.max(range.end), since: whole.since.min(range.since) };
         }
-        self.put(first, whole);
+        self.put(first, whole, errors);
     }
 
     /// Removes the sectors from `start` to `end`.
@@ -165,29 +160,31 @@ impl WriteCache {
             if range.end <= start {
                 break;
             }
-            self.take(low);
+            let errors = self.take(low);
             if low < start {
-                self.put(low, Range { end: start, ..range });
+                self.put(low, Range { end: start, ..range }, errors);
             }
             if end < range.end {
-                self.put(end, Range { batched: None, ..range }); // [batch-by-age]
+                self.put(end, range, None); // [batch-by-age]
             }
         }
     }
 
-    fn put(&mut self, start: u64, range: Range) {
+    /// Puts `range` in, with the errors of its estimate if it is in the batch.
+    fn put(&mut self, start: u64, range: Range, errors: Option<Errors>) {
         debug_assert!(start < range.end, "{range:?} from {start} has a sector");
         self.sectors += range.end - start;
         self.ranges.insert(start, range);
-        if range.batched.is_some() {
-            self.batch.insert(start);
+        if let Some(errors) = errors {
+            self.batch.insert(start, errors);
         }
     }
 
-    fn take(&mut self, start: u64) {
+    /// Takes out the range that begins at `start`. Returns its errors if it is in the batch.
+    fn take(&mut self, start: u64) -> Option<Errors> {
         let range = self.ranges.remove(&start).expect("a range is taken by its first sector");
         self.sectors -= range.end - start;
-        self.batch.remove(&start);
+        self.batch.remove(&start)
     }
 
     /// Makes a batch of the `count` oldest ranges if there is none ([batch-by-age]). `draw` returns
@@ -204,12 +201,9 @@ impl WriteCache {
             oldest.select_nth_unstable(count);
             oldest.truncate(count);
         }
-        self.batch.extend(oldest.into_iter().map(|(_, start)| start));
-        for start in &self.batch {
-            if let Some(range) = self.ranges.get_mut(start) {
-                range.batched = Some(draw());
-            }
-        }
+        // The errors are drawn in the order of sectors, whatever the order of age.
+        oldest.sort_unstable_by_key(|&(_, start)| start);
+        self.batch.extend(oldest.into_iter().map(|(_, start)| (start, draw())));
     }
 
     /// Whether all sectors from `start` to `end` are here.
@@ -222,9 +216,8 @@ impl WriteCache {
     /// the one before it.
     pub(super) fn sweep(&self, from: u64) -> impl Iterator<Item = Batched> + '_ {
         let starts = self.batch.range(from..).chain(self.batch.range(..from));
-        starts.filter_map(|&start| {
-            let Range { end, batched, .. } = *self.ranges.get(&start)?;
-            Some(Batched { start, end, errors: batched? })
+        starts.filter_map(|(&start, &errors)| {
+            Some(Batched { start, end: self.ranges.get(&start)?.end, errors })
         })
     }
 }
@@ -233,6 +226,7 @@ impl WriteCache {
 mod tests {
     use super::*;
     use blockyard::prng::Prng;
+    use std::collections::BTreeSet;
 
     fn swept(cache: &WriteCache, from: u64) -> Vec<(u64, u64)> {
         cache.sweep(from).map(|write| (write.start, write.end)).collect()

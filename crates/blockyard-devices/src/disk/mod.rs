@@ -70,8 +70,6 @@ struct Held {
     is_write: bool,
     /// When it came.
     since: Instant,
-    /// When the arm can serve it.
-    ready: Instant,
     /// The errors in the firmware's estimate of it.
     errors: Errors,
 }
@@ -202,11 +200,14 @@ impl Platters {
             (_, true) => Destage::WhenIdle,
             (_, false) => Destage::Never,
         };
+        // All become ready in the order in which they came.
+        let overhead = self.profile.overhead;
+        let ready = self.held.partition_point(|held| held.since + overhead <= now);
         let choices = Choices {
             order: self.profile.order,
             age_max: self.profile.age_max,
             estimate: &self.estimate,
-            held: &self.held[..self.held.partition_point(|held| held.ready <= now)],
+            held: &self.held[..ready],
             writes: &self.writes,
             sweep_from: self.sweep_from,
             destage,
@@ -365,11 +366,10 @@ impl Platters {
 
     /// Keeps `held` until the arm serves it, which it can when the firmware has prepared it.
     fn hold(&mut self, held: Held, events: &mut MediumEvents) {
-        let ready = held.since + self.profile.overhead;
-        if ready > held.since {
-            events.push_back((ready, READY));
+        if self.profile.overhead > Duration::ZERO {
+            events.push_back((held.since + self.profile.overhead, READY));
         }
-        self.held.push(Held { ready, errors: self.estimate.draw(), ..held });
+        self.held.push(Held { errors: self.estimate.draw(), ..held });
     }
 
     /// Whether the cache has the sectors of `held`, which it did not have when the read came. If
@@ -465,8 +465,7 @@ impl Medium for Platters {
         let (start, end) = (access.start, access.start + u64::from(access.sectors));
         debug_assert!(end <= self.capacity, "{access:?} is beyond the end of the disk");
         let is_write = matches!(access.op, Op::Write | Op::WriteZeroes);
-        let held =
-            Held { id, start, end, is_write, since: now, ready: now, errors: Errors::default() };
+        let held = Held { id, start, end, is_write, since: now, errors: Errors::default() };
         match access.op {
             Op::Read if self.is_cached(start, end, now) => {
                 self.counts.cached_reads += 1;
