@@ -108,8 +108,8 @@ pub enum HsqOrder {
 pub enum HsqLimit {
     /// This many, at least 1.
     Fixed(u8),
-    /// 5 if at least two writes of 4096 bytes wait or go when a request is sent, otherwise 2. Since
-    /// Linux 6.7.
+    /// 5 if at least two writes of 4096 bytes wait when a request is sent, that one included,
+    /// otherwise 2. Decided at no other time. Since Linux 6.7.
     Dynamic,
 }
 

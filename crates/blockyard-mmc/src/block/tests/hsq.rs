@@ -48,6 +48,36 @@ fn the_limit_holds_with_and_without_its_off_by_one() {
     );
 }
 
+/// The limit is decided as a request is sent, from the writes of 4096 bytes in the queue then, that
+/// one included. The first of three is sent as soon as it is prepared, when it is alone: the limit
+/// stays 2, which admits 3. As the second is sent, the third waits too: 5 admits 6. The third is
+/// alone again. Writes of 8192 bytes do not count.
+#[test]
+fn a_dynamic_limit_follows_the_small_writes_that_wait_as_one_is_sent() {
+    for (sectors, admitted) in [(8, [3, 6, 3]), (16, [3, 3, 3])] {
+        let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware).soldered_in();
+        let mut mmc = Mmc::new(controller, CARD, hsq(HsqPolicy::TODAY)).unwrap();
+        let mut now = Instant::ZERO;
+        for tag in 0..3 {
+            assert_eq!(offer_of(&mut mmc, Op::Write, tag, sectors, now), Accept::Queued);
+        }
+        let [prepare, start] = [Some(ActKind::Prepare), Some(ActKind::Start)];
+        for due in [prepare, start, prepare, prepare, None] {
+            assert_eq!(mmc.step(Context::Thread, now), due);
+        }
+        let mut seen = vec![mmc.admits()];
+        while let Some(at) = mmc.controller.next_event() {
+            now = at;
+            let event = mmc.controller.event_at(now).unwrap();
+            mmc.interrupt(event, now);
+            if mmc.step(Context::Interrupt, now) == start {
+                seen.push(mmc.admits());
+            }
+        }
+        assert_eq!(seen, admitted, "{sectors} sectors");
+    }
+}
+
 #[test]
 fn there_is_a_budget_for_each_admitted_request() {
     for (pipeline, admitted) in
@@ -116,11 +146,15 @@ fn a_request_refused_in_an_interrupt_is_started_by_deferred_work_in_its_turn() {
     }
 }
 
-/// Offers the read of sector `100 * tag` under `tag`.
+/// Offers the read of 8 sectors from sector `100 * tag` under `tag`.
 fn offer(mmc: &mut Mmc<Scripted>, tag: u16, now: Instant) -> Accept {
+    offer_of(mmc, Op::Read, tag, 8, now)
+}
+
+fn offer_of(mmc: &mut Mmc<Scripted>, op: Op, tag: u16, sectors: u32, now: Instant) -> Accept {
     let mut requests = Requests::new(1);
     let request = &mut requests[RequestId(0)];
-    (request.sector, request.sectors) = (100 * u64::from(tag), 8);
+    (request.op, request.sector, request.sectors) = (op, 100 * u64::from(tag), sectors);
     let bios = Bios::new(1);
     mmc.queue_rq(&Issue::new(HctxId(0), DriverTag(tag), now, RequestId(0), &requests, &bios))
 }
