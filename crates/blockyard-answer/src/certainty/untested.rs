@@ -91,13 +91,15 @@ mod tests {
         assert_eq!(found(&card_with("run-delay = \"20us\""), ["hsq", "hsq"]), [""; 0]);
     }
 
-    /// Cards state no `line-transfer`, so no reading shows what contention costs an elevator there.
-    /// The locks of `srp` and its `run-delay` are fitted, without a range.
+    /// A `line-transfer` without a range replaces that of the class, so no reading shows what
+    /// contention costs an elevator there. The locks of `srp` and its `run-delay` are fitted,
+    /// without a range.
     #[test]
-    fn a_key_that_the_profile_does_not_state_is_not_tested_either() {
+    fn what_contention_costs_is_tested_where_the_profile_has_a_range() {
         let designs = ["mq-none", "mq-deadline"];
-        let of_card = found(&card_with(""), designs);
-        assert_eq!(of_card, ["cpu.line-transfer", "cpu.lock-lines"]);
+        assert_eq!(found(&card_with(""), designs), [""; 0]);
+        let of_card = found(&card_with("line-transfer = \"90ns\""), designs);
+        assert_eq!(of_card, ["cpu.line-transfer"]);
         assert_eq!(found("base = \"null\"\n", designs), [""; 0]);
         let legacy = ["legacy-deadline", "mq-deadline"];
         let fitted = [
