@@ -117,15 +117,13 @@ impl Card {
         let early = self.ends_early(transfer.durable);
         let done = if early { at } else { self.engine.done_at().max(at) };
         let write = &self.timing.write;
-        let follow = write.follow.filter(|_| transfer.follows);
-        let finish = follow.unwrap_or(write.finish);
+        let finish = write.follow.filter(|_| transfer.follows).unwrap_or(write.finish);
         let until = done + finish;
-        // The end of a write that continues a sequence closes it in the memory, which programs
-        // nothing meanwhile: 8 pages of 1.6 ms and 1 ms to close take 13.8 ms, however much the
-        // buffer holds. For a write elsewhere, `jump` is the memory's part.
-        if let Some(follow) = follow.filter(|_| early) {
-            self.engine.push(at, 0, follow);
-            self.memory_time += follow;
+        // The memory closes what was written, and programs nothing meanwhile: 8 pages of 1.6 ms and
+        // 1 ms to close take 13.8 ms, however much the buffer holds.
+        if early && write.follow.is_some() {
+            self.engine.push(at, 0, finish);
+            self.memory_time += finish;
         }
         let work = Work::Write { sectors: transfer.handed_on, kept: early, finish };
         self.set_busy(at, until, work);

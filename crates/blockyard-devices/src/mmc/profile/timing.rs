@@ -98,12 +98,11 @@ pub struct WriteTiming {
     /// busy ends when the data is programmed. With eMMC's cache on, busy always ends early. Without
     /// a cache, a card that ends busy early keeps the data that it took, even if the power is cut.
     pub early: bool,
-    /// Busy after the last page of each write, while the card updates its own tables. Ux500: 510 us
-    /// with the host's fixed part.
+    /// Busy after the last page of each write, while the card updates its own tables in the memory,
+    /// which programs nothing meanwhile. Ux500: 510 us with the host's fixed part.
     pub finish: Duration,
-    /// The same after a write that continues one of the card's sequences, which it closes in the
-    /// memory: nothing is programmed meanwhile. `None`: as [`Self::finish`], during which the
-    /// memory programs.
+    /// The same after a write that continues one of the card's sequences. `None`: as
+    /// [`Self::finish`], and the memory programs meanwhile.
     pub follow: Option<Duration>,
     /// Which writes share a page. It matters only for writes whose busy ends early. Ux500:
     /// [`Gather::Command`].
