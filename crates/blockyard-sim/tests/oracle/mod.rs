@@ -5,6 +5,8 @@
 
 #![allow(dead_code, reason = "not every test uses every part")]
 
+pub(crate) mod archive;
+
 use blockyard::bio::{Flags, Op};
 use blockyard::trace::{Action, Event, Sink};
 use blockyard_devices::profile::{Design, Device};
@@ -207,7 +209,7 @@ impl Recording {
 }
 
 /// Returns the names of the files in a folder, in order.
-pub(crate) fn names(folder: &Path) -> Vec<String> {
+fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -215,7 +217,7 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-pub(crate) fn read(folder: &Path, name: &str) -> String {
+fn read(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
