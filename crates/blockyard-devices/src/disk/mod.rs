@@ -254,7 +254,7 @@ impl Platters {
                 self.counts.overdue += u64::from(overdue);
                 if !held.is_write {
                     self.ahead = ahead;
-                    if self.is_cached_by_now(held, now) {
+                    if self.is_cached(held, now) {
                         self.counts.cached_reads += 1;
                         return self.ended.push_back(held.id);
                     }
@@ -339,29 +339,40 @@ impl Platters {
         }
     }
 
-    /// Whether the cache has the sectors from `start` to `end`. If the head reads ahead of them, it
-    /// goes on.
-    fn is_cached(&mut self, start: u64, end: u64, now: Instant) -> bool {
+    /// Whether the cache has the sectors of a read. If it has them from a head that read ahead while
+    /// the read waited, that time counts ([only-awaited-reading-counts]).
+    fn is_cached(&mut self, read: Held, now: Instant) -> bool {
+        let ahead = self.ahead;
         self.catch_up(now);
-        if self.writes.has(start, end) {
-            return true;
-        }
-        if self.reads.held(start, end) < end {
+        let is_written = self.writes.has(read.start, read.end);
+        if !is_written && self.reads.held(read.start, read.end) < read.end {
             return false;
         }
-        let held_end = self.reads.held(end - 1, u64::MAX);
-        let limit = self.ahead_limit(end);
+        if let Some(ahead) = ahead
+            && read.since < now
+        {
+            self.count_ahead(ahead, now);
+        }
+        if !is_written {
+            self.keep_ahead(read.end, now);
+        }
+        true
+    }
+
+    /// Lets the head read on ahead of a reader at sector `reader`, who read from the cache.
+    fn keep_ahead(&mut self, reader: u64, now: Instant) {
+        let held_end = self.reads.held(reader - 1, u64::MAX);
+        let limit = self.ahead_limit(reader);
         match &mut self.ahead {
             Some(ahead) if (ahead.from..=ahead.limit).contains(&held_end) => {
                 ahead.limit = ahead.limit.max(limit);
                 self.ahead_counted = self.ahead_counted.max(now); // [only-awaited-reading-counts]
             }
-            None if self.task.is_none() && held_end - end < self.reads.segment / 2 => {
-                self.read_ahead(held_end, now, end);
+            None if self.task.is_none() && held_end - reader < self.reads.segment / 2 => {
+                self.read_ahead(held_end, now, reader);
             }
             _ => {}
         }
-        true
     }
 
     /// Keeps `held` until the arm serves it, which it can when the firmware has prepared it.
@@ -370,21 +381,6 @@ impl Platters {
             events.push_back((held.since + self.profile.overhead, READY));
         }
         self.held.push(Held { errors: self.estimate.draw(), ..held });
-    }
-
-    /// Whether the cache has the sectors of `held`, which it did not have when the read came. If
-    /// the head read ahead meanwhile, the read waited for it, and it goes on.
-    fn is_cached_by_now(&mut self, held: Held, now: Instant) -> bool {
-        let ahead = self.ahead;
-        let counted = self.ahead_counted;
-        let is_cached = self.is_cached(held.start, held.end, now);
-        if let Some(ahead) = ahead
-            && is_cached
-        {
-            self.ahead_counted = counted; // [only-awaited-reading-counts]
-            self.count_ahead(ahead, now);
-        }
-        is_cached
     }
 
     /// Counts the time for which `ahead` read what a command waits for now
@@ -467,7 +463,7 @@ impl Medium for Platters {
         let is_write = matches!(access.op, Op::Write | Op::WriteZeroes);
         let held = Held { id, start, end, is_write, since: now, errors: Errors::default() };
         match access.op {
-            Op::Read if self.is_cached(start, end, now) => {
+            Op::Read if self.is_cached(held, now) => {
                 self.counts.cached_reads += 1;
                 self.ended.push_back(id);
             }

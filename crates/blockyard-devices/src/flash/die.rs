@@ -42,7 +42,8 @@ pub(super) struct PageRead {
     pub(super) asked_at: Instant,
     /// How many more times the page must be read after that.
     pub(super) retries: u64,
-    /// The number of the first program that does not go before it ([in-order-of-arrival]).
+    /// The number of the first program that does not go before it ([in-order-of-arrival]); 0 in
+    /// any other order.
     pub(super) before: u64,
 }
 

@@ -18,8 +18,10 @@ impl Flash {
         now: Instant,
         events: &mut MediumEvents,
     ) {
-        let given = u64::from(self.profile.queued) * self.dies.len() as u64;
-        read.before = self.buffer.number_after(given);
+        if self.profile.order == DieOrder::Arrival {
+            let given = u64::from(self.profile.queued) * self.dies.len() as u64;
+            read.before = self.buffer.number_after(given);
+        }
         self.dies[die].ask(read);
         self.serve_read(die, now, events);
     }

@@ -3,9 +3,9 @@
 use super::DriveReport;
 use super::engine::SyncEngine;
 use super::front::Front;
+use crate::family::Setup;
 use crate::fronts::profile::DriveProfile;
 use crate::medium::{Medium, MediumEvent, MediumEvents, merge_counts};
-use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,38 +17,76 @@ pub(super) struct Disk {
     /// The part that holds commands back while the medium works, if there is one.
     pub(super) engine: Option<SyncEngine>,
     pub(super) medium: Box<dyn Medium>,
+    /// `None`: the disk is alone. The tags bound its commands, and its events need no disk's number.
+    shared: Option<Shared>,
+}
+
+/// What a disk needs that shares its host with others.
+#[derive(Debug)]
+struct Shared {
+    /// Its number, which a device event has in place of the medium's.
+    number: u16,
     /// Commands that have taken budget or been handed over.
-    pub(super) outstanding: u16,
-    /// Events of the medium by time, and then in the order in which it scheduled them. Only disks
-    /// that share their host with others keep them here.
+    outstanding: u16,
+    /// The most of them ([disk-keeps-to-its-depth]).
+    depth: u16,
+    /// Events of the medium by time, and then in the order in which it scheduled them.
     due: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     scheduled: u64,
 }
 
 impl Disk {
-    /// Returns an idle disk by `profile` with `capacity` sectors. `prng` supplies the random
-    /// numbers of its medium.
-    pub(super) fn new(profile: &DriveProfile, capacity: u64, prng: Prng) -> Self {
+    /// Returns the idle disk number `number` of a host by `profile`, in `setup`.
+    pub(super) fn new(profile: &DriveProfile, number: u16, setup: &Setup<'_>) -> Self {
+        let shared = (profile.disks > 1).then(|| Shared {
+            number,
+            outstanding: 0,
+            depth: setup.depth,
+            due: BinaryHeap::new(),
+            scheduled: 0,
+        });
+        let draws = &setup.draws;
+        let prng = if shared.is_some() { draws.fork(number.into()) } else { draws.clone() };
         Self {
             front: profile.front.build(),
             engine: profile.front.engine(),
-            medium: profile.medium.build(capacity, prng),
-            outstanding: 0,
-            due: BinaryHeap::new(),
-            scheduled: 0,
+            medium: profile.medium.build(setup.limits.capacity_sectors, prng),
+            shared,
         }
     }
 
-    /// Keeps an event of the medium, so that a device event has to name only the disk.
-    pub(super) fn keep(&mut self, at: Instant, event: MediumEvent) {
-        self.scheduled += 1;
-        self.due.push(Reverse((at, self.scheduled, event.0)));
+    /// Takes a place for a command, if there is one.
+    pub(super) fn take_place(&mut self) -> bool {
+        self.shared.as_mut().is_none_or(|shared| {
+            let has_place = shared.outstanding < shared.depth;
+            shared.outstanding += u16::from(has_place);
+            has_place
+        })
     }
 
-    /// Handles the earliest event that was kept, which is due at `now`.
-    pub(super) fn handle_kept(&mut self, now: Instant, events: &mut MediumEvents) {
-        let Reverse((at, _, event)) = self.due.pop().expect("each device event has one kept");
-        debug_assert_eq!(at, now, "device events come in the order of their times");
+    /// Gives the place of a command back.
+    pub(super) fn leave_place(&mut self) {
+        if let Some(shared) = &mut self.shared {
+            debug_assert!(shared.outstanding > 0, "a place is given back that was taken");
+            shared.outstanding -= 1;
+        }
+    }
+
+    /// Returns the number in the device event for `event` of the medium, which is due at `at`.
+    pub(super) fn schedule(&mut self, event: MediumEvent, at: Instant) -> u32 {
+        let Some(shared) = &mut self.shared else { return event.0 };
+        shared.scheduled += 1;
+        shared.due.push(Reverse((at, shared.scheduled, event.0)));
+        shared.number.into()
+    }
+
+    /// Handles the event of the medium whose device event, with `number`, is due at `now`.
+    pub(super) fn handle(&mut self, number: u32, now: Instant, events: &mut MediumEvents) {
+        let event = self.shared.as_mut().map_or(number, |shared| {
+            let Reverse((at, _, event)) = shared.due.pop().expect("a device event has one here");
+            debug_assert_eq!(at, now, "device events come in the order of their times");
+            event
+        });
         self.medium.event(MediumEvent(event), now, events);
     }
 

@@ -32,7 +32,7 @@ pub(crate) mod virtio;
 
 use super::activity::Activity;
 use super::load::MediumLoad;
-use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
+use super::medium::{Access, CommandId, MediumCounts, MediumEvents, MediumUse};
 use super::{DeviceEvent, Events};
 use crate::data::event::ReportsData;
 use crate::family::{FamilyModel, Setup};
@@ -133,8 +133,6 @@ pub struct Drive {
     disks: Vec<Disk>,
     /// The most commands in one hardware queue, of all disks.
     depth: u16,
-    /// The most commands at one of several disks ([disk-keeps-to-its-depth]).
-    disk_depth: u16,
     /// Commands by slot ([slot-by-queue-and-tag]).
     commands: Vec<Command>,
     /// Slots posted in the piece of work that is being done.
@@ -156,21 +154,15 @@ impl Drive {
     /// Returns an idle drive by `profile` in `setup`.
     #[must_use]
     pub(crate) fn new(profile: DriveProfile, setup: &Setup<'_>) -> Self {
-        let Setup { hctxs, polled, depth: disk_depth, .. } = *setup;
+        let Setup { hctxs, polled, .. } = *setup;
         assert!(polled <= hctxs, "{polled} of {hctxs} hardware queues are polled");
         let DriveProfile { front, disks, .. } = profile;
         let depth = front.depth() * disks;
         debug_assert!(hctxs > 0 && depth > 0, "a drive takes no commands");
         let coalescing = front.coalescing().filter(CoalescingProfile::is_on);
-        let of_disk = |nth: u16| {
-            let draws = &setup.draws;
-            let prng = if disks == 1 { draws.clone() } else { draws.fork(nth.into()) };
-            Disk::new(&profile, setup.limits.capacity_sectors, prng)
-        };
         Self {
-            disks: (0..disks).map(of_disk).collect(),
+            disks: (0..disks).map(|number| Disk::new(&profile, number, setup)).collect(),
             depth,
-            disk_depth,
             commands: vec![Command::NONE; usize::from(hctxs) * usize::from(depth)],
             posted: Vec::new(),
             vectors: Vectors::new(coalescing, hctxs - polled),
@@ -189,19 +181,15 @@ impl Drive {
         u32::from(hctx.0) * u32::from(self.depth) + u32::from(tag.0)
     }
 
-    /// Returns the place of the disk behind `queue`.
-    fn disk_of(&self, queue: QueueId) -> usize {
-        if self.disks.len() == 1 { 0 } else { queue.index() }
+    /// Returns the place of the disk with `number`. A lone disk has every number.
+    fn disk_at(&self, number: usize) -> usize {
+        debug_assert!(number < self.disks.len() || self.disks.len() == 1, "no disk {number}");
+        number.min(self.disks.len() - 1)
     }
 
-    /// Takes the place of a command at the disk at `at`, if it has one
-    /// ([disk-keeps-to-its-depth]).
-    fn take_place(&mut self, at: usize) -> bool {
-        let is_alone = self.disks.len() == 1;
-        let disk = &mut self.disks[at];
-        let has_place = is_alone || disk.outstanding < self.disk_depth;
-        disk.outstanding += u16::from(has_place);
-        has_place
+    /// Returns the place of the disk behind `queue`.
+    fn disk_of(&self, queue: QueueId) -> usize {
+        self.disk_at(queue.index())
     }
 
     /// Rings the doorbell of a batch to the disk at `at` ([doorbell-by-batch]).
@@ -258,15 +246,10 @@ impl Drive {
     /// Schedules the events of the medium of the disk at `of`, and answers the commands that have
     /// ended there.
     fn follow_medium(&mut self, of: usize, now: Instant, events: &mut Events) {
-        let is_alone = self.disks.len() == 1;
-        let disk = &mut self.disks[of];
         for (at, event) in self.medium_events.drain(..) {
             debug_assert!(event.0 & OF_MEDIUM == 0, "{event:?} has too large a number");
             debug_assert!(at >= now, "{event:?} at {at}, in the past of {now}");
-            if !is_alone {
-                disk.keep(at, event);
-            }
-            let number = if is_alone { event.0 } else { number_of(of) };
+            let number = self.disks[of].schedule(event, at);
             events.push_back((at, DeviceEvent(number | OF_MEDIUM)));
         }
         while let Some(CommandId(slot)) = self.disks[of].medium.next_ended() {
@@ -327,16 +310,8 @@ impl FamilyModel for Drive {
     fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
         if event.0 & OF_MEDIUM != 0 {
             let number = event.0 & !OF_MEDIUM;
-            let of = match &mut self.disks[..] {
-                [disk] => {
-                    disk.medium.event(MediumEvent(number), now, &mut self.medium_events);
-                    0
-                }
-                disks => {
-                    disks[number as usize].handle_kept(now, &mut self.medium_events);
-                    number as usize
-                }
-            };
+            let of = self.disk_at(number as usize);
+            self.disks[of].handle(number, now, &mut self.medium_events);
             return self.follow_medium(of, now, events);
         }
         if event.0 & OF_VECTOR != 0 {
@@ -393,13 +368,13 @@ impl Driver for Drive {
     blockyard::leaf_calls!(prepare, unprepare, timed_out);
 
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
-        self.take_place(self.disk_of(queue)).then_some(Budget(0))
+        let at = self.disk_of(queue);
+        self.disks[at].take_place().then_some(Budget(0))
     }
 
     fn return_budget(&mut self, queue: QueueId, _budget: Budget) {
         let at = self.disk_of(queue);
-        debug_assert!(self.disks[at].outstanding > 0, "a budget is given back that was taken");
-        self.disks[at].outstanding -= 1;
+        self.disks[at].leave_place();
     }
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
@@ -413,11 +388,14 @@ impl Driver for Drive {
         };
         let at = self.disk_of(issue.queue);
         let counted_here = issue.budget.is_none();
-        if counted_here && !self.take_place(at) {
+        let disk = &mut self.disks[at];
+        if counted_here && !disk.take_place() {
             return Accept::Busy(Busy::Device);
         }
-        if !self.disks[at].front.admit(access) {
-            self.disks[at].outstanding -= u16::from(counted_here);
+        if !disk.front.admit(access) {
+            if counted_here {
+                disk.leave_place();
+            }
             return Accept::Busy(Busy::Device);
         }
         debug_assert_eq!(
@@ -456,12 +434,9 @@ impl Driver for Drive {
         let Command { access, counted_here, .. } = self.commands[slot as usize];
         let at = self.disk_of(queue);
         let disk = &mut self.disks[at];
-        disk.outstanding -= u16::from(counted_here);
+        if counted_here {
+            disk.leave_place();
+        }
         disk.front.release(access);
     }
-}
-
-/// Returns the number of the disk at `at` in a device event.
-fn number_of(at: usize) -> u32 {
-    u32::try_from(at).expect("a host has at most 32 disks")
 }
