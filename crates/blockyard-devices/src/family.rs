@@ -23,6 +23,7 @@ pub(crate) const LIMITS: &[&str] = &[
     "capacity",
     "logical-block",
     "max-sectors",
+    "max-hw-sectors",
     "max-segments",
     "max-discard-sectors",
     "max-discard-segments",

@@ -5,11 +5,12 @@ use blockyard::policy::{
     KyberStaging, KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge, TagWakes,
 };
 use blockyard::time::Duration;
+use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::policy::HostPolicy;
 use toml::de::DeValue;
 
 use super::host::{HostLines, host};
-use super::read_ahead::{ReadAheadPolicy, read_ahead};
+use super::read_ahead::{PAGE_BYTES, ReadAheadPolicy, read_ahead};
 use crate::btt::{BttDesign, btt};
 use crate::reader::base::{self, Bases};
 use crate::reader::builtin::{Builtin, builtins, is_path, text_of};
@@ -17,7 +18,7 @@ use crate::reader::error::{Problem, ProfileError};
 use crate::reader::reading::Notes;
 use crate::reader::source::Source;
 use crate::reader::table::{Choices, Table};
-use crate::reader::value::{Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
+use crate::reader::value::{Bytes, Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
 
 /// A design: the policies by which requests are staged, merged, scheduled and dispatched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub struct Design {
     pub read_queues: KindQueues,
     /// Hardware queues that are polled: `poll-queues`.
     pub poll_queues: KindQueues,
+    /// Sectors of the largest request where the hardware allows more: `max-request`.
+    pub max_request_sectors: u32,
     /// The read-ahead of buffered reads.
     pub read_ahead: ReadAheadPolicy,
     /// The time after which the queue asks the driver about a request in flight; `None`: 30 s, as
@@ -150,6 +153,10 @@ pub fn short_name(name: &str) -> Option<&'static str> {
     SHORT_NAMES.iter().find(|(_, full)| *full == name).map(|(short, _)| *short)
 }
 
+/// Sectors of the largest request where the hardware allows more, unless a design states it: those
+/// of Linux 4.3 to 6.16 (`BLK_DEF_MAX_SECTORS`), 1280 KiB.
+pub(super) const MAX_REQUEST_SECTORS: u32 = 2560;
+
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
 /// The key of the hardware queues for reads.
 pub(crate) const READ_QUEUES: &str = "read-queues";
@@ -173,9 +180,11 @@ pub(super) const QUEUE: &[&str] = &[
     "nomerges",
     "lock-batch",
     "timeout",
+    "max-request",
     "read-ahead",
     "read-ahead-cap",
     "read-ahead-end",
+    "read-ahead-rotational",
     "deadline",
     "kyber",
 ];
@@ -335,6 +344,7 @@ impl Design {
             policies: policies(&queue)?,
             read_queues: kind_queues(&queue, READ_QUEUES)?,
             poll_queues: kind_queues(&queue, POLL_QUEUES)?,
+            max_request_sectors: max_request_sectors(&queue)?,
             read_ahead: read_ahead(&queue)?,
             timeout: timeout(&queue)?,
         })
@@ -360,6 +370,17 @@ fn timeout(queue: &Table<'_>) -> Result<Option<Duration>, ProfileError> {
         return Err(queue.wrong("timeout", Problem::Contradiction(words)));
     }
     Ok(timeout)
+}
+
+/// Reads `max-request`, in pages.
+fn max_request_sectors(queue: &Table<'_>) -> Result<u32, ProfileError> {
+    let default = u64::from(MAX_REQUEST_SECTORS) * u64::from(SECTOR_BYTES);
+    let bytes = queue.take_or("max-request", Bytes(PAGE_BYTES..=1 << 30), default)?;
+    if !bytes.is_multiple_of(PAGE_BYTES) {
+        let words = "`max-request` is a whole number of pages of 4KiB";
+        return Err(queue.wrong("max-request", Problem::Contradiction(words)));
+    }
+    Ok(u32::try_from(bytes / u64::from(SECTOR_BYTES)).expect("1 GiB has 2097152 sectors"))
 }
 
 fn kind_queues(queue: &Table<'_>, key: &'static str) -> Result<KindQueues, ProfileError> {

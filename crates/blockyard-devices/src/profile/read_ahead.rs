@@ -14,6 +14,9 @@ pub const PAGE_BYTES: u64 = 4096;
 const READ_AHEAD_BYTES_MAX: u64 = 64 << 20;
 const _: () = assert!(READ_AHEAD_BYTES_MAX.is_multiple_of(PAGE_BYTES));
 
+/// Bytes of the longest window by default (Linux's `VM_READAHEAD_PAGES`).
+const READ_AHEAD_BYTES: u64 = 128 << 10;
+
 /// The longest windows of read-ahead, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
@@ -39,11 +42,15 @@ impl Reach {
     }
 }
 
-/// The read-ahead of buffered reads: `read-ahead`, `read-ahead-cap` and `read-ahead-end`.
+/// The read-ahead of buffered reads: the keys of `[queue]` that begin with `read-ahead`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadAheadPolicy {
-    /// Bytes of the longest window: Linux's `read_ahead_kb`, by default 128 KiB. 0: none.
-    pub bytes: u64,
+    /// Bytes of the longest window: Linux's `read_ahead_kb`. 0: none. `None`: 128 KiB, or more at a
+    /// rotational disk if `rotational_twice`.
+    pub bytes: Option<u64>,
+    /// Whether the window of a rotational disk is twice its largest request, unless `bytes` is
+    /// stated: `two-requests`, as since Linux 6.17, rather than `usual`.
+    pub rotational_twice: bool,
     /// Whether a longer request widens windows to its own length, up to the largest request of the
     /// device: `request`, as since Linux 4.10, rather than `setting`.
     pub request_widens: bool,
@@ -56,12 +63,12 @@ impl ReadAheadPolicy {
     /// Returns the longest windows on a device with `limits`.
     #[must_use]
     pub fn reach(&self, limits: &Limits) -> Reach {
-        debug_assert!(self.bytes.is_multiple_of(PAGE_BYTES), "{} bytes in pages", self.bytes);
-        let widest_bytes = if self.request_widens { limits.max_sectors } else { 0 };
-        let widest_bytes = u64::from(widest_bytes) * u64::from(SECTOR_BYTES);
+        let request_bytes = u64::from(limits.max_sectors) * u64::from(SECTOR_BYTES);
+        let is_twice = self.rotational_twice && limits.rotational;
+        let least = if is_twice { 2 * request_bytes } else { 0 };
         Reach {
-            usual: self.bytes / PAGE_BYTES,
-            widest: widest_bytes / PAGE_BYTES,
+            usual: self.bytes.unwrap_or(least.max(READ_AHEAD_BYTES)) / PAGE_BYTES,
+            widest: if self.request_widens { request_bytes / PAGE_BYTES } else { 0 },
             aligned: self.aligned,
         }
     }
@@ -69,15 +76,17 @@ impl ReadAheadPolicy {
 
 const READ_AHEAD_CAP: &[(&str, bool)] = &[("setting", false), ("request", true)];
 const READ_AHEAD_END: &[(&str, bool)] = &[("whole", false), ("aligned", true)];
+const ROTATIONAL: &[(&str, bool)] = &[("usual", false), ("two-requests", true)];
 
-/// Reads `read-ahead`, `read-ahead-cap` and `read-ahead-end` of the table `[queue]`.
+/// Reads the read-ahead of the table `[queue]`.
 pub(crate) fn read_ahead(queue: &Table<'_>) -> Result<ReadAheadPolicy, ProfileError> {
-    let bytes = queue.take_or("read-ahead", Bytes(0..=READ_AHEAD_BYTES_MAX), 128 << 10)?;
-    if !bytes.is_multiple_of(PAGE_BYTES) {
+    let bytes = queue.take("read-ahead", Bytes(0..=READ_AHEAD_BYTES_MAX))?;
+    if !bytes.unwrap_or_default().is_multiple_of(PAGE_BYTES) {
         let words = "`read-ahead` is a whole number of pages of 4KiB";
         return Err(queue.wrong("read-ahead", Problem::Contradiction(words)));
     }
     let request_widens = queue.take_or("read-ahead-cap", OneOf(READ_AHEAD_CAP), true)?;
     let aligned = queue.take_or("read-ahead-end", OneOf(READ_AHEAD_END), false)?;
-    Ok(ReadAheadPolicy { bytes, request_widens, aligned })
+    let rotational_twice = queue.take_or("read-ahead-rotational", OneOf(ROTATIONAL), false)?;
+    Ok(ReadAheadPolicy { bytes, rotational_twice, request_widens, aligned })
 }

@@ -33,6 +33,7 @@ impl Modelled {
             device = faults.strike(&device).map_err(|NoCard| no_card(faults))?.into_owned();
         }
         Live::under(&device, design, seed)?;
+        let device = device.under(design).into_owned();
         Ok(Arc::new(Self { device, design: design.clone(), seed }))
     }
 }

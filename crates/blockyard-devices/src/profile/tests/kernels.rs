@@ -1,8 +1,8 @@
 //! Designs of several kernels, their differences, and the page that lists them.
 
 use super::design_error;
-use crate::profile::Design;
 use crate::profile::design::{DEADLINE, KYBER, QUEUE};
+use crate::profile::{Design, Device, Reach};
 use blockyard::policy::{DeadlineTunables, ElevatorKind, HeadLists, Plugging, Policies, TagWakes};
 
 /// A lone bio is a batch of one in Linux 6.12, and passes no plug in 7.3. Designs of both kernels
@@ -31,6 +31,8 @@ fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
         let changed = Policies { plug: Plugging::EveryBio, elevator: changed, ..newer.policies };
         assert_eq!(older.policies, changed, "{}", older.name);
         assert_eq!([&older, &newer].map(|of| of.read_ahead.aligned), [false, true]);
+        assert_eq!([&older, &newer].map(|of| of.read_ahead.rotational_twice), [false, true]);
+        assert_eq!([&older, &newer].map(|of| of.max_request_sectors), [2560, 8192]);
         assert_eq!(older.host, newer.host, "{}", older.name);
         assert_eq!([older.submitter_sleeps, newer.submitter_sleeps], [true; 2], "{}", older.name);
     }
@@ -70,6 +72,61 @@ fn the_limit_of_asynchronous_requests_is_one_of_the_queue_or_of_mq_deadline() {
     assert!(wrong.starts_with("my.toml:3: unknown value `all` for `tag-wakes`"), "{wrong}");
     let wrong = design_error("base = \"mq-none\"\n[queue]\nread-ahead-end = \"odd\"\n");
     assert!(wrong.starts_with("my.toml:3: unknown value `odd` for `read-ahead-end`"), "{wrong}");
+}
+
+/// Returns the sectors of the largest request and the pages of the longest read-ahead of `device`
+/// under the design in `text`.
+fn largest(device: &str, text: &str) -> [u64; 2] {
+    let design = Design::parse("my.toml", text).unwrap();
+    let device = Device::lookup(device).unwrap();
+    let limits = &device.under(&design).limits;
+    let Reach { usual, .. } = design.read_ahead.reach(limits);
+    [limits.max_sectors.into(), usual]
+}
+
+/// Since Linux 6.17, a disk that takes 65535 sectors is asked for 4 MiB at most, 8192 sectors; before,
+/// for 1280 KiB, 2560 sectors. A rotational disk reads ahead twice the largest request: 8 MiB are 2048
+/// pages; behind a bridge of USB with 1 MiB, 2 MiB are 512 pages. Before, and at any other disk, 128 KiB
+/// are 32 pages.
+#[test]
+fn the_largest_request_and_the_read_ahead_of_a_disk_grew_with_linux_6_17() {
+    let of_kernels = |device| {
+        ["", "-6.12", "-2017"]
+            .map(|kernel| largest(device, &format!("base = \"mq-deadline{kernel}\"\n")))
+    };
+    assert_eq!(of_kernels("hdd-7200"), [[8192, 2048], [2560, 32], [2560, 32]]);
+    assert_eq!(of_kernels("sata-ssd"), [[8192, 32], [2560, 32], [2560, 32]]);
+    assert_eq!(of_kernels("usb-hdd"), [[2048, 512], [2048, 32], [2048, 32]]);
+    assert_eq!(of_kernels("nvme-tlc"), [[256, 32]; 3]);
+    let stated = "base = \"mq-none\"\n[queue]\nmax-request = \"512KiB\"\nread-ahead = \"256KiB\"\n";
+    assert_eq!(largest("hdd-7200", stated), [1024, 64]);
+    assert_eq!(
+        design_error("base = \"mq-none\"\n[queue]\nmax-request = \"6KiB\"\n"),
+        "my.toml:3: `max-request` is a whole number of pages of 4KiB"
+    );
+    let wrong = design_error("base = \"mq-none\"\n[queue]\nread-ahead-rotational = \"odd\"\n");
+    assert!(wrong.starts_with("my.toml:3: unknown value `odd` for `read-ahead-rot"), "{wrong}");
+}
+
+/// A file that states the largest request of a disk is followed under every design.
+#[test]
+fn a_stated_largest_request_is_not_that_of_the_kernel() {
+    let disk = |keys: &str| {
+        let text = format!("base = \"sata-ssd\"\n[limits]\n{keys}");
+        Device::parse("my.toml", &text)
+    };
+    let of = |keys: &str, design: &str| {
+        let design = Design::lookup(design).unwrap();
+        disk(keys).unwrap().under(&design).limits.max_sectors
+    };
+    assert_eq!(of("max-sectors = 4096\n", "mq-none-6.12"), 4096);
+    assert_eq!(of("max-sectors = 128\n", "mq-none"), 128);
+    assert_eq!(of("max-hw-sectors = 4096\n", "mq-none-6.12"), 2560);
+    assert_eq!(of("max-hw-sectors = 4096\n", "mq-none"), 4096);
+    assert_eq!(
+        disk("max-sectors = 70000\n").unwrap_err().to_string(),
+        "my.toml:3: `max-sectors` is at most `max-hw-sectors`, which the hardware takes"
+    );
 }
 
 /// The words between backticks in the rows of the table under `heading` of docs/LINUX.md.
