@@ -13,6 +13,7 @@ use blockyard::bio::Op;
 use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
+use blockyard::unit::HctxId;
 use core::fmt::Debug;
 use std::collections::VecDeque;
 
@@ -91,6 +92,8 @@ pub struct Access {
     pub sectors: u32,
     /// Whether a write is durable when it ends, in spite of a volatile cache.
     pub fua: bool,
+    /// The hardware queue by which it came.
+    pub queue: HctxId,
 }
 
 /// An event that a medium scheduled, by a number of its own below 2 to the 31.

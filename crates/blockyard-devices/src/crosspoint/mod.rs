@@ -140,6 +140,7 @@ impl Medium for Crosspoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blockyard::unit::HctxId;
 
     /// Two channels with units of 512 bytes, 10 us for a unit that is read and 20 us for one that
     /// is written, 3 us beyond.
@@ -160,7 +161,7 @@ mod tests {
     /// Begins an access of `sectors` from `start` on at `at`, and returns when it ends.
     fn end_of(memory: &mut Crosspoint, op: Op, start: u64, sectors: u32, at: u64) -> Option<u64> {
         let mut events = MediumEvents::new();
-        let access = Access { op, start, sectors, fua: false };
+        let access = Access { op, start, sectors, fua: false, queue: HctxId(0) };
         memory.begin(CommandId(7), access, Instant::ZERO + Duration::from_us(at), &mut events);
         events.pop_front().map(|(end, event)| {
             assert_eq!(event, MediumEvent(7));

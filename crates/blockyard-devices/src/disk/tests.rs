@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::disk::profile::{CommandOrder, DiskCacheProfile, EstimateProfile, SeekProfile};
+use blockyard::unit::HctxId;
 use std::collections::BTreeMap;
 
 /// Sectors of the disk: 1 TB.
@@ -146,7 +147,7 @@ impl Rig {
 }
 
 const fn access(op: Op, start: u64, sectors: u32) -> Access {
-    Access { op, start, sectors, fua: false }
+    Access { op, start, sectors, fua: false, queue: HctxId(0) }
 }
 
 fn random(op: Op, seed: u64) -> impl FnMut(usize) -> Access {
@@ -427,7 +428,8 @@ fn reads_that_lie_behind_each_other_pass_in_one_turn() {
 #[test]
 fn reading_ahead_occupies_the_head_as_far_as_a_read_waits_for_it() {
     let mut rig = Rig::new(read_cache(16 << 20));
-    let read = |start, sectors| Access { op: Op::Read, start, sectors, fua: false };
+    let read =
+        |start, sectors| Access { op: Op::Read, start, sectors, fua: false, queue: HctxId(0) };
     let occupied = |rig: &Rig| rig.disk.load().parts[0].used;
     rig.run(read(0, 64));
     rig.pass(Duration::from_ms(3));

@@ -42,7 +42,7 @@
 //!   that flash takes less than 1 GiB of memory.
 //! - **[full-buffer-holds-back]** A write for which the buffer has no room waits, and so do the
 //!   writes behind it. By `full-buffer`, other commands that arrive behind it begin at once, or
-//!   wait in line with the writes.
+//!   wait in line with the writes: all of them, or those of the hardware queue of such a write.
 //! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while
 //!   fewer such pages are being read than the buffer has units.
 
@@ -357,6 +357,30 @@ impl Flash {
             if next.access.fua {
                 self.flush(next.id, now, events);
             }
+            self.begin_behind(next.access, now, events);
+        }
+    }
+
+    /// Whether `access` would wait behind a write that waits ([full-buffer-holds-back]).
+    fn is_held(&self, access: Access) -> bool {
+        match self.profile.full_buffer {
+            FullBuffer::Writes => false,
+            FullBuffer::Queue => self.waiting.iter().any(|of| of.access.queue == access.queue),
+            FullBuffer::Commands => !self.waiting.is_empty(),
+        }
+    }
+
+    /// Begins what waited behind `write` alone, if each hardware queue waits by itself.
+    fn begin_behind(&mut self, write: Access, now: Instant, events: &mut MediumEvents) {
+        if self.profile.full_buffer != FullBuffer::Queue {
+            return;
+        }
+        let is_of_queue = |of: &Waiting| of.access.queue == write.queue;
+        while let Some(at) = self.waiting.iter().position(is_of_queue)
+            && self.waiting[at].access.op != Op::Write
+        {
+            let Waiting { id, access, .. } = self.waiting.remove(at).expect("it is there");
+            self.start(id, access, now, events);
         }
     }
 
@@ -513,13 +537,12 @@ impl Medium for Flash {
         debug_assert_eq!(self.commands[slot].parts, 0, "{id:?} has not ended");
         // The first part is what a command takes without flash.
         self.commands[slot] = Command { parts: 1, units: units.clone(), missed: 0 };
-        let holds_all = self.profile.full_buffer == FullBuffer::Commands;
         if access.op == Op::Write {
             let room = self.buffer.has_room(units.end - units.start);
             self.counts.stalls += u64::from(!room || !self.waiting.is_empty());
             self.waiting.push_back(Waiting { id, access, units });
             self.admit(now, events);
-        } else if holds_all && !self.waiting.is_empty() {
+        } else if self.is_held(access) {
             self.counts.held_reads += u64::from(access.op == Op::Read);
             self.waiting.push_back(Waiting { id, access, units });
         } else {

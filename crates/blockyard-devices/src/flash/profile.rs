@@ -78,13 +78,18 @@ const ORDERS: &[(&str, DieOrder)] = &[
 pub enum FullBuffer {
     /// The writes behind it.
     Writes,
+    /// The writes behind it, and all commands behind it in its hardware queue.
+    Queue,
     /// All commands behind it.
     Commands,
 }
 
 /// The words of `full-buffer`.
-const FULL_BUFFERS: &[(&str, FullBuffer)] =
-    &[("writes-wait", FullBuffer::Writes), ("all-wait", FullBuffer::Commands)];
+const FULL_BUFFERS: &[(&str, FullBuffer)] = &[
+    ("writes-wait", FullBuffer::Writes),
+    ("queue-waits", FullBuffer::Queue),
+    ("all-wait", FullBuffer::Commands),
+];
 
 /// The figures of flash memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use super::*;
 use crate::flash::profile::{Choice, DieOrder};
 use crate::load::Work;
 use crate::reader::spread::Spread;
+use blockyard::unit::HctxId;
 use core::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -143,11 +144,11 @@ impl Rig {
 }
 
 fn at(op: Op, unit: u64) -> Access {
-    Access { op, start: unit * UNIT_SECTORS, sectors: 8, fua: false }
+    Access { op, start: unit * UNIT_SECTORS, sectors: 8, fua: false, queue: HctxId(0) }
 }
 
 /// A flush of the whole drive.
-const FLUSH: Access = Access { op: Op::Flush, start: 0, sectors: 0, fua: false };
+const FLUSH: Access = Access { op: Op::Flush, start: 0, sectors: 0, fua: false, queue: HctxId(0) };
 
 /// Returns the time of 100000 random writes of 4 KiB at steady state, and the write amplification.
 fn steady(fill: u16) -> (u64, f64) {
@@ -517,7 +518,8 @@ fn a_discard_empties_its_share_of_the_map() {
 fn a_discard_takes_a_time_by_its_length_and_the_next_one_waits() {
     // 60 us, and 5 ms for each GiB.
     let mut rig = Rig::new(profile());
-    let discard = |sectors| Access { op: Op::Discard, start: 0, sectors, fua: false };
+    let discard =
+        |sectors| Access { op: Op::Discard, start: 0, sectors, fua: false, queue: HctxId(0) };
     assert_eq!(rig.run(1, 1, |_| discard(8))[0].1.as_ns(), 60_000 + 5_000_000 / (1 << 18));
     rig.now = Instant::ZERO + Duration::from_secs(1);
     let start = rig.now.as_ns();
@@ -578,7 +580,13 @@ fn a_map_that_does_not_fit_costs_a_read_of_flash() {
 fn a_long_read_needs_all_pages_of_the_map_for_its_data() {
     // 16 MiB from the middle of a page of the map on, and 4 MiB in each page.
     let mut rig = Rig::new(FlashProfile { map_memory: Some(32 << 10), ..profile() });
-    let long = Access { op: Op::Read, start: 512 * UNIT_SECTORS, sectors: 1 << 15, fua: false };
+    let long = Access {
+        op: Op::Read,
+        start: 512 * UNIT_SECTORS,
+        sectors: 1 << 15,
+        fua: false,
+        queue: HctxId(0),
+    };
     rig.run(1, 1, |_| long);
     assert_eq!(rig.count("map_pages_read"), 5);
     rig.run(1, 1, |_| long);
@@ -726,7 +734,7 @@ fn a_drive_that_works_off_its_buffer_is_not_idle() {
     let mut rig = Rig::new(FlashProfile { buffer: 64 << 20, slc: 1 << 30, ..profile() });
     for id in 0..256 {
         let start = u64::from(id) * 512;
-        rig.begin(id, Access { op: Op::Write, start, sectors: 512, fua: false });
+        rig.begin(id, Access { op: Op::Write, start, sectors: 512, fua: false, queue: HctxId(0) });
     }
     // 4096 programs of 16 KiB on four dies, each of 200 us and 20 us on a channel.
     let done = 4096 / 4 * 220_000;

@@ -90,7 +90,7 @@ impl Command {
             tag: DriverTag(0),
             outcome: Outcome::Done(Status::Ok),
         },
-        access: Access { op: Op::Flush, start: 0, sectors: 0, fua: false },
+        access: Access { op: Op::Flush, start: 0, sectors: 0, fua: false, queue: HctxId(0) },
         stage: Stage::Answered,
         next: NONE,
         counted_here: false,
@@ -385,6 +385,7 @@ impl Driver for Drive {
             start: request.sector,
             sectors: request.sectors,
             fua: request.flags.contains(Flags::FUA),
+            queue: issue.hctx,
         };
         let at = self.disk_of(issue.queue);
         let counted_here = issue.budget.is_none();

@@ -145,6 +145,7 @@ impl Front for Ahci {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blockyard::unit::HctxId;
 
     fn ahci(queued_trim: bool) -> Ahci {
         Ahci::new(AhciProfile {
@@ -159,7 +160,7 @@ mod tests {
     }
 
     const fn access(op: Op, sectors: u32) -> Access {
-        Access { op, start: 0, sectors, fua: false }
+        Access { op, start: 0, sectors, fua: false, queue: HctxId(0) }
     }
 
     #[test]

@@ -83,6 +83,7 @@ mod tests {
     use crate::fronts::coalescing::CoalescingProfile;
     use crate::fronts::nvme::pcie::PcieProfile;
     use blockyard::time::Duration;
+    use blockyard::unit::HctxId;
 
     fn nvme() -> Nvme {
         Nvme::new(NvmeProfile {
@@ -97,7 +98,7 @@ mod tests {
     }
 
     const fn access(op: Op, sectors: u32) -> Access {
-        Access { op, start: 0, sectors, fua: false }
+        Access { op, start: 0, sectors, fua: false, queue: HctxId(0) }
     }
 
     const fn at(ns: u64) -> Instant {

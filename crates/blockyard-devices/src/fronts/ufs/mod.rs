@@ -77,9 +77,10 @@ impl Front for Ufs {
 mod tests {
     use super::*;
     use blockyard::time::Duration;
+    use blockyard::unit::HctxId;
 
     const fn access(op: Op) -> Access {
-        Access { op, start: 0, sectors: 8, fua: false }
+        Access { op, start: 0, sectors: 8, fua: false, queue: HctxId(0) }
     }
 
     fn ufs() -> Ufs {

@@ -111,9 +111,10 @@ impl Front for Usb {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blockyard::unit::HctxId;
 
     const fn access(op: Op) -> Access {
-        Access { op, start: 0, sectors: 8, fua: false }
+        Access { op, start: 0, sectors: 8, fua: false, queue: HctxId(0) }
     }
 
     const fn at(us: u64) -> Instant {

@@ -78,8 +78,10 @@ impl Front for Virtio {
 mod tests {
     use super::*;
     use blockyard::bio::Op;
+    use blockyard::unit::HctxId;
 
-    const READ: Access = Access { op: Op::Read, start: 0, sectors: 8, fua: false };
+    const READ: Access =
+        Access { op: Op::Read, start: 0, sectors: 8, fua: false, queue: HctxId(0) };
 
     const fn at(us: u64) -> Instant {
         Instant::from_ns(us * 1000)

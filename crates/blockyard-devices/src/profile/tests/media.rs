@@ -101,7 +101,7 @@ fn flash_that_cannot_work_is_refused_with_its_line() {
             "read =",
             "full-buffer = \"stop\"\nread =",
             12,
-            "unknown value `stop` for `full-buffer` (one of writes-wait, all-wait)",
+            "unknown value `stop` for `full-buffer` (one of writes-wait, queue-waits, all-wait)",
         ),
         ("read =", "flush-steps = 65\nread =", 12, "`flush-steps` is `65`, out of range (0 to 64)"),
         (
