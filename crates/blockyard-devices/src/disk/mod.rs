@@ -339,8 +339,8 @@ impl Platters {
         }
     }
 
-    /// Whether the cache has the sectors of a read. If it has them from a head that read ahead while
-    /// the read waited, that time counts ([only-awaited-reading-counts]).
+    /// Whether the cache has the sectors of a read. If the read waited while the head read ahead,
+    /// that time counts ([only-awaited-reading-counts]).
     fn is_cached(&mut self, read: Held, now: Instant) -> bool {
         let ahead = self.ahead;
         self.catch_up(now);

@@ -17,7 +17,7 @@ pub(super) struct Disk {
     /// The part that holds commands back while the medium works, if there is one.
     pub(super) engine: Option<SyncEngine>,
     pub(super) medium: Box<dyn Medium>,
-    /// `None`: the disk is alone. The tags bound its commands, and its events need no disk's number.
+    /// `None`: the disk is alone. Its tags bound its commands, and its events need no number of it.
     shared: Option<Shared>,
 }
 

@@ -163,35 +163,41 @@ fn everything_behind_a_write_that_waits_begins_in_order() {
     assert_eq!(ends, [5, 5, 725, 780, 3 * 720]);
 }
 
+/// Begins four rows and three reads on a die with a buffer of two rows: rows 0 to 2 and a read of
+/// the first hardware queue, row 3 and a read of the second, a read of the third. Returns when the
+/// reads end, in us, and how many the full buffer held up.
+fn reads_of_three_queues(full_buffer: FullBuffer) -> ([u64; 3], u64) {
+    let accesses = [
+        (0, row(0)),
+        (0, row(1)),
+        (0, row(2)),
+        (1, row(3)),
+        (0, at(Op::Read, 0)),
+        (1, at(Op::Read, 4)),
+        (2, at(Op::Read, 8)),
+    ];
+    let accesses = accesses.map(|(queue, access)| Access { queue: HctxId(queue), ..access });
+    let mut rig = Rig::new(FlashProfile { buffer: 32 << 10, full_buffer, ..one_die() });
+    let ends = ends(&mut rig, &accesses);
+    ([ends[4], ends[5], ends[6]], rig.count("reads_held"))
+}
+
 /// [full-buffer-holds-back]: the third row of the first queue has room when the first program has
 /// ended, after 720 us, as does the fourth row, of the second queue, 720 us later. A read waits for
 /// the die until the data of the next program is there, 20 us later, takes 65 us, and delays that
 /// program by 60 us.
 #[test]
 fn a_read_waits_behind_the_writes_of_its_queue_where_a_full_buffer_stops_that() {
-    let of = |queue, access| Access { queue: HctxId(queue), ..access };
-    let accesses = [
-        of(0, row(0)),
-        of(0, row(1)),
-        of(0, row(2)),
-        of(1, row(3)),
-        of(0, at(Op::Read, 0)),
-        of(1, at(Op::Read, 4)),
-        of(2, at(Op::Read, 8)),
-    ];
-    let small = FlashProfile { buffer: 32 << 10, ..one_die() };
-    let read_ends = |full_buffer| {
-        let mut rig = Rig::new(FlashProfile { full_buffer, ..small });
-        let ends = ends(&mut rig, &accesses);
-        (ends[4..].to_vec(), rig.count("reads_held"))
-    };
     // The third queue has no write, and its read delays the first program. The first queue does not
     // wait for the row of the second.
-    let ends = vec![60 + 720 + 85, 2 * 60 + 1440 + 85, 85];
-    assert_eq!(read_ends(FullBuffer::Queue), (ends, 2));
+    let ends = [60 + 720 + 85, 2 * 60 + 1440 + 85, 85];
+    assert_eq!(reads_of_three_queues(FullBuffer::Queue), (ends, 2));
     // A read begins when the one before it leaves the die for the channel.
-    assert_eq!(read_ends(FullBuffer::Writes), (vec![85, 85 + 60, 85 + 120], 0));
-    assert_eq!(read_ends(FullBuffer::Commands), (vec![1440 + 85, 1440 + 145, 1440 + 205], 3));
+    assert_eq!(reads_of_three_queues(FullBuffer::Writes), ([85, 85 + 60, 85 + 120], 0));
+    assert_eq!(
+        reads_of_three_queues(FullBuffer::Commands),
+        ([1440 + 85, 1440 + 145, 1440 + 205], 3)
+    );
 }
 
 /// Returns how long a flush after one write of 4 KiB takes, in us, with what it wrote of the map.

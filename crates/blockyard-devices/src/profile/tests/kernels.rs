@@ -2,7 +2,7 @@
 
 use super::design_error;
 use crate::profile::design::{DEADLINE, KYBER, QUEUE};
-use crate::profile::{Design, Device, Reach};
+use crate::profile::{Design, Device, ProfileError, Reach};
 use blockyard::policy::{DeadlineTunables, ElevatorKind, HeadLists, Plugging, Policies, TagWakes};
 
 /// A lone bio is a batch of one in Linux 6.12, and passes no plug in 7.3. Designs of both kernels
@@ -84,20 +84,22 @@ fn largest(device: &str, text: &str) -> [u64; 2] {
     [limits.max_sectors.into(), usual]
 }
 
-/// Since Linux 6.17, a disk that takes 65535 sectors is asked for 4 MiB at most, 8192 sectors; before,
-/// for 1280 KiB, 2560 sectors. A rotational disk reads ahead twice the largest request: 8 MiB are 2048
-/// pages; behind a bridge of USB with 1 MiB, 2 MiB are 512 pages. Before, and at any other disk, 128 KiB
-/// are 32 pages.
+/// As [`largest`], under mq-deadline of Linux 7.3, 6.12 and 4.13.
+fn largest_by_kernel(device: &str) -> [[u64; 2]; 3] {
+    ["", "-6.12", "-2017"]
+        .map(|kernel| largest(device, &format!("base = \"mq-deadline{kernel}\"\n")))
+}
+
+/// Since Linux 6.17, a disk that takes 65535 sectors is asked for 4 MiB at most, 8192 sectors;
+/// before, for 1280 KiB, 2560 sectors. A rotational disk reads ahead twice the largest request: 8
+/// MiB are 2048 pages; behind a bridge of USB with 1 MiB, 2 MiB are 512 pages. Before, and at any
+/// other disk, 128 KiB are 32 pages.
 #[test]
 fn the_largest_request_and_the_read_ahead_of_a_disk_grew_with_linux_6_17() {
-    let of_kernels = |device| {
-        ["", "-6.12", "-2017"]
-            .map(|kernel| largest(device, &format!("base = \"mq-deadline{kernel}\"\n")))
-    };
-    assert_eq!(of_kernels("hdd-7200"), [[8192, 2048], [2560, 32], [2560, 32]]);
-    assert_eq!(of_kernels("sata-ssd"), [[8192, 32], [2560, 32], [2560, 32]]);
-    assert_eq!(of_kernels("usb-hdd"), [[2048, 512], [2048, 32], [2048, 32]]);
-    assert_eq!(of_kernels("nvme-tlc"), [[256, 32]; 3]);
+    assert_eq!(largest_by_kernel("hdd-7200"), [[8192, 2048], [2560, 32], [2560, 32]]);
+    assert_eq!(largest_by_kernel("sata-ssd"), [[8192, 32], [2560, 32], [2560, 32]]);
+    assert_eq!(largest_by_kernel("usb-hdd"), [[2048, 512], [2048, 32], [2048, 32]]);
+    assert_eq!(largest_by_kernel("nvme-tlc"), [[256, 32]; 3]);
     let stated = "base = \"mq-none\"\n[queue]\nmax-request = \"512KiB\"\nread-ahead = \"256KiB\"\n";
     assert_eq!(largest("hdd-7200", stated), [1024, 64]);
     assert_eq!(
@@ -108,23 +110,26 @@ fn the_largest_request_and_the_read_ahead_of_a_disk_grew_with_linux_6_17() {
     assert!(wrong.starts_with("my.toml:3: unknown value `odd` for `read-ahead-rot"), "{wrong}");
 }
 
+/// Reads a SATA drive whose file has `keys` in `[limits]`.
+fn sata_with_limits(keys: &str) -> Result<Device, ProfileError> {
+    Device::parse("my.toml", &format!("base = \"sata-ssd\"\n[limits]\n{keys}\n"))
+}
+
 /// A file that states the largest request of a disk is followed under every design.
 #[test]
 fn a_stated_largest_request_is_not_that_of_the_kernel() {
-    let disk = |keys: &str| {
-        let text = format!("base = \"sata-ssd\"\n[limits]\n{keys}");
-        Device::parse("my.toml", &text)
-    };
-    let of = |keys: &str, design: &str| {
-        let design = Design::lookup(design).unwrap();
-        disk(keys).unwrap().under(&design).limits.max_sectors
-    };
-    assert_eq!(of("max-sectors = 4096\n", "mq-none-6.12"), 4096);
-    assert_eq!(of("max-sectors = 128\n", "mq-none"), 128);
-    assert_eq!(of("max-hw-sectors = 4096\n", "mq-none-6.12"), 2560);
-    assert_eq!(of("max-hw-sectors = 4096\n", "mq-none"), 4096);
+    for (keys, design, sectors) in [
+        ("max-sectors = 4096", "mq-none-6.12", 4096),
+        ("max-sectors = 128", "mq-none", 128),
+        ("max-hw-sectors = 4096", "mq-none-6.12", 2560),
+        ("max-hw-sectors = 4096", "mq-none", 4096),
+    ] {
+        let device = sata_with_limits(keys).unwrap();
+        let limits = &device.under(&Design::lookup(design).unwrap()).limits;
+        assert_eq!(limits.max_sectors, sectors, "{keys} under {design}");
+    }
     assert_eq!(
-        disk("max-sectors = 70000\n").unwrap_err().to_string(),
+        sata_with_limits("max-sectors = 70000").unwrap_err().to_string(),
         "my.toml:3: `max-sectors` is at most `max-hw-sectors`, which the hardware takes"
     );
 }
