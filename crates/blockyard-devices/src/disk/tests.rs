@@ -424,7 +424,8 @@ fn reads_that_lie_behind_each_other_pass_in_one_turn() {
     assert!(rig.now.since(start) < Duration::from_us(2 * 8_334));
 }
 
-/// [only-awaited-reading-counts]: of 4 ms for which the head reads ahead, the first three had been read before anybody asked for more.
+/// [only-awaited-reading-counts]: of 4 ms for which the head reads ahead, the first three had been
+/// read before anybody asked for more.
 #[test]
 fn reading_ahead_occupies_the_head_as_far_as_a_read_waits_for_it() {
     let mut rig = Rig::new(read_cache(16 << 20));

@@ -610,7 +610,8 @@ fn a_write_reads_the_part_of_the_map_that_it_changes() {
     assert_eq!(times(1024).2, 2);
 }
 
-/// [bounded-map-reads]: with one read for each program, pages of the map come more slowly than programs end.
+/// [bounded-map-reads]: with one read for each program, pages of the map come more slowly than
+/// programs end.
 #[test]
 fn writes_wait_for_the_map_when_its_pages_come_slowly() {
     let map_memory = Some(8 << 10);

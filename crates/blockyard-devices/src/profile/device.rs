@@ -118,8 +118,8 @@ impl Device {
 
     /// Returns the device as jobs see it under `design`. The logical blocks of a disk in persistent
     /// memory are the sectors of its block translation table. Of the largest request that the
-    /// hardware takes, the kernel allows a part: of 65535 sectors, 8192 under `mq-none` of Linux 7.3
-    /// and 2560 under `mq-none-6.12`.
+    /// hardware takes, the kernel allows a part: of 65535 sectors, 8192 under `mq-none` of Linux
+    /// 7.3 and 2560 under `mq-none-6.12`.
     #[must_use]
     pub fn under(&self, design: &Design) -> Cow<'_, Self> {
         let mut limits = self.limits.clone();

@@ -18,7 +18,8 @@
 //!
 //! | key | effect on the request |
 //! |---|---|
-//! | `error = STATUS` | it ends with an error from the device; with `at-once = true` from the driver, and the device never sees it |
+//! | `error = STATUS` | it ends with an error from the device; with `at-once = true` from the
+//! driver, and the device never sees it |
 //! | `delay = TIME` | it completes this much later |
 //! | `busy = KIND` | it is refused for now: `device`, `host` or `resource` |
 //! | `requeue = true` | the device gives it back for another try |

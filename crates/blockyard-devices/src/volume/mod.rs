@@ -231,7 +231,8 @@ mod tests {
         Instant::ZERO + Duration::from_ms(ms)
     }
 
-    /// [tokens-before-access]: 100 tokens a second, 1000 while there is credit, of which there is 500.
+    /// [tokens-before-access]: 100 tokens a second, 1000 while there is credit, of which there is
+    /// 500.
     #[test]
     fn a_bucket_bursts_until_its_credit_is_spent() {
         let profile = BucketProfile { rate: 100, burst: 1000, credit: 500 };
@@ -248,7 +249,8 @@ mod tests {
         assert_eq!(Instant::ZERO + bucket.used.total(), taken[1999] + Duration::from_ms(1));
     }
 
-    /// [beyond-the-rate-is-on-credit]: 100 tokens a second, 1000 while there is credit, of which there is 500.
+    /// [beyond-the-rate-is-on-credit]: 100 tokens a second, 1000 while there is credit, of which
+    /// there is 500.
     #[test]
     fn credit_is_spent_beyond_the_rate_and_earned_below_it() {
         let mut bucket = Bucket::new(BucketProfile { rate: 100, burst: 1000, credit: 500 });
@@ -273,7 +275,8 @@ mod tests {
         assert_eq!((bucket.spent(), bucket.used.total()), (0, Duration::ZERO));
     }
 
-    /// [short-since-the-last-token]: an access that comes 5 ms after the last one still waits 5 ms for its token.
+    /// [short-since-the-last-token]: an access that comes 5 ms after the last one still waits 5 ms
+    /// for its token.
     #[test]
     fn a_bucket_that_fills_between_two_accesses_is_in_use_all_the_time() {
         let mut bucket = Bucket::new(BucketProfile { rate: 100, burst: 1000, credit: 1 });

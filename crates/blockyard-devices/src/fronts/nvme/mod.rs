@@ -49,7 +49,8 @@ impl Nvme {
 
 impl Front for Nvme {
     fn send(&mut self, access: Access, now: Instant) -> Instant {
-        let taken = self.ways.controller.pass(now, self.profile.interval); // [controller-takes-turns]
+        // [controller-takes-turns]
+        let taken = self.ways.controller.pass(now, self.profile.interval);
         let data = match access.op {
             Op::Write => u64::from(access.sectors) * u64::from(SECTOR_BYTES),
             Op::Discard => RANGE_BYTES,
@@ -107,8 +108,8 @@ mod tests {
 
     #[test]
     fn the_controller_takes_one_command_at_a_time() {
-        // [controller-takes-turns]: 2 us for each, 3 us of latency beside the next one, and 64 bytes with a header of 24
-        // at 3.938 GB/s.
+        // [controller-takes-turns]: 2 us for each, 3 us of latency beside the next one, and 64
+        // bytes with a header of 24 at 3.938 GB/s.
         let mut nvme = nvme();
         let ready: Vec<_> = (0..3).map(|_| nvme.send(access(Op::Read, 8), at(0))).collect();
         assert_eq!(ready, [at(5_023), at(7_023), at(9_023)]);
@@ -118,7 +119,8 @@ mod tests {
 
     #[test]
     fn answers_share_the_link_to_the_host_and_not_the_link_to_the_drive() {
-        // [link-is-shared]: 4 KiB are 16 packets of 256 bytes with headers of 24, which take 1138 ns at 3.938 GB/s.
+        // [link-is-shared]: 4 KiB are 16 packets of 256 bytes with headers of 24, which take 1138
+        // ns at 3.938 GB/s.
         let mut nvme = nvme();
         assert_eq!(nvme.answer(access(Op::Read, 8), at(0)), at(1_149));
         assert_eq!(nvme.answer(access(Op::Read, 8), at(0)), at(2_298));
