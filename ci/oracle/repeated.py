@@ -46,5 +46,4 @@ def main():
         print(path.name, displaced(first, second), alike)
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -12,9 +12,7 @@ use blockyard_devices::profile::{
     Design, Device, DeviceModel, FaultRules, HbaProfile, NullCompletion, NullProfile, Refusal,
     RefusalMode, Spread,
 };
-use blockyard_fio::job::{
-    BlockSizes, Engine, FadviseHint, JobFile, Mix, NoSource, PerOp, SyncMode, parse_args,
-};
+use blockyard_fio::job::{Engine, FadviseHint, JobFile, Mix, NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 fn args(prng: &mut Prng) -> Vec<String> {
@@ -127,7 +125,8 @@ fn design(prng: &mut Prng) -> Design {
         swq_merge: prng.pick(&[SwqMerge::Off, SwqMerge::Last8, SwqMerge::Hash]),
         sched_depth: prng.pick(&[SchedDepth::Fixed(2), SchedDepth::FromDeviceDepth]),
         merges: prng.pick(&[Merges::All, Merges::All, Merges::Last, Merges::Off]),
-        plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
+        plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio, Plugging::Calls]),
+        restart: base.restart,
     };
     if let ElevatorKind::Deadline(tunables) = &mut design.policies.elevator {
         tunables.async_depth = prng.pick(&[None, Some(1)]);
@@ -150,20 +149,14 @@ fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
     }
 }
 
-/// Draws jobs that use the page cache, and their read-ahead. Some of their blocks are no whole
-/// sectors.
+/// Draws jobs that read through the page cache, and their read-ahead.
 fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
     let prng = &mut Prng::new(seed).fork(0x7061);
     design.read_ahead.bytes = prng.pick(&[0, 16 << 10, 128 << 10, 1 << 20]);
     design.read_ahead.request_widens = prng.pick(&[false, true]);
     for job in &mut jobs.jobs {
-        let trims = matches!(job.pattern.mix, Mix::Trim | Mix::TrimWrite);
-        let may = !trims && job.engine != Engine::IoUring && !job.hipri;
+        let may = job.pattern.mix == Mix::Read && !job.engine.is_async() && !job.hipri;
         job.direct = !may || prng.below(3) == 0;
-        if !job.direct && prng.below(3) == 0 {
-            job.block = PerOp::all(BlockSizes::Fixed(prng.pick(&[512, 2300, 9000])));
-            job.sync = prng.pick(&[SyncMode::None, SyncMode::Dsync]);
-        }
         job.invalidate = prng.pick(&[false, true]);
         let hints = [FadviseHint::None, FadviseHint::None, FadviseHint::Pattern];
         job.fadvise_hint = prng.pick(&hints);

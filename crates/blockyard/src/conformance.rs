@@ -137,7 +137,7 @@ fn draw_design(prng: &mut Prng) -> Design {
     Design {
         policies: Policies {
             busy: prng.pick(&[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
-            plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
+            plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio, Plugging::Calls]),
             ..plain.policies
         },
         hctxs: prng.pick(&[1, 1, 3]),

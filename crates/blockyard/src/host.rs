@@ -9,6 +9,7 @@
 //! [`Host::next_starved`] names, and wakes whom
 //! [`next_woken`](crate::request_queue::RequestQueue::next_woken) of the queue names.
 
+use crate::policy::Restart;
 use crate::tag::{TagSet, TagSetConfig};
 use crate::unit::{HctxId, QueueId};
 use alloc::collections::VecDeque;
@@ -24,10 +25,14 @@ pub struct Host<D, S = ()> {
     pub sink: S,
     pub(crate) tags: TagSet,
     seats: Seats,
-    /// Hardware queues that the driver refused because the whole host was full.
+    /// Hardware queues that the driver refused because the whole host was full. With
+    /// [`Restart::InTurn`], also those that it refused for another reason.
     starved: VecDeque<(QueueId, HctxId)>,
+    restart: Restart,
     /// Whether a request has completed since the host last refused one.
     has_room: bool,
+    /// The queue of that request.
+    ended: QueueId,
 }
 
 impl Host<(), ()> {
@@ -64,7 +69,9 @@ impl<D, S> Host<D, S> {
             tags: TagSet::new(config),
             seats: Seats((0..=config.queues).map(|_| AtomicBool::new(false)).collect()),
             starved: VecDeque::with_capacity(starved_max(&config)),
+            restart: Restart::Own,
             has_room: false,
+            ended: QueueId(0),
         }
     }
 
@@ -77,12 +84,25 @@ impl<D, S> Host<D, S> {
     /// Returns a hardware queue that stopped for lack of a shared resource which has since come
     /// free: run it before the next call. Drain this after every call on a queue of the host.
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
-        if self.has_room
-            && let Some(first) = self.starved.pop_front()
-        {
-            return Some(first);
+        if self.has_room && !self.starved.is_empty() {
+            return match self.restart {
+                Restart::Own => self.starved.pop_front(),
+                Restart::InTurn => self.next_in_turn(),
+            };
         }
         self.tags.next_starved()
+    }
+
+    /// Returns the hardware queue whose disk comes next behind the one whose request has ended. The
+    /// room is that of one request, so it is used up.
+    fn next_in_turn(&mut self) -> Option<(QueueId, HctxId)> {
+        self.has_room = false;
+        // Of three disks, after a request of 1 the order is 2, 0, 1.
+        let queues = self.tags.config().queues;
+        let before = queues - self.ended.0 - 1;
+        let at =
+            (0..self.starved.len()).min_by_key(|at| (self.starved[*at].0.0 + before) % queues)?;
+        self.starved.remove(at)
     }
 
     /// Takes the number `id` for a queue, until the queue drops the [`Seat`].
@@ -100,19 +120,42 @@ impl<D, S> Host<D, S> {
         Seat { id, seats: Arc::clone(&self.seats.0) }
     }
 
-    /// Registers `hctx`, which was refused because the host is full. Hardware queues that have
-    /// waited longer stay ahead of it.
-    pub(crate) fn register_starved(&mut self, queue: QueueId, hctx: HctxId) {
+    /// Registers `hctx`, which was refused because the host is full, or for any reason under
+    /// [`Restart::InTurn`]. Hardware queues that have waited longer stay ahead of it.
+    pub(crate) fn register_starved(&mut self, queue: QueueId, hctx: HctxId, restart: Restart) {
+        // One queue with this policy is enough: all take part in the round.
+        if restart == Restart::InTurn {
+            self.restart = restart;
+        }
         self.has_room = false; // whoever was to be named next would be refused, too
         if !self.starved.contains(&(queue, hctx)) {
             self.starved.push_back((queue, hctx));
         }
     }
 
-    /// Notes that a request of some queue completed: the registered hardware queues may try again,
-    /// in turn, until the host refuses one.
-    pub(crate) const fn note_room(&mut self) {
+    /// Whether the disks have their turns.
+    pub(crate) fn restarts_in_turn(&self) -> bool {
+        self.restart == Restart::InTurn
+    }
+
+    /// A run of `hctx` begins. It answers the registration.
+    pub(crate) fn begin_turn(&mut self, queue: QueueId, hctx: HctxId) {
+        self.starved.retain(|other| *other != (queue, hctx));
+    }
+
+    /// Leaves the room of a completion to the next disk, unless the run that was to use it was
+    /// refused and has registered `hctx` again.
+    pub(crate) fn pass_room(&mut self, queue: QueueId, hctx: HctxId) {
+        if !self.starved.contains(&(queue, hctx)) {
+            self.note_room(queue);
+        }
+    }
+
+    /// Notes that a request of `queue` completed: the registered hardware queues may try again, one
+    /// after the other, until the host refuses one; with [`Restart::InTurn`], one of them.
+    pub(crate) const fn note_room(&mut self, queue: QueueId) {
         self.has_room = true;
+        self.ended = queue;
     }
 }
 
@@ -171,19 +214,38 @@ mod tests {
         host.tags.starve(c.0, c.1, false);
         assert_eq!((host.next_starved(), host.next_starved()), (Some(c), None), "a tag is free");
         for (queue, hctx) in [a, b, a] {
-            host.register_starved(queue, hctx);
+            host.register_starved(queue, hctx, Restart::Own);
         }
         host.tags.starve(c.0, c.1, false);
         assert_eq!((host.next_starved(), host.next_starved()), (Some(c), None), "no room yet");
-        host.note_room();
+        host.note_room(QueueId(0));
         host.tags.starve(c.0, c.1, false);
         assert_eq!([(); 4].map(|()| host.next_starved()), [Some(a), Some(b), Some(c), None]);
-        [a, b].into_iter().for_each(|(queue, hctx)| host.register_starved(queue, hctx));
-        host.note_room();
+        [a, b]
+            .into_iter()
+            .for_each(|(queue, hctx)| host.register_starved(queue, hctx, Restart::Own));
+        host.note_room(QueueId(0));
         assert_eq!(host.next_starved(), Some(a));
-        host.register_starved(a.0, a.1);
+        host.register_starved(a.0, a.1, Restart::Own);
         assert_eq!(host.next_starved(), None, "refused again");
-        host.note_room();
+        host.note_room(QueueId(0));
         assert_eq!([(); 3].map(|()| host.next_starved()), [Some(b), Some(a), None]);
+    }
+
+    /// Disk 0 was refused three times, then disk 2. After a request of disk 0 it is the turn of
+    /// disk 2, after one of disk 1 too, after one of disk 2 that of disk 0. Each makes room for
+    /// one.
+    #[test]
+    fn a_completion_makes_room_for_the_next_disk_of_the_round() {
+        let config = TagSetConfig { hctxs: 3, queues: 3, ..TagSetConfig::single(1) };
+        for (ended, named) in [(0, (2, 0)), (1, (2, 0)), (2, (0, 0))] {
+            let mut host = Host::new((), (), config);
+            for (queue, hctx) in [(0, 0), (0, 1), (0, 2), (2, 0)] {
+                host.register_starved(QueueId(queue), HctxId(hctx), Restart::InTurn);
+            }
+            host.note_room(QueueId(ended));
+            let named = Some((QueueId(named.0), HctxId(named.1)));
+            assert_eq!([host.next_starved(), host.next_starved()], [named, None], "after {ended}");
+        }
     }
 }

@@ -75,6 +75,23 @@ pub enum Plugging {
     /// Every bio: a lone bio is a batch of one, and its submitter runs the hardware queue itself.
     /// As in Linux 6.10 to 6.18.
     EveryBio,
+    /// Bios of a batch, as with [`Self::Batches`]; but a batch among several hardware queues keeps
+    /// one request, which the next one that does not join it sends. A lone synchronous request
+    /// among several hardware queues is run by its submitter, and every other lone one by a worker,
+    /// whether there is an elevator or not. As in Linux 4.10 to 4.18, where each call of
+    /// `io_submit` announces a batch, even of one.
+    Calls,
+}
+
+/// Which hardware queues a completion restarts, of those that a full device has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restart {
+    /// One of its own disk; and of the disks that a full host has stopped, those that were refused
+    /// first. As in Linux since 4.19.
+    Own,
+    /// One of the next disk on the host that has a stopped one. The disk of the completion is the
+    /// last in the round. As in Linux 4.12 to 4.18, where disks share the tags of a host.
+    InTurn,
 }
 
 /// How many requests the elevator may hold for each hardware queue, without the reserved tags.
@@ -120,6 +137,12 @@ impl ElevatorKind {
     pub const fn has_one_lock(self) -> bool {
         matches!(self, Self::Deadline(_) | Self::Other)
     }
+
+    /// Whether requests wait in a list until a run files them.
+    #[must_use]
+    pub const fn lists_insertions(self) -> bool {
+        matches!(self, Self::Deadline(DeadlineTunables { insertion: Insertion::Listed, .. }))
+    }
 }
 
 /// Where mq-deadline keeps the requests that go before its sorted ones: flushes, and those that
@@ -131,6 +154,17 @@ pub enum HeadLists {
     /// In a list for each priority class. A request there goes when its class has its turn. As in
     /// Linux 5.14 to 6.18.
     ByClass,
+}
+
+/// Where a request waits until mq-deadline files it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Insertion {
+    /// Nowhere: its submitter waits for the lock of the elevator.
+    Locked,
+    /// In a list with a lock of its own, which the next run files. Nobody waits for the lock of the
+    /// elevator: while another processor has it, a run takes nothing, and a bio looks for no
+    /// request to join. As posted for Linux in January 2024, and not merged.
+    Listed,
 }
 
 /// How many of the submitters that wait for a tag of mq-deadline one wake-up wakes.
@@ -169,6 +203,8 @@ pub struct DeadlineTunables {
     pub heads: HeadLists,
     /// How waiters for a tag are woken.
     pub tag_wakes: TagWakes,
+    /// Where requests wait until they are filed.
+    pub insertion: Insertion,
 }
 
 impl Default for DeadlineTunables {
@@ -184,6 +220,7 @@ impl Default for DeadlineTunables {
             classes: true,
             heads: HeadLists::One,
             tag_wakes: TagWakes::Batches,
+            insertion: Insertion::Locked,
         }
     }
 }
@@ -284,6 +321,8 @@ pub struct Policies {
     pub sched_depth: SchedDepth,
     /// Which requests bios and requests may join.
     pub merges: Merges,
+    /// Which hardware queues a completion restarts.
+    pub restart: Restart,
 }
 
 impl Policies {
@@ -298,6 +337,7 @@ impl Policies {
         plug: Plugging::Batches,
         sched_depth: SchedDepth::FromDeviceDepth,
         merges: Merges::All,
+        restart: Restart::Own,
     };
 
     /// Whether a lone request without an elevator is offered to the driver immediately instead of
@@ -347,6 +387,7 @@ mod tests {
             classes: true,
             heads: HeadLists::One,
             tag_wakes: TagWakes::Batches,
+            insertion: Insertion::Locked,
         };
         assert_eq!(DeadlineTunables::default(), deadline);
         let kyber = KyberTunables {

@@ -14,7 +14,8 @@ use blockyard::elevator::{Ctx, Elevator, IDLE_MAX, Place};
 use blockyard::limits::Limits;
 use blockyard::merge::{Candidate, Extent, Merge};
 use blockyard::policy::{
-    DeadlineTunables, HeadLists, KyberAdjust, KyberStaging, KyberTunables, Merges, TagWakes,
+    DeadlineTunables, HeadLists, Insertion, KyberAdjust, KyberStaging, KyberTunables, Merges,
+    TagWakes,
 };
 use blockyard::prng::Prng;
 use blockyard::request::{List, Request, Requests};
@@ -42,6 +43,7 @@ fn mq_deadline_conforms_with_any_tunables() {
             classes: draws.pick(&[false, true]),
             heads: draws.pick(&[HeadLists::One, HeadLists::ByClass]),
             tag_wakes: TagWakes::Batches,
+            insertion: Insertion::Locked,
         };
         let merges = draws.pick(&[Merges::All, Merges::Last]);
         conformance::elevator(seed, |config, tags| {

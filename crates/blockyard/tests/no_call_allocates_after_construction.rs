@@ -17,7 +17,7 @@ use blockyard::layer::trace::{Ring, Traced};
 use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
-    Merges, Model, Plugging, Policies, SchedDepth, SwqMerge,
+    Merges, Model, Plugging, Policies, Restart, SchedDepth, SwqMerge,
 };
 use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
@@ -213,6 +213,7 @@ fn designs() -> Vec<Policies> {
                     plug,
                     sched_depth,
                     merges: Merges::All,
+                    restart: Restart::InTurn,
                 });
             }
         }

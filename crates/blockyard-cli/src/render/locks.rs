@@ -14,8 +14,13 @@ const COLUMNS: [&str; 7] = [
     "average wait",
     "longest wait",
 ];
-const KINDS: [LockKind; 4] =
-    [LockKind::Queue, LockKind::Elevator, LockKind::DispatchList, LockKind::TagWords];
+const KINDS: [LockKind; 5] = [
+    LockKind::Queue,
+    LockKind::Elevator,
+    LockKind::DispatchList,
+    LockKind::InsertionList,
+    LockKind::TagWords,
+];
 
 /// Returns a table of each kind of lock that a design uses, in lines of at most `width`. The text
 /// is empty if there are none.

@@ -1,8 +1,9 @@
 //! Designs: named sets of policies, and the tables `[queue]` of their files.
 
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, HeadLists, KyberAdjust,
-    KyberStaging, KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge, TagWakes,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, HeadLists, Insertion,
+    KyberAdjust, KyberStaging, KyberTunables, Merges, Model, Plugging, Policies, Restart,
+    SchedDepth, SwqMerge, TagWakes,
 };
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
@@ -91,6 +92,8 @@ pub(crate) const BUILTIN: &[Builtin] = builtins!("designs":
     "mq-deadline",
     "mq-deadline-6.12",
     "mq-deadline-batched",
+    "mq-deadline-listed",
+    "mq-deadline-in-turn",
     "mq-kyber",
     "mq-kyber-6.12",
     "mmc-pio",
@@ -179,6 +182,7 @@ pub(super) const QUEUE: &[&str] = &[
     "async-depth",
     "nomerges",
     "lock-batch",
+    "restart",
     "timeout",
     "max-request",
     "read-ahead",
@@ -199,6 +203,7 @@ pub(super) const DEADLINE: &[&str] = &[
     "classes",
     "head-lists",
     "tag-wakes",
+    "insertion",
 ];
 pub(super) const KYBER: &[&str] = &[
     "read-latency",
@@ -227,13 +232,19 @@ const BUSY: &[(&str, BusyTrack)] =
     &[("off", BusyTrack::Off), ("bit", BusyTrack::Bit), ("ewma", BusyTrack::Ewma)];
 const SWQ_MERGE: &[(&str, SwqMerge)] =
     &[("off", SwqMerge::Off), ("last8", SwqMerge::Last8), ("hash", SwqMerge::Hash)];
-const PLUG: &[(&str, Plugging)] =
-    &[("batches", Plugging::Batches), ("every-bio", Plugging::EveryBio)];
+const PLUG: &[(&str, Plugging)] = &[
+    ("batches", Plugging::Batches),
+    ("every-bio", Plugging::EveryBio),
+    ("calls", Plugging::Calls),
+];
+const RESTART: &[(&str, Restart)] = &[("own", Restart::Own), ("in-turn", Restart::InTurn)];
 
 const HEAD_LISTS: &[(&str, HeadLists)] =
     &[("one", HeadLists::One), ("by-class", HeadLists::ByClass)];
 const TAG_WAKES: &[(&str, TagWakes)] =
     &[("batches", TagWakes::Batches), ("single", TagWakes::Single)];
+const INSERTION: &[(&str, Insertion)] =
+    &[("locked", Insertion::Locked), ("listed", Insertion::Listed)];
 const STAGING: &[(&str, KyberStaging)] =
     &[("by-domain", KyberStaging::ByDomain), ("together", KyberStaging::Together)];
 const ADJUST: &[(&str, KyberAdjust)] =
@@ -406,6 +417,7 @@ fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
         plug: queue.need("plug", OneOf(PLUG))?,
         sched_depth: queue.need("sched-depth", SchedDepthKind)?,
         merges: merges(queue)?,
+        restart: queue.take_or("restart", OneOf(RESTART), Restart::Own)?,
     };
     if policies.model == Model::SingleLock && policies.dispatch != Dispatch::Budget {
         let words = "`model = \"single-lock\"` goes only with `dispatch = \"budget\"`: \
@@ -476,6 +488,7 @@ fn deadline(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
         classes: table.take_or("classes", Flag, linux.classes)?,
         heads: table.take_or("head-lists", OneOf(HEAD_LISTS), linux.heads)?,
         tag_wakes: table.take_or("tag-wakes", OneOf(TAG_WAKES), linux.tag_wakes)?,
+        insertion: table.take_or("insertion", OneOf(INSERTION), linux.insertion)?,
     })
 }
 

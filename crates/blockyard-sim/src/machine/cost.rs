@@ -224,6 +224,12 @@ impl Sink for CostSink {
                 let sched = self.sites.sched_tag(event);
                 self.acquire(sched.or_else(|| self.sites.driver_tag(event)), once);
             }
+            Action::Insert => {
+                // The list of one call is added under one acquisition.
+                let site = self.sites.insertions(event);
+                self.acquire(site.filter(|site| self.holds[*site].is_empty()), once);
+            }
+            Action::Schedule => self.acquire(self.sites.insertions(event), once),
             Action::Issue if self.sites.has_sched_tags() => {
                 self.acquire(self.sites.driver_tag(event), once);
             }
@@ -300,6 +306,12 @@ const fn costs_under_elevator_lock(
         costs_with_tags(machine, policies);
     let queue =
         if merges(policies) { queue.locked(Acquisition::Row(1), machine.merge_try) } else { queue };
+    if policies.elevator.lists_insertions() {
+        // A run files each request, and takes it out again.
+        let both = Duration::from_ns(2 * machine.elevator_lock.as_ns());
+        let schedule = schedule.locked(Acquisition::Row(batch), both);
+        return [queue, get_request, insert, schedule, issue, complete];
+    }
     [
         queue,
         get_request,

@@ -181,6 +181,12 @@ impl Contended {
         Taken { wait, held }
     }
 
+    /// Whether some work holds the lock at `now`.
+    #[must_use]
+    pub(crate) fn is_taken(&self, now: Instant) -> bool {
+        self.free_at > now
+    }
+
     /// Grants the lock, if it is free at `now`, to the processor that has waited longest.
     pub fn grant(&mut self, now: Instant) -> Option<CpuId> {
         if self.free_at > now { None } else { self.waiters.pop_front() }

@@ -21,6 +21,8 @@ pub enum LockKind {
     Elevator,
     /// The lock of a list of requests that the driver refused.
     DispatchList,
+    /// The lock of a list of requests that no run has filed in the elevator.
+    InsertionList,
     /// The words of the maps of tags.
     TagWords,
 }
@@ -33,6 +35,7 @@ impl LockKind {
             Self::Queue => "the queue's lock",
             Self::Elevator => "the scheduler's lock",
             Self::DispatchList => "the dispatch list's lock",
+            Self::InsertionList => "the insertion list's lock",
             Self::TagWords => "the words of the tag map",
         }
     }
@@ -92,6 +95,7 @@ pub struct Sites {
     hctxs: usize,
     shared_list: bool,
     lists: usize,
+    insertions: usize,
     driver_tags: Option<Maps>,
     sched_tags: Option<Maps>,
     all: usize,
@@ -113,6 +117,7 @@ impl Sites {
             hctxs,
             shared_list,
             lists: 0,
+            insertions: 0,
             driver_tags: None,
             sched_tags: None,
             all: queues,
@@ -121,7 +126,8 @@ impl Sites {
             return sites;
         }
         sites.lists = if shared_list { queues } else { queues * hctxs };
-        sites.all += sites.lists;
+        sites.insertions = if policies.elevator.lists_insertions() { queues } else { 0 };
+        sites.all += sites.lists + sites.insertions;
         sites.driver_tags = Some(sites.add_maps(tags.depth.into(), 0, tags.shared_over_hctxs));
         if policies.elevator != ElevatorKind::None {
             let depth = policies.sched_depth.tags(tags.depth.into());
@@ -166,6 +172,11 @@ impl Sites {
         (self.lists > 0).then(|| self.queues + event.queue.index() * of_queue + hctx)
     }
 
+    /// Returns the place of the insertion list of `event`, if the design has one.
+    pub(super) fn insertions(&self, event: &Event<'_>) -> Option<usize> {
+        (self.insertions > 0).then(|| self.queues + self.lists + event.queue.index())
+    }
+
     /// Returns the place of the driver tag's word of `event`.
     pub(super) fn driver_tag(&self, event: &Event<'_>) -> Option<usize> {
         self.driver_tags.map(|maps| maps.word_of(event))
@@ -186,10 +197,12 @@ impl Sites {
     pub fn uses(&self, locks: &[Contended]) -> Vec<LockUse> {
         debug_assert_eq!(locks.len(), self.all, "every lock has a place");
         let lists = self.queues + self.lists;
-        let kinds: [(LockKind, Range<usize>); 3] = [
+        let insertions = lists + self.insertions;
+        let kinds: [(LockKind, Range<usize>); 4] = [
             (self.queue_kind, 0..self.queues),
             (LockKind::DispatchList, self.queues..lists),
-            (LockKind::TagWords, lists..self.all),
+            (LockKind::InsertionList, lists..insertions),
+            (LockKind::TagWords, insertions..self.all),
         ];
         kinds
             .into_iter()

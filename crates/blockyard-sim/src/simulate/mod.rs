@@ -5,7 +5,6 @@
 mod build;
 mod error;
 mod plan;
-mod sharing;
 mod steady;
 mod stop;
 

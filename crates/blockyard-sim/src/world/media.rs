@@ -65,6 +65,7 @@ impl<O: Observer> World<O> {
         cpu: CpuId,
         bio: Bio,
     ) -> Result<(), SubmitError> {
+        self.note_elevator(queue);
         let target = &mut self.queues[queue.index()];
         let Some(verifier) = &mut self.verifier else {
             return target.submit(&mut self.host, cpu, bio, self.now);

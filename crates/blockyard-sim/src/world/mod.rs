@@ -55,7 +55,6 @@
 
 mod actor;
 mod adapting;
-mod buffered;
 mod device;
 mod failure;
 mod load;
@@ -67,6 +66,7 @@ mod owners_of_work;
 mod polling;
 mod processor;
 mod queue;
+mod reading;
 mod replaying;
 mod standstill;
 mod step;
@@ -94,7 +94,7 @@ use crate::page_cache::PageCache;
 use crate::task::Task;
 use blockyard::driver::Finished;
 use blockyard::host::Host;
-use blockyard::policy::{Model, Policies};
+use blockyard::policy::{Model, Plugging, Policies};
 use blockyard::request_queue::RequestQueue;
 use blockyard::stats::StageStats;
 use blockyard::time::{Duration, Instant};
@@ -163,6 +163,8 @@ pub struct World<O = ()> {
     /// each queue.
     locks: Vec<Contended>,
     locking: Locking,
+    /// Whether each call of an asynchronous engine plugs its I/Os, however few.
+    plugs_calls: bool,
     /// The device with its tags, and the sinks of all events.
     pub host: SimHost<O>,
     queues: Vec<RequestQueue>,
@@ -230,7 +232,8 @@ impl<O: Observer> World<O> {
         assert!(machine.cpus > 0, "a machine must have processors");
         assert!(worker_cpu.iter().all(|cpu| cpu.0 < machine.cpus), "workers {worker_cpu:?}");
         let single = policies.model == Model::SingleLock;
-        let elevator = policies.elevator.has_one_lock();
+        let tries = !single && policies.elevator.lists_insertions();
+        let elevator = policies.elevator.has_one_lock() && !tries;
         Self {
             now: Instant::ZERO,
             events: EventHeap::new(),
@@ -241,7 +244,8 @@ impl<O: Observer> World<O> {
             dispatch: host.driver.model().dispatch(),
             completion: host.driver.model().completion(),
             locks: vec![Contended::default(); host.sink.0.0.sites().all()],
-            locking: Locking { submitting: single || elevator, completing: single },
+            locking: Locking { submitting: single || elevator, completing: single, tries },
+            plugs_calls: policies.plug == Plugging::Calls,
             host,
             queue_timers: vec![None; queues.len()],
             deferred: vec![vec![false; worker_cpu.len()]; queues.len()],

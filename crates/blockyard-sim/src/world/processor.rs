@@ -16,6 +16,8 @@ use blockyard_trace::observe::{Observer, Runner, Work};
 pub(super) struct Locking {
     pub(super) submitting: bool,
     pub(super) completing: bool,
+    /// Nobody waits for the lock of an elevator: work that finds it taken does without.
+    pub(super) tries: bool,
 }
 
 impl<O: Observer> World<O> {
@@ -132,7 +134,11 @@ impl<O: Observer> World<O> {
         let costs = &mut self.host.sink.0.0;
         while let Some(site) = costs.next_lock() {
             // A queue's lock moves with the lines that it guards; a word or a list is one line.
-            let transfer = if costs.sites().is_queue(site) { lines } else { line };
+            let is_queue = costs.sites().is_queue(site);
+            if is_queue && self.locking.tries && self.locks[site].is_taken(self.now) {
+                continue;
+            }
+            let transfer = if is_queue { lines } else { line };
             let taken = self.locks[site].take(cpu, self.now, cost, costs.taken(), transfer);
             self.totals.spinning += taken.wait;
             cost += taken.wait + taken.held;

@@ -105,18 +105,26 @@ impl<O: Observer> World<O> {
     fn run_queue(&mut self, queue: QueueId, hctx: HctxId) {
         debug_assert!(hctx.index() < self.worker_cpu.len(), "{hctx:?} of {queue:?}");
         self.totals.runs += 1;
+        self.note_elevator(queue);
         let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
     }
 
-    /// Does or schedules the work that a call on `queue` left. After a completion, threads do all
-    /// runs.
+    /// Tells `queue` whether other work holds the lock of its elevator, if nobody waits for it.
+    pub(super) fn note_elevator(&mut self, queue: QueueId) {
+        if self.locking.tries {
+            let taken = self.locks[queue.index()].is_taken(self.now);
+            self.queues[queue.index()].note_elevator(taken);
+        }
+    }
+
+    /// Does or schedules the work that a call on `queue` left, for that queue and for queues that
+    /// it made room for. After a completion, threads do all runs.
     pub(super) fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
-        let cost = self.follow_up_at(queue, after_completion);
-        // Queues of one host share its tags: what one frees, another one may use. Linux leaves the
-        // run of a hardware queue that waited for a tag to a worker (`blk_mq_dispatch_wake`). Of 3
-        // queues that wait for one tag, the first is run, and names the second one afterwards.
-        if let Some((starved, hctx)) = self.host.next_starved() {
-            self.defer_run(runner_of(self.dispatch, true), starved, hctx);
+        let mut cost = self.follow_up_at(queue, after_completion);
+        // Queues of one host share its tags: what one frees, another one may use.
+        while let Some((other, hctx)) = self.host.next_starved() {
+            self.run_queue(other, hctx);
+            cost += self.follow_up_at(other, true);
         }
         cost
     }

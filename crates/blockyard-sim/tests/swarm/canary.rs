@@ -26,6 +26,7 @@ const CANARIES: &[(Flaw, &[&str])] = &[
             "[cover]",
             "[bio-ends-once]",
             "[first-end-wins]",
+            "[nothing-left-over]",
         ],
     ),
     (Flaw::StopEarly, &["[nothing-left-over]"]),

@@ -7,6 +7,7 @@ use super::send::{Batch, Sent};
 use super::turn::Turn;
 use crate::bio::Flags;
 use crate::driver::{Accept, Busy, Driver};
+use crate::elevator::Place;
 use crate::hardware_queue::RunStop;
 use crate::host::Host;
 use crate::policy::{BusyTrack, Dequeue, Dispatch, Model};
@@ -127,25 +128,37 @@ impl RequestQueue {
 impl<D: Driver, S: Sink> Turn<'_, D, S> {
     fn run(&mut self, hctx: HctxId) -> RunStop {
         self.queue.runs.begin_run(hctx);
+        if self.host.restarts_in_turn() {
+            self.host.begin_turn(self.queue.id, hctx);
+        }
         // A tag may have come free for a part of a split bio; what enters now can go in this run.
         if !self.queue.cursors.is_empty() {
             self.enter_waiting_splits();
         }
-        if self.queue.is_quiesced() {
-            return self.hold_run(hctx, Hold::Quiesced); // [quiesced-sends-none]
-        }
-        // Three sources, in this order. A refusal on the way ends the run: the next request would
-        // be refused, too.
-        let first = self.send_direct(hctx);
-        let stop = match first.or_else(|| self.send_dispatch_list(hctx)) {
-            Some(stop) => stop,
-            None if self.queue.elevator.is_some() => self.pull_from_elevator(hctx),
-            None => self.pull_from_software_queues(hctx),
+        let stop = if self.queue.is_quiesced() {
+            self.hold_run(hctx, Hold::Quiesced) // [quiesced-sends-none]
+        } else {
+            self.send_from_sources(hctx)
         };
         if self.queue.policies.dispatch == Dispatch::Budget && self.leaves_turn(stop) {
             self.queue.runs.pass_turn();
         }
+        if self.host.restarts_in_turn() {
+            self.host.pass_room(self.queue.id, hctx); // [no-lost-wake-up]
+        }
         stop
+    }
+
+    /// Sends from three sources, in this order. A refusal on the way ends the run: the next request
+    /// would be refused, too.
+    #[inline(always)] // it has one caller
+    fn send_from_sources(&mut self, hctx: HctxId) -> RunStop {
+        let first = self.send_direct(hctx);
+        match first.or_else(|| self.send_dispatch_list(hctx)) {
+            Some(stop) => stop,
+            None if self.queue.elevator.is_some() => self.pull_from_elevator(hctx),
+            None => self.pull_from_software_queues(hctx),
+        }
     }
 
     /// Sends `id`, which is on no list, past the elevator ([direct-requests-first]).
@@ -229,7 +242,28 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         sent.held.map(RunStop::Held)
     }
 
+    /// Files the requests that the design has listed, unless the elevator is taken. Then the run
+    /// ends as if the elevator gave nothing.
+    fn file_insertions(&mut self, hctx: HctxId) -> Option<RunStop> {
+        if self.queue.elevator_taken {
+            let has_work = !self.queue.insertions.is_empty() || self.queue.has_sorted(hctx, 0);
+            return Some(if has_work { self.hold_run(hctx, Hold::Order) } else { RunStop::Idle });
+        }
+        while let Some(id) = self.queue.insertions.pop_front(&mut self.queue.requests) {
+            let is_joined = self.join_staged(id);
+            if let Some(elevator) = self.queue.elevator.as_mut().filter(|_| !is_joined) {
+                elevator.insert(&mut self.queue.requests, id, Place::Sorted, self.now);
+            }
+        }
+        None
+    }
+
     fn pull_from_elevator(&mut self, hctx: HctxId) -> RunStop {
+        if self.queue.policies.elevator.lists_insertions()
+            && let Some(stop) = self.file_insertions(hctx)
+        {
+            return stop;
+        }
         let mut total = 0;
         loop {
             if self.queue.is_barred(hctx) {

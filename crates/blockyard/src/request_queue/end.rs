@@ -287,7 +287,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
         self.note_idle();
         // Queues of the host that the driver refused because it was full may try again, in turn.
-        self.host.note_room();
+        self.host.note_room(self.queue.id);
         if !self.queue.cursors.is_empty() {
             self.enter_waiting_splits();
         }

@@ -141,6 +141,7 @@ impl RequestQueue {
 
     fn find_staged(&mut self, cpu: CpuId, kind: usize, extent: &Extent) -> Option<Candidate> {
         match &mut self.elevator {
+            Some(_) if self.elevator_taken => None,
             Some(elevator) => {
                 let from = Ctx { cpu, hctx: self.map.serving(kind, cpu) };
                 elevator.find_merge(&self.requests, &self.limits, from, extent, true)
@@ -382,7 +383,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         } else {
             match self.queue.policies.plug {
                 Plugging::EveryBio => self.stage_batch_of_one(kind, hctx, id),
-                Plugging::Batches => self.stage_alone(kind, hctx, id),
+                Plugging::Batches | Plugging::Calls => self.stage_alone(kind, hctx, id),
             }
         }
         Ok(())
@@ -483,7 +484,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             "[request-life-cycle]: request {}",
             id.0
         );
-        if self.queue.plugs[cpu.index()].is_full(&self.queue.requests) {
+        let plug = &self.queue.plugs[cpu.index()];
+        let holds_one = self.queue.policies.plug == Plugging::Calls && self.queue.hctxs.len() > 1;
+        if plug.is_full(&self.queue.requests) || (holds_one && !plug.list.is_empty()) {
             self.release_plug(cpu, false);
         }
         if self.queue.plugs[cpu.index()].list.is_empty() {
@@ -517,7 +520,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 }
             } else {
                 // A neighbour may have been inserted since this request was plugged.
-                if !self.join_staged(id) {
+                if self.queue.policies.elevator.lists_insertions() || !self.join_staged(id) {
                     self.insert_request(self.queue.map.kind_serving(cpu, hctx), id);
                 }
                 self.queue.runs.mark(hctx, sleeping);
@@ -552,7 +555,11 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return;
         }
         self.insert_request(kind, id);
-        let deferred = self.queue.issues_directly || self.queue.policies.runs_deferred();
+        let policies = &self.queue.policies;
+        let deferred = match policies.plug {
+            Plugging::Calls => lone_queue || !self.queue.requests[id].is_sync(),
+            _ => self.queue.issues_directly || policies.runs_deferred(),
+        };
         self.queue.runs.mark(hctx, deferred);
     }
 
@@ -566,6 +573,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         );
         self.emit_request(Action::Insert, id);
         if let Some(elevator) = &mut self.queue.elevator {
+            if self.queue.policies.elevator.lists_insertions() {
+                return self.queue.insertions.push_back(&mut self.queue.requests, id);
+            }
             return elevator.insert(&mut self.queue.requests, id, Place::Sorted, self.now);
         }
         let ctx = self.queue.ctx_of(kind, self.queue.requests[id].cpu);
@@ -574,9 +584,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         self.queue.hctxs[self.queue.requests[id].hctx.index()].pending.insert(feeder);
     }
 
-    /// Joins a request that is about to be inserted to the back of a waiting one. Returns whether
-    /// it did.
-    fn join_staged(&mut self, id: RequestId) -> bool {
+    /// Joins a request that is about to be filed to the back of a waiting one. Returns whether it
+    /// did.
+    pub(super) fn join_staged(&mut self, id: RequestId) -> bool {
         let extent = self.queue.requests[id].extent();
         let Some(elevator) = &mut self.queue.elevator else { return false };
         let from = Ctx::of(&self.queue.requests[id]);

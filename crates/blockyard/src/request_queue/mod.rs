@@ -137,6 +137,10 @@ pub struct RequestQueue {
     /// Called through a table: an enum of the built-in ones took up to 37 instructions more for
     /// each I/O.
     elevator: Option<Box<dyn Elevator + Send>>,
+    /// Requests that no run has filed in the elevator, if the design lists them.
+    insertions: List,
+    /// [`Self::note_elevator`].
+    elevator_taken: bool,
     /// One for each hardware queue; empty without an elevator.
     sched_tags: Vec<TagPool>,
     /// Requests that each hardware queue may hold: scheduler tags, or driver tags without an
@@ -232,6 +236,8 @@ impl RequestQueue {
             feeder_at,
             end_nodes: HashNodes::new(config.hashed_requests(tags)),
             elevator,
+            insertions: List::new(),
+            elevator_taken: false,
             sched_tags: config.sched_tags(tags),
             tags_per_hctx: config.tags_per_hctx(tags),
             reserved: u32::from(tags.reserved),
@@ -256,6 +262,14 @@ impl RequestQueue {
             policies: config.policies,
             limits: config.limits,
         }
+    }
+
+    /// Says whether another processor has the lock of the elevator, for the calls that follow. The
+    /// core has no locks: this is for callers that model them, under a design with
+    /// [`Insertion::Listed`](crate::policy::Insertion::Listed). A run then takes nothing from an
+    /// elevator that is taken, and the next completion runs the hardware queue again.
+    pub const fn note_elevator(&mut self, taken: bool) {
+        self.elevator_taken = taken;
     }
 
     /// Returns the limits that bios are split to.
@@ -413,7 +427,12 @@ impl RequestQueue {
         let scheduled = self.elevator.as_ref().map_or(0, |elevator| elevator.len());
         assert_eq!(
             listed,
-            lists + self.shared_dispatch.len() + staged + plugged + scheduled,
+            lists
+                + self.shared_dispatch.len()
+                + staged
+                + plugged
+                + self.insertions.len()
+                + scheduled,
             "every staged request is in one place"
         );
         self.runs.self_check();

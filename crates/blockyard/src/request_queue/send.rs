@@ -7,7 +7,7 @@ use super::turn::Turn;
 use crate::bio::{Flags, Op};
 use crate::driver::{Accept, DataEffect, Driver, Issue};
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
-use crate::policy::Dispatch;
+use crate::policy::{Dispatch, Restart};
 use crate::request::{List, Request, Requests, State};
 use crate::trace::{Action, Event, Hold, Sink};
 use crate::unit::{CpuId, DriverTag, HctxId, RequestId};
@@ -209,7 +209,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 self.finish_request(id, 0, status);
                 self.queue.mark_waiting_split();
                 self.note_idle();
-                self.host.note_room();
+                self.host.note_room(self.queue.id);
             }
         }
         debug_assert!(answer != Accept::Queued || is_in_flight(&self.queue.requests[id]));
@@ -264,14 +264,16 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 request: None,
             });
         }
+        let restart = self.queue.policies.restart;
         match hold {
             Hold::Tag => {} // `starve` has registered the hardware queue
-            Hold::Host => self.host.register_starved(self.queue.id, hctx),
+            Hold::Host => self.host.register_starved(self.queue.id, hctx, restart),
             Hold::Resource => {} // the retry instant below runs it
             Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` runs it
-            Hold::Budget | Hold::Device | Hold::Leftovers => {
-                self.queue.runs.restart_on_completion(hctx);
-            }
+            Hold::Budget | Hold::Device | Hold::Leftovers => match restart {
+                Restart::Own => self.queue.runs.restart_on_completion(hctx),
+                Restart::InTurn => self.host.register_starved(self.queue.id, hctx, restart),
+            },
             Hold::Order => {
                 self.queue.runs.restart_on_completion(hctx);
                 // While the elevator idles, no completion need come. The first retry instant

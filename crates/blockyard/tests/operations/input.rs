@@ -4,8 +4,8 @@ use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Merges, Model, Plugging,
-    Policies, SchedDepth, SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Insertion, Merges, Model,
+    Plugging, Policies, Restart, SchedDepth, SwqMerge,
 };
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
@@ -174,6 +174,7 @@ fn policies(input: &mut Input<'_>, hctxs: u16) -> Policies {
             front_merges: !input.one_in(4),
             async_depth: input.pick(&[None, Some(1)]),
             classes: !input.one_in(4),
+            insertion: input.pick(&[Insertion::Locked, Insertion::Locked, Insertion::Listed]),
             ..DeadlineTunables::default()
         })
     } else {
@@ -191,6 +192,8 @@ fn policies(input: &mut Input<'_>, hctxs: u16) -> Policies {
         (Plugging::EveryBio, SwqMerge::Last8),
         (Plugging::EveryBio, SwqMerge::Hash),
         (Plugging::EveryBio, SwqMerge::Off),
+        (Plugging::Calls, SwqMerge::Last8),
+        (Plugging::Calls, SwqMerge::Hash),
     ]);
     Policies {
         model,
@@ -206,5 +209,6 @@ fn policies(input: &mut Input<'_>, hctxs: u16) -> Policies {
             SchedDepth::Fixed(3),
         ]),
         merges: input.pick(&[Merges::All, Merges::Last]),
+        restart: input.pick(&[Restart::Own, Restart::InTurn]),
     }
 }

@@ -3,7 +3,9 @@
 use super::design_error;
 use crate::profile::design::{DEADLINE, KYBER, QUEUE};
 use crate::profile::{Design, Device, ProfileError, Reach};
-use blockyard::policy::{DeadlineTunables, ElevatorKind, HeadLists, Plugging, Policies, TagWakes};
+use blockyard::policy::{
+    DeadlineTunables, ElevatorKind, HeadLists, Insertion, Plugging, Policies, Restart, TagWakes,
+};
 
 /// A lone bio is a batch of one in Linux 6.12, and passes no plug in 7.3. Designs of both kernels
 /// have the same host, whose thread sleeps in the driver after a batch.
@@ -70,6 +72,10 @@ fn the_limit_of_asynchronous_requests_is_one_of_the_queue_or_of_mq_deadline() {
     assert!(wrong.starts_with("my.toml:3: unknown value `two` for `head-lists`"), "{wrong}");
     let wrong = design_error("base = \"mq-deadline\"\n[queue.deadline]\ntag-wakes = \"all\"\n");
     assert!(wrong.starts_with("my.toml:3: unknown value `all` for `tag-wakes`"), "{wrong}");
+    let wrong = design_error("base = \"mq-deadline\"\n[queue.deadline]\ninsertion = \"list\"\n");
+    assert!(wrong.starts_with("my.toml:3: unknown value `list` for `insertion`"), "{wrong}");
+    let wrong = design_error("base = \"mq-none\"\n[queue]\nrestart = \"turn\"\n");
+    assert!(wrong.starts_with("my.toml:3: unknown value `turn` for `restart`"), "{wrong}");
     let wrong = design_error("base = \"mq-none\"\n[queue]\nread-ahead-end = \"odd\"\n");
     assert!(wrong.starts_with("my.toml:3: unknown value `odd` for `read-ahead-end`"), "{wrong}");
 }
@@ -176,4 +182,22 @@ fn the_page_on_kernels_names_policies_and_designs_that_exist() {
             Design::lookup(design).unwrap();
         }
     }
+}
+
+/// The two designs differ from their bases in the policy that they are named for, and say how far
+/// Linux took it.
+#[test]
+fn a_proposed_and_a_former_mechanism_are_policies_over_a_design_of_linux() {
+    let listed = Design::lookup("mq-deadline-listed").unwrap();
+    let plain = Design::lookup("mq-deadline-6.12").unwrap().policies;
+    let ElevatorKind::Deadline(tunables) = plain.elevator else {
+        panic!("mq-deadline-6.12 has another elevator")
+    };
+    let tunables = DeadlineTunables { insertion: Insertion::Listed, ..tunables };
+    let elevator = ElevatorKind::Deadline(tunables);
+    assert_eq!(listed.policies, Policies { elevator, ..plain });
+    assert!(listed.origin.contains("Linux has not merged them"), "{}", listed.origin);
+    let plain = Design::lookup("mq-deadline").unwrap().policies;
+    let in_turn = Policies { restart: Restart::InTurn, ..plain };
+    assert_eq!(Design::lookup("mq-deadline-in-turn").unwrap().policies, in_turn);
 }

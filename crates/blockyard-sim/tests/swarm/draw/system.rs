@@ -3,8 +3,9 @@
 use super::one_in;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, HeadLists, KyberAdjust,
-    KyberStaging, KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge, TagWakes,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, HeadLists, Insertion,
+    KyberAdjust, KyberStaging, KyberTunables, Merges, Model, Plugging, Policies, Restart,
+    SchedDepth, SwqMerge, TagWakes,
 };
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
@@ -12,6 +13,12 @@ use blockyard::time::Duration;
 pub(super) fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
     let dispatch =
         [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::SharedList, Dispatch::Budget];
+    let (plug, restart) = prng.pick(&[
+        (Plugging::Batches, Restart::Own),
+        (Plugging::EveryBio, Restart::Own),
+        (Plugging::Calls, Restart::InTurn),
+        (Plugging::EveryBio, Restart::InTurn),
+    ]);
     let single = hctxs == 1 && one_in(prng, 2);
     Policies {
         model: if single { Model::SingleLock } else { Model::Multi },
@@ -27,7 +34,8 @@ pub(super) fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
             SchedDepth::FromDeviceDepth,
         ]),
         merges: Merges::All,
-        plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
+        plug,
+        restart,
     }
 }
 
@@ -43,6 +51,11 @@ fn tunables(prng: &mut Prng) -> DeadlineTunables {
     if one_in(prng, 3) {
         return DeadlineTunables::default();
     }
+    let (tag_wakes, insertion) = prng.pick(&[
+        (TagWakes::Batches, Insertion::Locked),
+        (TagWakes::Single, Insertion::Locked),
+        (TagWakes::Batches, Insertion::Listed),
+    ]);
     DeadlineTunables {
         read_expire: Duration::from_us(prng.pick(&[0, 50, 500_000])),
         write_expire: Duration::from_us(prng.pick(&[0, 500, 5_000_000])),
@@ -58,7 +71,8 @@ fn tunables(prng: &mut Prng) -> DeadlineTunables {
         async_depth: prng.pick(&[None, Some(1), Some(2), Some(48)]),
         classes: one_in(prng, 2),
         heads: prng.pick(&[HeadLists::One, HeadLists::ByClass]),
-        tag_wakes: prng.pick(&[TagWakes::Batches, TagWakes::Single]),
+        tag_wakes,
+        insertion,
     }
 }
 

@@ -4,7 +4,8 @@ use super::*;
 use crate::driver::Busy;
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
 use crate::policy::{
-    DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberTunables, Model, Plugging, SchedDepth,
+    DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Insertion, KyberTunables, Model, Plugging,
+    SchedDepth,
 };
 use crate::trace::{Action, Event, Hold};
 
@@ -443,5 +444,78 @@ fn each_reason_to_hold_is_reported_to_those_who_listen() {
             assert_eq!(host.sink.seen, expected, "{hold:?}, listens: {listens}");
             drop(host);
         }
+    }
+}
+
+fn listed() -> Policies {
+    let tunables = DeadlineTunables { insertion: Insertion::Listed, ..DeadlineTunables::default() };
+    Policies { elevator: ElevatorKind::Deadline(tunables), ..Policies::NONE }
+}
+
+/// Requests at sectors 80, 0 and 8 wait in the list. While another processor has the elevator, a
+/// run takes nothing, and a bio for sector 16 finds nothing to join. The next run files all four:
+/// those at 8 and 16 join the one at 0, and the order is by sector. [no-lost-wake-up]
+#[test]
+fn a_run_files_what_is_listed_unless_the_elevator_is_taken() {
+    let mut rig = rig(listed());
+    rig.stage(CPU, &[80, 0, 8]);
+    rig.queue.note_elevator(true);
+    rig.stage(CPU, &[16]);
+    assert_eq!(rig.run(H0), RunStop::Held(Hold::Order));
+    assert_eq!(rig.host.driver.sent.len(), 0);
+    assert_eq!(rig.queue.poll_at(), Some(rig.now + RETRY_DELAY), "nothing is in flight");
+    rig.queue.note_elevator(false);
+    assert_eq!(rig.run(H0), RunStop::Idle);
+    let sent: Vec<_> = rig.host.driver.sent.iter().map(|of| (of.sector, of.sectors)).collect();
+    assert_eq!(sent, [(0, 24), (80, 8)]);
+    rig.queue.note_elevator(true);
+    assert_eq!(rig.run(H0), RunStop::Idle, "nothing waits");
+}
+
+/// A run that finds the elevator taken goes again when a request of the queue completes.
+#[test]
+fn a_completion_runs_a_hardware_queue_that_found_the_elevator_taken() {
+    let mut rig = rig(listed());
+    rig.stage(CPU, &[0]);
+    assert_eq!(rig.run(H0), RunStop::Idle);
+    rig.queue.note_elevator(true);
+    rig.stage(CPU, &[80]);
+    assert_eq!(rig.run(H0), RunStop::Held(Hold::Order));
+    rig.complete();
+    assert_eq!(rig.forget_marks(), [0]);
+}
+
+/// In Linux 4.13, a lone synchronous bio among several hardware queues is run by its submitter, and
+/// every other lone bio by a worker, with an elevator and without.
+#[test]
+fn who_runs_a_lone_bio_of_2017_depends_on_hardware_queues_and_not_on_the_elevator() {
+    for policies in [Policies::NONE, Policies::mq_deadline()] {
+        let policies = Policies { plug: Plugging::Calls, dispatch: Dispatch::DrainAll, ..policies };
+        for (hctxs, bio, deferred) in [
+            (1, Bio::read(0, 8, 0), true),
+            (2, Bio::read(0, 8, 0), false),
+            (2, Bio::write(0, 8, 0), true),
+        ] {
+            let mut rig = Rig::new(hctxs, 16, policies, Limits::new(CAPACITY_SECTORS));
+            rig.submit(CPU, bio).unwrap();
+            let run = rig.queue.next_run(&mut rig.host, rig.now).unwrap();
+            assert_eq!(run.deferred, deferred, "{hctxs} {bio:?} {policies:?}");
+        }
+    }
+}
+
+/// Three reads of a batch do not touch. One hardware queue keeps all of them until the batch ends;
+/// among several, each next one sends the one before it, so the plug has the last.
+#[test]
+fn a_batch_of_2017_keeps_one_request_among_several_hardware_queues() {
+    let policies =
+        Policies { plug: Plugging::Calls, dispatch: Dispatch::DrainAll, ..Policies::NONE };
+    for (hctxs, plugged) in [(1, 3), (2, 1)] {
+        let mut rig = Rig::new(hctxs, 16, policies, Limits::new(CAPACITY_SECTORS));
+        rig.queue.plug(CPU);
+        for sector in [0, 80, 160] {
+            rig.submit(CPU, Bio::read(sector, 8, sector)).unwrap();
+        }
+        assert_eq!(rig.queue.plugs[CPU.index()].list.len(), plugged, "{hctxs}");
     }
 }

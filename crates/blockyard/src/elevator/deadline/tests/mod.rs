@@ -6,7 +6,7 @@ use self::slow::Slow;
 use super::*;
 use crate::bio::{Bio, Flags};
 use crate::merge::{Fit, fit};
-use crate::policy::TagWakes;
+use crate::policy::{Insertion, TagWakes};
 use crate::request::Bios;
 use crate::time::Duration;
 use crate::unit::CpuId;
@@ -214,6 +214,7 @@ prop_compose! {
             classes,
             heads,
             tag_wakes: TagWakes::Batches,
+            insertion: Insertion::Locked,
         }
     }
 }
