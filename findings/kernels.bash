@@ -1,5 +1,6 @@
-# Boots pinned kernels of Debian 12 in QEMU without KVM, for the findings that source this file.
-# Some five seconds per kernel.
+# Boots pinned kernels in QEMU without KVM, for the findings that source this file: those of Debian
+# 12 in KERNELS, and others that the caller unpacks in the folder `kernels`. Some five seconds per
+# kernel. A kernel is named by its package or by its version, as in `uname -r`.
 #
 # The caller fills the folder `guest` with its `/init`, whose last line begins with `seen: ` and a
 # word that it passes to `boot`. Needs packages.bash, and some 300 MB in the temporary folder.
@@ -17,23 +18,37 @@ guest="$scratch/guest"
 mkdir -p "$guest"/{bin,dev,disk,lib/x86_64-linux-gnu,lib64,proc}
 cp "$busybox" "$guest/bin/"
 
-# Copies the module $2 of the kernel of the package $1 into the guest, as $3.
+# Copies the module $2 of the kernel $1 into the guest, as $3. A kernel that has no such module has
+# the code built in.
 module() {
-    local path="$scratch/kernels/lib/modules/${1#linux-image-}/kernel/$2.ko"
-    if [[ -e "$path.xz" ]]; then
-        "$busybox" unxz -c "$path.xz" >"$guest/$3"
+    local modules path
+    for modules in "$scratch"/kernels/{,usr/}lib/modules/"${1#linux-image-}/kernel"; do
+        path="$modules/$2.ko"
+        if [[ -e "$path.xz" ]]; then
+            "$busybox" unxz -c "$path.xz" >"$guest/$3"
+        elif [[ -e "$path" ]]; then
+            cp "$path" "$guest/$3"
+        fi
+    done
+}
+
+# The image of the kernel $1. Since Linux 7.2, Debian has it in the folder of the modules.
+image() {
+    local path="$scratch/kernels/boot/vmlinuz-${1#linux-image-}"
+    if [[ -e "$path" ]]; then
+        echo "$path"
     else
-        cp "$path" "$guest/$3"
+        echo "$scratch/kernels/usr/lib/modules/$1/vmlinuz"
     fi
 }
 
-# Sets `seen` to the lines that the guest prints after `seen: ` under the kernel of the package $1.
+# Sets `seen` to the lines that the guest prints after `seen: ` under the kernel $1.
 # The last one begins with $2.
 boot() {
     (cd "$guest" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$scratch/initramfs"
     if ! program qemu-system-x86_64 -L "$scratch/programs/usr/share/qemu" -L "$scratch/programs/usr/share/seabios" \
         -accel tcg -cpu max -m 512 -nodefaults -display none -serial stdio -no-reboot \
-        -kernel "$scratch/kernels/boot/vmlinuz-${1#linux-image-}" -initrd "$scratch/initramfs" \
+        -kernel "$(image "$1")" -initrd "$scratch/initramfs" \
         -append 'console=ttyS0 quiet panic=-1' </dev/null >"$scratch/console" || ! grep -q "seen: $2" "$scratch/console"; then
         cat "$scratch/console" >&2
         echo "the machine in QEMU did not run to its end" >&2

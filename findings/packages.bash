@@ -5,6 +5,7 @@
 
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
+APT=(apt-get -q)
 
 # Unpacks programs, and the libraries for them that this machine lacks.
 unpack_programs() {
@@ -27,7 +28,7 @@ unpack_files() {
 unpack() {
     rm -rf "$scratch/packages"
     mkdir -p "$scratch/packages/partial" "$scratch/$1"
-    if ! (cd "$scratch/packages" && apt-get -q "${@:2}") >"$scratch/apt.log" 2>&1; then
+    if ! (cd "$scratch/packages" && "${APT[@]}" "${@:2}") >"$scratch/apt.log" 2>&1; then
         cat "$scratch/apt.log" >&2
         echo "these packages cannot be had here: the findings need Debian 12" >&2
         exit 2
@@ -35,4 +36,18 @@ unpack() {
     for package in "$scratch"/packages/*.deb; do
         dpkg -x "$package" "$scratch/$1"
     done
+}
+
+# From now on, takes packages of the suites $@ of Debian, from the mirror of this machine's own.
+use_suites() {
+    local suite mirror
+    mirror="$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1)"
+    mkdir -p "$scratch"/suites/{lists,archives}/partial
+    for suite in "$@"; do
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
+    done >"$scratch/suites/sources"
+    APT=(apt-get -q -o "Dir::Etc::sourcelist=$scratch/suites/sources" -o Dir::Etc::sourceparts=/nonexistent
+        -o "Dir::State::lists=$scratch/suites/lists" -o Dir::State::status=/dev/null
+        -o "Dir::Cache=$scratch/suites" -o APT::Sandbox::User=root)
+    "${APT[@]}" update >"$scratch/apt.log"
 }
