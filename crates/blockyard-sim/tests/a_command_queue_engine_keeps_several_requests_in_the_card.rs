@@ -48,6 +48,32 @@ fn random_reads_take_the_access_time_divided_by_the_parallel_accesses() {
     assert!(one < 1800, "host and wire add to the access: {one}");
 }
 
+/// A read takes the card 100 us to access, and nothing else is in its queue. The engine asks right
+/// after it has queued the task, and then every 60 us: at 120 us instead of 100. Three of its
+/// questions are about each read, of which only the last finds it ready. Without a period it asks
+/// once, at the right instant. So 20 us separate two reads of one job, within 1 us.
+#[test]
+fn an_engine_that_asks_in_periods_finds_a_task_late() {
+    let [exact, late] = ["0us", "60us"].map(|period| {
+        let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --rw=randread --bs=4k \
+                   --time_based --runtime=200ms";
+        let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
+        let device = format!(
+            "base = \"emmc-hs400-sprd\"\n[host]\nqueue-engine-poll = \"{period}\"\n\
+             [card.read]\naccess = \"100us\"\ngap = \"0ns\"\nparallel = 1"
+        );
+        let device = Device::parse("card", &device).unwrap();
+        let design = Design::lookup("cqe").unwrap();
+        let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+        let asked = report.mmc.as_ref().unwrap().queue_status;
+        (report.span.as_ns() / done(&report), asked, done(&report))
+    });
+    assert!((19_000..=21_000).contains(&(late.0 - exact.0)), "{exact:?} {late:?}");
+    // The run ends while a read is under way.
+    assert!(exact.1.abs_diff(exact.2) <= 1, "a question for each read: {exact:?}");
+    assert!(late.1.abs_diff(3 * late.2) <= 3, "three questions for each read: {late:?}");
+}
+
 #[test]
 fn parallel_accesses_are_limited_by_the_queue_depth() {
     let [one, two, four] = [1, 2, 4].map(|depth| done(&random_reads("cqe", 4, depth)));

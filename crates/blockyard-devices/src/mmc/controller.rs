@@ -79,6 +79,8 @@ pub struct Controller {
     pio_misses: PioMisses,
     /// How much longer the bus takes for a KiB of a read because the DMA engine moves it.
     dma_per_kib: Duration,
+    /// The period in which the engine asks the card for ready tasks.
+    pub(super) status_poll: Duration,
     pub(super) engine: Engine,
     /// The buffer for registers and for headers of packed commands.
     block: Box<[u8; 512]>,
@@ -139,6 +141,7 @@ impl Controller {
             memory: MemoryReady::default(),
             pio_misses: costs.pio_misses,
             dma_per_kib: costs.dma_per_kib,
+            status_poll: costs.status_poll,
             engine: Engine::default(),
             block: Box::new([0; 512]),
             free_at: Instant::ZERO,

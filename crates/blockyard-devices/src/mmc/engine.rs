@@ -12,13 +12,13 @@
 //!   are queued at the card after that.
 //!
 //! The engine queues a task at the card (CMD44, CMD45) as soon as the command line is free, even
-//! while another task moves data. When it knows of no ready task, it asks the card (CMD13) at the
-//! instant at which a task becomes ready. Real engines poll at a period that is short compared with
-//! a task's wait. Each completed task interrupts at once. If that interrupt is lost, the next one
+//! while another task moves data. When it knows of no ready task, it asks the card (CMD13): at the end
+//! of a transfer, after the first task of an empty queue, and then in periods (CQHCI's send status
+//! idle timer) until a task is ready. Each completed task interrupts at once. If that interrupt is lost, the next one
 //! reports the task too. The engine waits for data as long as an SDHCI's counter can count, because
 //! it does not know the card's limits.
 
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::Command;
 use blockyard_mmc::command::queue::TaskId;
 use blockyard_mmc::controller::MmcRequest;
@@ -65,6 +65,8 @@ pub(super) struct Engine {
     pub(super) behind: Vec<Task>,
     /// The tasks that the card has reported as ready, one bit each.
     pub(super) ready: u32,
+    /// The instant from which it asks in periods.
+    pub(super) polls_from: Instant,
     /// Events to report, each with its instant.
     pub(super) told: VecDeque<(Instant, EngineEvent)>,
 }
@@ -97,6 +99,15 @@ impl Engine {
     pub(super) fn take_told(&mut self, now: Instant) -> impl Iterator<Item = EngineEvent> {
         let over = self.told.iter().take_while(|(at, _)| *at <= now).count();
         self.told.drain(..over).map(|(_, event)| event)
+    }
+
+    /// Returns when it asks next, if it asks every `period` and not before `at`, and how often it
+    /// asks before that. From 0 on, every 10 us, not before 25 us: at 30 us, after 3 times.
+    pub(super) fn next_poll(&self, period: Duration, at: Instant) -> (Instant, u64) {
+        let ns = at.since(self.polls_from).as_ns();
+        let before = if period == Duration::ZERO { 0 } else { ns.div_ceil(period.as_ns()) };
+        let waits = Duration::from_ns(before * period.as_ns());
+        (at.max(self.polls_from + waits), before)
     }
 
     /// Returns the first ready task ([one-task-moves-data]).

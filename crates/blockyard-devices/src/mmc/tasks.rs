@@ -44,6 +44,7 @@ impl Controller {
         }
         if let Some(moved) = self.engine.moving.take_if(|moving| moving.until <= now) {
             self.uses.transaction(&moved.transaction, moved.since, moved.until);
+            self.engine.polls_from = moved.until;
             self.engine.told.push_back((now, moved.end));
             for task in core::mem::take(&mut self.engine.behind) {
                 self.take_task(&task, now); // [direct-command-after-tasks]
@@ -83,11 +84,13 @@ impl Controller {
         }
     }
 
-    /// Returns when the next transfer may begin: the command line is free and the card has a task
-    /// ready.
+    /// Returns when the next transfer may begin: the command line is free, the card has a task ready,
+    /// and the engine knows it or asks.
     fn may_begin(&self, now: Instant) -> Option<Instant> {
         let ready = self.card.next_task_ready(Instant::ZERO)?;
-        Some(ready.max(self.free_at).max(now))
+        let at = ready.max(self.free_at).max(now);
+        let is_known = self.engine.first_ready().is_some();
+        Some(if is_known { at } else { self.engine.next_poll(self.status_poll, at).0 })
     }
 
     /// Moves the data of a task, if one is ready.
@@ -132,6 +135,8 @@ impl Controller {
 
     /// Asks the card which tasks are ready. Returns the first of them.
     fn ask_which_is_ready(&mut self, now: Instant) -> Option<usize> {
+        self.queue_status += self.engine.next_poll(self.status_poll, now).1; // no task was ready
+        self.engine.polls_from = now;
         let ask = Command::send_queue_status(RCA);
         let reaction = self.send_for_engine(&ask, TaskSet::NONE, now)?;
         self.engine.ready =
@@ -169,6 +174,7 @@ impl Controller {
             return self.engine.behind.push(*task);
         }
         let tasks = TaskSet::of(task.parameters.task);
+        let is_first = self.engine.tasks.is_empty() && self.engine.moving.is_none();
         self.engine.tasks.push(*task);
         if !self.engine.failed {
             let parameters = Command::queue_task_parameters(task.parameters);
@@ -176,6 +182,9 @@ impl Controller {
             let _ = self
                 .send_for_engine(&parameters, tasks, now)
                 .and_then(|_| self.send_for_engine(&address, tasks, now));
+        }
+        if is_first {
+            self.engine.polls_from = self.free_at.max(now);
         }
     }
 

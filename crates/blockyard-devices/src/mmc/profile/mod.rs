@@ -128,6 +128,9 @@ pub struct HostCosts {
     /// it. A card that is written to is slower than the engine, and a command queue engine has its
     /// own.
     pub dma_per_kib: Duration,
+    /// The period in which a command queue engine asks the card which tasks are ready, while no data
+    /// moves (CQHCI's send status idle timer); 0: it learns of a task at the instant it is ready.
+    pub status_poll: Duration,
     /// Copying a KiB to or from the controller's FIFO, without the interrupts.
     pub pio_per_kib: Duration,
     /// The additional time of such copies if memory does not fit the cache.
@@ -251,6 +254,7 @@ const HOST: &[&str] = &[
     "set-block-count",
     "queue-engine-depth",
     "queue-engine-direct",
+    "queue-engine-poll",
     "bounce-buffers",
     "interrupt-cpu",
     "map",
@@ -397,6 +401,7 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
             write: written(&host.table("host.write", HOST_WRITE)?, read)?,
             copy_per_kib: or_none("copy-per-kib")?,
             dma_per_kib,
+            status_poll: or_none("queue-engine-poll")?,
             pio_per_kib: host.need("pio-per-kib", Time)?,
             pio_misses: pio_misses(host)?,
             issue: host.need("issue", Time)?,
