@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""Turns the output of blktrace into a recording: one line for each event, in order of time.
+"""Turns what Linux traced of a disk into a recording: one line for each event, in order of time.
 
-    recording.py [--dispatches] PREFIX >RECORDING
+    recording.py [--dispatches | --timed | --trace] PREFIX >RECORDING
+    recording.py [--dispatches | --timed | --trace] --ftrace FILE >RECORDING
 
-With --dispatches, it keeps the number of events of each letter and the dispatches. PREFIX names the
-files PREFIX.blktrace.0, .1, … A line has the action's letter, the kind of I/O in blktrace's
-abbreviation, and the object of the event:
+With --dispatches, it keeps the number of events of each letter and the dispatches. With --timed, the
+line of an event begins with the microseconds since the event before it and with its thread: 0 for
+none, a number of fio's in order of appearance, `k` for a worker. With --trace, it writes the output of
+blkparse, which can be replayed. PREFIX names the files PREFIX.blktrace.0, .1, …
+of blktrace. FILE is `trace` of tracefs with the events of one disk in the group `block`: the kernels
+from 7.2 on record requests with FUA there, but not for blktrace 1.2. A line has the action's letter,
+the kind of I/O in blktrace's abbreviation, and the object of the event:
 
     Q R 0+8         sector and sectors
     U N 3           requests on the plug
@@ -15,6 +20,7 @@ abbreviation, and the object of the event:
 import argparse
 import collections
 import glob
+import re
 import struct
 import sys
 
@@ -26,6 +32,26 @@ MAGIC = 0x65617407
 # The low half of the action is the number of the step; the high half is the kind of I/O.
 LETTERS = {1: "Q", 2: "M", 3: "F", 4: "G", 5: "S", 6: "R", 7: "D", 8: "C", 9: "P", 10: "U", 11: "U", 12: "I", 13: "X"}
 READ, WRITE, FLUSH, SYNC, NOTIFY, META, DISCARD, FUA = (1 << bit for bit in (16, 17, 18, 19, 26, 28, 29, 31))
+
+# The tracepoints of the group `block`, by blktrace's letters.
+TRACEPOINTS = {
+    "bio_queue": "Q",
+    "bio_backmerge": "M",
+    "bio_frontmerge": "F",
+    "rq_merge": "M",
+    "getrq": "G",
+    "split": "X",
+    "rq_insert": "I",
+    "rq_issue": "D",
+    "rq_requeue": "R",
+    "rq_complete": "C",
+    "plug": "P",
+    "unplug": "U",
+}
+LINE = re.compile(r"^ *(?P<comm>.+)-(?P<pid>\d+) +\[(?P<cpu>\d+)\] +\S+ +(?P<s>\d+)\.(?P<us>\d{6}): block_(?P<name>\w+): (?P<rest>.*)$")
+REQUEST = re.compile(r"^\d+,\d+ (?P<kind>[A-Z]+) (?:\d+ )?(?:\(.*?\) )?(?P<sector>\d+) (?P<sep>[+/]) (?P<count>\d+)")
+
+Event = collections.namedtuple("Event", "ns order cpu pid letter kind object comm")
 
 
 def kind_of(action, sectors):
@@ -44,14 +70,14 @@ def kind_of(action, sectors):
     return letters
 
 
-def events_of(path):
-    """Yields (time, sequence, line) of every event in one file."""
+def events_of_blktrace(path):
+    """Yields every event in one file of blktrace."""
     with open(path, "rb") as file:
         stream = file.read()
     at = 0
     while at < len(stream):
         header = HEADER.unpack_from(stream, at)
-        magic, sequence, time, sector, length, action, _, _, _, _, extra_len = header
+        magic, sequence, time, sector, length, action, pid, _, cpu, _, extra_len = header
         if magic != MAGIC:
             sys.exit(f"{path}: no event at byte {at}")
         extra = stream[at + HEADER.size : at + HEADER.size + extra_len]
@@ -60,26 +86,109 @@ def events_of(path):
         if action & NOTIFY or letter is None:
             continue
         sectors = length // 512
-        line = f"{letter} {kind_of(action, sectors)}"
+        about = ""
         if letter == "U":
-            line += f" {int.from_bytes(extra, 'big')}"
+            about = f"{int.from_bytes(extra, 'big')}"
         elif letter != "P":
-            line += f" {sector}+{sectors}"
+            about = f"{sector}+{sectors}"
         if letter == "X":
-            line += f" / {int.from_bytes(extra, 'big')}"
-        yield time, sequence, line
+            about += f" / {int.from_bytes(extra, 'big')}"
+        yield Event(time, sequence, cpu, pid, letter, kind_of(action, sectors), about, "-")
+
+
+def kind_of_tracepoint(rwbs, sectors):
+    """The letters of a tracepoint as blktrace has them: a flush of the driver is `FF` there."""
+    if rwbs == "FF" or (rwbs == "F" and not sectors):
+        return "F"
+    return rwbs
+
+
+def events_of_ftrace(path):
+    """Yields every event in the text of tracefs."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        for order, line in enumerate(file):
+            found = LINE.match(line)
+            letter = TRACEPOINTS.get(found["name"]) if found else None
+            if letter is None:
+                if not line.startswith("#") and line.strip():
+                    sys.exit(f"{path}:{order + 1}: no event: {line}")
+                continue
+            kind, about = "N", ""
+            if letter == "U":
+                about = found["rest"].rsplit(" ", 1)[1]
+            elif letter != "P":
+                request = REQUEST.match(found["rest"])
+                if not request:
+                    sys.exit(f"{path}:{order + 1}: no request: {line}")
+                sector, count = int(request["sector"]), int(request["count"])
+                if not count:
+                    sector = 0  # of a flush; 2^64 - 1 where it ends
+                about = f"{sector}+{count}"
+                if letter == "X":
+                    about = f"{sector}+{count - sector} / {count}"
+                kind = kind_of_tracepoint(request["kind"], count if letter != "X" else 1)
+            ns = (int(found["s"]) * 1_000_000 + int(found["us"])) * 1000
+            yield Event(ns, order, int(found["cpu"]), int(found["pid"]), letter, kind, about, found["comm"].strip())
+
+
+def line_of(event):
+    return f"{event.letter} {event.kind} {event.object}".rstrip()
+
+
+def timed_of(events):
+    """The events with times and threads, from the first bio on. `G` follows from the others."""
+    threads = {0: "0"}
+    before = None
+    for event in events:
+        if before is None and event.letter != "Q":
+            continue
+        if event.letter == "G":
+            continue
+        if event.pid not in threads:
+            is_worker = event.comm.startswith("kworker")
+            of_fio = sum(name.isdigit() for name in threads.values())
+            threads[event.pid] = "k" if is_worker else f"{of_fio}"
+        us = (event.ns - (event.ns if before is None else before)) // 1000
+        before = event.ns
+        yield f"{us} {threads[event.pid]} {line_of(event)}"
+
+
+def blkparse_of(events):
+    """The events as blkparse prints them, from the first bio on."""
+    begin = next((event.ns for event in events if event.letter == "Q"), 0)
+    for number, event in enumerate(events, 1):
+        if event.ns < begin:
+            continue
+        at = event.ns - begin
+        about = re.sub(r"^(\d+)\+(\d+)", r"\1 + \2", event.object) + " " if event.object else ""
+        name = f"[{event.comm}]"
+        about = f"{name} {event.object}" if event.letter in "PU" else about + name
+        at = f"{at // 1_000_000_000}.{at % 1_000_000_000:09}"
+        yield f"259,0 {event.cpu} {number} {at} {event.pid} {event.letter} {event.kind} {about.strip()}"
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--dispatches", action="store_true")
+    parser.add_argument("--timed", action="store_true")
+    parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--ftrace", action="store_true")
     parser.add_argument("prefix")
     arguments = parser.parse_args()
-    paths = sorted(glob.glob(f"{glob.escape(arguments.prefix)}.blktrace.*"))
-    if not paths:
-        sys.exit(f"no file {arguments.prefix}.blktrace.*")
-    events = sorted(event for path in paths for event in events_of(path))
-    lines = [line for _, _, line in events]
+    if arguments.ftrace:
+        events = list(events_of_ftrace(arguments.prefix))
+    else:
+        paths = sorted(glob.glob(f"{glob.escape(arguments.prefix)}.blktrace.*"))
+        if not paths:
+            sys.exit(f"no file {arguments.prefix}.blktrace.*")
+        events = sorted(event for path in paths for event in events_of_blktrace(path))
+    if arguments.timed:
+        print("\n".join(timed_of(events)))
+        return
+    if arguments.trace:
+        print("\n".join(blkparse_of(events)))
+        return
+    lines = [line_of(event) for event in events]
     if arguments.dispatches:
         counts = collections.Counter(line[0] for line in lines if line[0] != "D")
         dispatches = [line for line in lines if line[0] == "D"]

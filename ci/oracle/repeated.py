@@ -46,4 +46,5 @@ def main():
         print(path.name, displaced(first, second), alike)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -42,6 +42,9 @@ pub enum Unfit {
         /// The number of disks.
         disks: u16,
     },
+    /// The job and another one use the same sectors. One of them writes there through the page
+    /// cache, and the other one uses them directly or as another file.
+    SharesDirty,
     /// The job polls, and no hardware queue is polled.
     NoPolledQueue {
         /// The design, which could have a polled queue.
@@ -82,6 +85,11 @@ impl fmt::Display for Unfit {
                 f,
                 "`hipri` polls for completions, and design `{design}` has no hardware queue that is polled: give it `poll-queues` in `[queue]`"
             ),
+            Self::SharesDirty => f.write_str(
+                "a job writes to the same sectors through the page cache, and this one uses them directly or \
+                 as another file: what Linux writes back and drops for it is not modelled; use other sectors, or \
+                 the same `filename` and `direct`",
+            ),
             Self::TooLong => write!(
                 f,
                 "more than {PLANNED_IOS_MAX} I/Os in all, which take hours to simulate: set `runtime`, or use --runtime"
@@ -102,7 +110,9 @@ impl fmt::Display for Unfit {
 pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Place, Unfit)> {
     let limits = &device.limits;
     let block_bytes = u64::from(limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
-    if let Some((options, bytes)) = misaligned(job, resolved, block_bytes) {
+    // The page cache takes any bytes.
+    let must_align = job.direct || job.pattern.mix.ops().contains(&Op::Trim);
+    if let Some((options, bytes)) = misaligned(job, resolved, block_bytes).filter(|_| must_align) {
         let (option, text) = job.last_written(options);
         let given = if text.is_empty() { option.to_owned() } else { format!("{option}={text}") };
         let place = job.place_of(option).clone();
@@ -110,7 +120,7 @@ pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Pla
     }
     let ops = job.pattern.mix.ops();
     let has_ranges = |op: &Op| matches!(job.block.of(*op), BlockSizes::Range { .. });
-    if job.block_unaligned && ops.iter().any(has_ranges) {
+    if must_align && job.block_unaligned && ops.iter().any(has_ranges) {
         let place = job.place_of("bs_unaligned").clone();
         return Err((place, Unfit::AnyLength { block_bytes }));
     }

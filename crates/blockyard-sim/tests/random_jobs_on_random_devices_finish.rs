@@ -12,7 +12,9 @@ use blockyard_devices::profile::{
     Design, Device, DeviceModel, FaultRules, HbaProfile, NullCompletion, NullProfile, Refusal,
     RefusalMode, Spread,
 };
-use blockyard_fio::job::{Engine, FadviseHint, JobFile, Mix, NoSource, parse_args};
+use blockyard_fio::job::{
+    BlockSizes, Engine, FadviseHint, JobFile, Mix, NoSource, PerOp, SyncMode, parse_args,
+};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 fn args(prng: &mut Prng) -> Vec<String> {
@@ -149,14 +151,20 @@ fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
     }
 }
 
-/// Draws jobs that read through the page cache, and their read-ahead.
+/// Draws jobs that use the page cache, and their read-ahead. Some of their blocks are no whole
+/// sectors.
 fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
     let prng = &mut Prng::new(seed).fork(0x7061);
     design.read_ahead.bytes = prng.pick(&[0, 16 << 10, 128 << 10, 1 << 20]);
     design.read_ahead.request_widens = prng.pick(&[false, true]);
     for job in &mut jobs.jobs {
-        let may = job.pattern.mix == Mix::Read && !job.engine.is_async() && !job.hipri;
+        let trims = matches!(job.pattern.mix, Mix::Trim | Mix::TrimWrite);
+        let may = !trims && job.engine != Engine::IoUring && !job.hipri;
         job.direct = !may || prng.below(3) == 0;
+        if !job.direct && prng.below(3) == 0 {
+            job.block = PerOp::all(BlockSizes::Fixed(prng.pick(&[512, 2300, 9000])));
+            job.sync = prng.pick(&[SyncMode::None, SyncMode::Dsync]);
+        }
         job.invalidate = prng.pick(&[false, true]);
         let hints = [FadviseHint::None, FadviseHint::None, FadviseHint::Pattern];
         job.fadvise_hint = prng.pick(&hints);

@@ -45,9 +45,10 @@ fio's switches --eta, --eta-interval, --eta-newline, --status-interval,
 --alloc-size, --max-jobs, --warnings-fatal and --aux-path change no answer, and
 are accepted.
 
-Without --direct=1, a job that only reads, with libaio or a synchronous engine
-(fio's default), reads through a page cache with Linux's read-ahead; other jobs
-without --direct=1 are refused, as buffered writes come later.
+Without --direct=1, a job with libaio or a synchronous engine (fio's default)
+reads through a page cache with Linux's read-ahead, and writes into it if it
+syncs after at most 16 MiB; other jobs without --direct=1 are refused, as the
+kernel's own writeback comes later.
 
 `blockyard list` lists the devices, processors and designs; `blockyard show
 NAME` prints the file of one of them.";

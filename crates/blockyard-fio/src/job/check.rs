@@ -2,8 +2,8 @@
 
 use super::engines;
 use super::error::{Buffered, Fault, JobError, Note, Remark};
-use super::limits::INSTANCES_MAX;
-use super::model::{Engine, Job, Mix, Strides};
+use super::limits::{INSTANCES_MAX, UNSYNCED_BYTES_MAX};
+use super::model::{Engine, Job, Mix, Strides, SyncMode};
 use super::op::Op;
 use super::value::Amount;
 
@@ -70,7 +70,8 @@ pub(super) fn same_section(job: &Job, option: &'static str, before: bool) -> Res
     Ok(())
 }
 
-/// Checks that a buffered job only reads, by calls that wait: nothing else is modelled.
+/// Checks that a buffered job is one whose calls wait and whose writes are synced soon: nothing
+/// else is modelled.
 fn buffering(job: &Job) -> Result<(), JobError> {
     if job.direct {
         return Ok(());
@@ -80,20 +81,22 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     }
     let is_own = job.places.0.get("buffered").is_some_and(|set| set.own);
     let option = if is_own { "buffered" } else { "direct" };
-    if job.pattern.mix != Mix::Read {
-        return fail(job, option, Fault::Buffered(Buffered::NotOnlyReads));
+    if job.pattern.mix.ops().contains(&Op::Trim) {
+        return fail(job, option, Fault::Buffered(Buffered::Trims));
     }
-    // libaio's calls return when their reads have ended.
+    if unsynced_bytes(job) > UNSYNCED_BYTES_MAX {
+        return fail(job, option, Fault::Buffered(Buffered::RareSyncs));
+    }
+    if job.verify && job.pattern.mix != Mix::Read {
+        let reason = "the data of buffered writes is not checked";
+        return fail(job, "verify", Fault::Unsupported { option: "verify", reason });
+    }
+    // libaio's calls return when their I/O has ended.
     if job.engine.is_async() && job.engine_name != "libaio" {
         return fail(job, option, Fault::Buffered(Buffered::Engine(job.engine_name)));
     }
     if job.hipri {
-        return contradiction(
-            job,
-            "hipri",
-            option,
-            "nothing polls for the reads of the page cache",
-        );
+        return contradiction(job, "hipri", option, "nothing polls for the I/O of the page cache");
     }
     if job.pre_read {
         let reason = "the reads that fill the page cache before the job begins are not modelled; let an \
@@ -101,6 +104,21 @@ fn buffering(job: &Job) -> Result<(), JobError> {
         return fail(job, "pre_read", Fault::Unsupported { option: "pre_read", reason });
     }
     Ok(())
+}
+
+/// Returns the bytes that all instances of a job can have written and not synced.
+fn unsynced_bytes(job: &Job) -> u64 {
+    let writes = job.pattern.mix.ops().contains(&Op::Write);
+    if !writes || job.sync != SyncMode::None {
+        return 0;
+    }
+    let every = [job.fsync, job.fdatasync].into_iter().filter(|every| *every > 0).min();
+    let of_one = match (every, job.size) {
+        (Some(every), _) => u64::from(every) * u64::from(job.block.write.max_bytes()),
+        (None, Some(Amount::Bytes(bytes))) if job.end_fsync && bytes > 0 => bytes,
+        _ => u64::MAX,
+    };
+    of_one.saturating_mul(job.numjobs.into())
 }
 
 /// Checks that a job with mapped files reads in order or page by page.
@@ -184,7 +202,9 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
         notes.push(Note { place: job.place_of("verify").clone(), remark: Remark::Verified });
     }
     let mapped = job.engine_name == "mmap";
-    if !job.direct && !mapped && set("direct").or(set("buffered")).is_none() {
+    if !job.direct && job.pattern.mix != Mix::Read {
+        notes.push(Note { place: job.place.clone(), remark: Remark::BufferedWrites });
+    } else if !job.direct && !mapped && set("direct").or(set("buffered")).is_none() {
         notes.push(Note { place: job.place.clone(), remark: Remark::BufferedByDefault });
     }
     notes

@@ -65,6 +65,8 @@ pub enum Remark {
     },
     /// The job reads through the page cache by default, not by request.
     BufferedByDefault,
+    /// The job writes through the page cache.
+    BufferedWrites,
     /// An engine runs as another one.
     RunsAs {
         /// The engine as written.
@@ -116,6 +118,12 @@ impl fmt::Display for Note {
                 "{}: `{option}`: what follows the number is dropped, as in fio; comments begin with ; or #",
                 self.place
             ),
+            Remark::BufferedWrites => write!(
+                f,
+                "{}: writes go to the page cache of a raw block device: no file system and no journal is \
+                 assumed",
+                self.place
+            ),
             Remark::BufferedByDefault => write!(
                 f,
                 "{}: reads go through the page cache, as fio's do without direct=1",
@@ -128,8 +136,10 @@ impl fmt::Display for Note {
 /// The part of buffered I/O that a job needs and that is not modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffered {
-    /// The job does not only read.
-    NotOnlyReads,
+    /// The job does not sync often enough.
+    RareSyncs,
+    /// The job trims.
+    Trims,
     /// The job has this engine, which does not wait for its reads.
     Engine(&'static str),
 }
@@ -301,13 +311,18 @@ impl fmt::Display for Fault {
             Self::Contradiction { option, other, reason } => {
                 write!(f, "`{option}` contradicts `{other}`: {reason}")
             }
-            Self::Buffered(Buffered::NotOnlyReads) => write!(
+            Self::Buffered(Buffered::RareSyncs) => write!(
                 f,
-                "buffered writes come later: the page cache is modelled for reads only; add direct=1"
+                "buffered writes come later unless the instances of a job sync after at most {} in all: \
+                 the kernel's own writeback is not modelled; add direct=1, or fsync, fdatasync or sync",
+                instead::size_words(limits::UNSYNCED_BYTES_MAX)
             ),
+            Self::Buffered(Buffered::Trims) => {
+                write!(f, "trims of a buffered job are not modelled; add direct=1")
+            }
             Self::Buffered(Buffered::Engine(engine)) => write!(
                 f,
-                "buffered reads of ioengine={engine} come later: where they wait is not modelled; add \
+                "buffered I/O of ioengine={engine} comes later: where it waits is not modelled; add \
                  direct=1"
             ),
             Self::TooManyInstances { asked } => write!(

@@ -1,10 +1,14 @@
-//! The page cache for reads: the pages in the cache, the pages being read, and the waiting tasks.
+//! The page cache: the pages in the cache, those being read or written back, and the waiting tasks.
 //!
 //! ```text
-//! a call ─► page there? ─► copied to the caller, page by page
+//! a read ─► page there? ─► copied to the caller, page by page
 //!                 │ no, or marked
 //!                 ▼
 //!            read_ahead ─► a window ─► its absent pages: a bio for each run of them
+//!
+//! a write ─► a part of an absent page? ─ no ─► copied from the caller ─► dirty ─► under writeback
+//!                 │ yes                            ▲                      (dirt)
+//!                 └─► the page is read alone ──────┘
 //! ```
 //!
 //! # Rules
@@ -14,21 +18,28 @@
 //! - **[pages-ready-together]** All pages of a bio become ready when the bio ends. If the bio
 //!   fails, they are absent again. A task that waits for one of these pages then reads that page
 //!   alone, and fails if the second read fails.
+//! - **[page-written-once]** At most one bio at a time writes a page back, and a page is dirty from
+//!   a write to it until such a bio begins.
 //!
 //! All readers of a file share its pages and wait for each other's reads. Each reader has its own
 //! stream for read-ahead. Memory is never short. A page leaves the cache only when a starting job
 //! drops the pages of its files (fio's `invalidate`). A task that ends does not wait for pages that
 //! are still being read ahead; if the task is the last one, the run ends without them.
 //!
-//! Writing, mapping, and the effects of other programs on a real cache are not modelled.
+//! Mapping, and the effects of other programs on a real cache, are not modelled.
 
+mod dirt;
+mod extents;
 mod pages;
 mod read_ahead;
 
+pub use dirt::Dirt;
+pub use extents::Extents;
 pub use pages::{FilePages, PageState};
 pub use read_ahead::{Advice, Pages, ReadAhead, Trigger, Window};
 
 use crate::placement::Placement;
+use blockyard::status::Status;
 use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_trace::observe::TaskId;
 use core::ops::Range;
@@ -37,6 +48,15 @@ use core::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId(usize);
 
+/// The direction in which a bio moves pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// From the disk to the cache.
+    Read,
+    /// From the cache to the disk.
+    WriteBack,
+}
+
 /// The pages of one bio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
@@ -44,12 +64,16 @@ pub struct Run {
     pub file: FileId,
     /// Its pages.
     pub pages: Range<u64>,
+    /// The direction.
+    pub transfer: Transfer,
 }
 
+/// A task that waits for the end of the transfer of a page.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     file: FileId,
     page: u64,
+    transfer: Transfer,
     task: TaskId,
 }
 
@@ -57,6 +81,7 @@ struct Waiter {
 struct File {
     placement: Placement,
     pages: FilePages,
+    dirt: Dirt,
 }
 
 /// The page cache of a machine.
@@ -74,7 +99,7 @@ impl PageCache {
     pub fn open(&mut self, placement: Placement) -> FileId {
         let known = self.files.iter().position(|file| file.placement == placement);
         FileId(known.unwrap_or_else(|| {
-            self.files.push(File { placement, pages: FilePages::default() });
+            self.files.push(File { placement, pages: FilePages::default(), dirt: Dirt::default() });
             self.files.len() - 1
         }))
     }
@@ -91,6 +116,25 @@ impl PageCache {
         &self.files[file.0].pages
     }
 
+    /// Returns the dirty pages of `file` and those under writeback.
+    #[must_use]
+    pub fn dirt(&self, file: FileId) -> &Dirt {
+        &self.files[file.0].dirt
+    }
+
+    /// Returns the first byte after `page` that belongs to `file`: the last page may be short.
+    #[must_use]
+    pub fn page_end(&self, file: FileId, page: u64) -> u64 {
+        ((page + 1) * PAGE_BYTES).min(self.placement(file).len_bytes)
+    }
+
+    /// Notes that a call has written to `page`, which is now in the cache and dirty.
+    pub(crate) fn written(&mut self, file: FileId, page: u64) {
+        let File { pages, dirt, .. } = &mut self.files[file.0];
+        pages.fill(page);
+        dirt.written(page);
+    }
+
     /// Clears the mark of a page. Returns whether the page had one.
     pub(crate) fn take_mark(&mut self, file: FileId, page: u64) -> bool {
         self.files[file.0].pages.take_mark(page)
@@ -99,9 +143,11 @@ impl PageCache {
     /// Claims the absent pages of `window` up to the end of the file ([page-read-once]). Passes to
     /// `each` the runs that need a bio.
     pub fn claim(&mut self, file: FileId, window: Window, mut each: impl FnMut(Run)) {
-        let File { placement, pages } = &mut self.files[file.0];
+        let File { placement, pages, .. } = &mut self.files[file.0];
         let end = window.pages.end.min(placement.len_bytes.div_ceil(PAGE_BYTES));
-        pages.claim(window.pages.start..end, window.marker, |pages| each(Run { file, pages }));
+        pages.claim(window.pages.start..end, window.marker, |pages| {
+            each(Run { file, pages, transfer: Transfer::Read });
+        });
     }
 
     /// Returns the number of the run that is submitted next, for [`Self::ended`].
@@ -116,31 +162,40 @@ impl PageCache {
     /// Notes that the bio of `run` was submitted, with the number of `next_number`.
     pub fn submitted(&mut self, run: Run) {
         debug_assert!(run.pages.start < run.pages.end, "a run must have a page");
+        if run.transfer == Transfer::WriteBack {
+            run.pages.clone().for_each(|page| self.files[run.file.0].dirt.begin(page));
+        }
         match self.free.pop() {
             Some(number) => self.runs[number as usize] = Some(run),
             None => self.runs.push(Some(run)),
         }
     }
 
-    /// Notes that the bio of run `number` has ended, successfully if `well`
-    /// ([pages-ready-together]). Passes to `wake` each task that waited for one of its pages, in
-    /// the order of their waits.
+    /// Notes that the bio of run `number` has ended with `status` ([pages-ready-together]). Passes
+    /// to `wake` each task that waited for one of its pages, in the order of their waits. Returns
+    /// the direction of the run.
     ///
     /// # Panics
     ///
     /// Panics if no such run is in flight.
-    pub fn ended(&mut self, number: u32, well: bool, mut wake: impl FnMut(TaskId)) {
+    pub fn ended(&mut self, number: u32, status: Status, mut wake: impl FnMut(TaskId)) -> Transfer {
         let run = self.runs[number as usize].take();
-        let Run { file, pages } = run.expect("a run that ends should be in flight");
+        let Run { file, pages, transfer } = run.expect("a run that ends should be in flight");
         self.free.push(number);
-        self.files[file.0].pages.finish(pages.clone(), well);
+        let of_run = &mut self.files[file.0];
+        match transfer {
+            Transfer::Read => of_run.pages.finish(pages.clone(), status == Status::Ok),
+            Transfer::WriteBack => of_run.dirt.end(pages.clone(), status),
+        }
         self.waiters.retain(|waiter| {
-            let waits = waiter.file == file && pages.contains(&waiter.page);
+            let waits =
+                waiter.file == file && waiter.transfer == transfer && pages.contains(&waiter.page);
             if waits {
                 wake(waiter.task);
             }
             !waits
         });
+        transfer
     }
 
     /// Returns the number of bios in flight.
@@ -150,15 +205,20 @@ impl PageCache {
         self.runs.len() - self.free.len()
     }
 
-    /// Notes that `task` waits for a page that is being read.
-    pub fn wait(&mut self, file: FileId, page: u64, task: TaskId) {
-        debug_assert!(self.pages(file).state(page) == PageState::Reading, "no bio reads {page}");
-        self.waiters.push(Waiter { file, page, task });
+    /// Notes that `task` waits for the end of the transfer of a page.
+    pub fn wait(&mut self, file: FileId, page: u64, transfer: Transfer, task: TaskId) {
+        let is_moving = match transfer {
+            Transfer::Read => self.pages(file).state(page) == PageState::Reading,
+            Transfer::WriteBack => self.dirt(file).under_writeback().contains(page),
+        };
+        debug_assert!(is_moving, "no bio moves page {page}: {transfer:?}");
+        self.waiters.push(Waiter { file, page, transfer, task });
     }
 
-    /// Drops the pages of `file`, except those being read.
+    /// Drops the pages of `file`, except those being read and those whose data is not on the disk.
     pub(crate) fn drop_pages(&mut self, file: FileId) {
-        self.files[file.0].pages.drop_ready();
+        let File { pages, dirt, .. } = &mut self.files[file.0];
+        pages.drop_ready(|page| dirt.is_unwritten(page));
     }
 }
 
@@ -199,21 +259,41 @@ mod tests {
         claim(&mut cache, file, 0..8);
         let submit = |cache: &mut PageCache, pages| {
             let number = cache.next_number();
-            cache.submitted(Run { file, pages });
+            cache.submitted(Run { file, pages, transfer: Transfer::Read });
             number
         };
         let (first, second) = (submit(&mut cache, 0..4), submit(&mut cache, 4..8));
         for (page, task) in [(3, 7), (4, 8), (0, 9)] {
-            cache.wait(file, page, TaskId(task));
+            cache.wait(file, page, Transfer::Read, TaskId(task));
         }
         let mut woken = Vec::new();
-        cache.ended(first, true, |task| woken.push(task.0));
+        cache.ended(first, Status::Ok, |task| woken.push(task.0));
         assert_eq!(woken, [7, 9]);
-        cache.ended(second, false, |task| woken.push(task.0));
+        cache.ended(second, Status::Medium, |task| woken.push(task.0));
         assert_eq!(woken, [7, 9, 8]);
         let states = [3, 4].map(|page| cache.pages(file).state(page));
         assert_eq!(states, [PageState::Ready, PageState::Absent]);
         claim(&mut cache, file, 8..9);
         assert_eq!(submit(&mut cache, 8..9), second, "numbers are used again");
+    }
+
+    // [page-written-once]
+    #[test]
+    fn a_page_that_is_not_on_the_disk_is_not_dropped() {
+        let mut cache = PageCache::default();
+        let file = cache.open(placement(0));
+        (0..3).for_each(|page| cache.written(file, page));
+        for page in [0, 1] {
+            cache.submitted(Run { file, pages: page..page + 1, transfer: Transfer::WriteBack });
+        }
+        cache.wait(file, 1, Transfer::WriteBack, TaskId(5));
+        let mut woken = Vec::new();
+        assert_eq!(cache.ended(1, Status::Ok, |task| woken.push(task.0)), Transfer::WriteBack);
+        assert_eq!(woken, [5]);
+        // Page 0 is under writeback, page 1 is clean, and page 2 is dirty.
+        cache.drop_pages(file);
+        let states = [0, 1, 2].map(|page| cache.pages(file).state(page));
+        assert_eq!(states, [PageState::Ready, PageState::Absent, PageState::Ready]);
+        assert_eq!(cache.page_end(file, 99), 100 * PAGE_BYTES - 1, "the file ends there");
     }
 }

@@ -124,12 +124,25 @@ impl FilePages {
         }
     }
 
-    /// Drops every page that is ready.
-    pub(crate) fn drop_ready(&mut self) {
-        self.words.retain(|_, word| {
-            // Pages that are being read have waiters, and stay.
-            word.present &= !word.ready;
-            word.ready = 0;
+    /// Puts `page` into the cache, without a read, unless it is there. It is not being read.
+    pub(crate) fn fill(&mut self, page: u64) {
+        let (at, bit) = place(page);
+        let word = self.words.entry(at).or_default();
+        debug_assert!((word.present & !word.ready) & bit == 0, "page {page} is being read");
+        word.present |= bit;
+        word.ready |= bit;
+        debug_assert!(word.is_sound(), "{word:?}");
+    }
+
+    /// Drops every page that is ready, except those that must `stay`.
+    pub(crate) fn drop_ready(&mut self, stay: impl Fn(u64) -> bool) {
+        self.words.retain(|at, word| {
+            let stays = (0..WORD_PAGES)
+                .filter(|bit| word.ready & (1 << bit) != 0 && stay(at * WORD_PAGES + bit))
+                .fold(0, |stays, bit| stays | 1 << bit);
+            // Pages that are being read have waiters, and stay, too.
+            word.present = (word.present & !word.ready) | stays;
+            word.ready = stays;
             word.marked &= word.present;
             debug_assert!(word.is_sound(), "{word:?}");
             word.present != 0
@@ -217,7 +230,7 @@ mod tests {
                         prop_assert_eq!(pages.take_mark(page), marked.unwrap_or(false));
                     }
                     Operation::DropReady => {
-                        pages.drop_ready();
+                        pages.drop_ready(|_| false);
                         oracle.0.retain(|_, (ready, _)| !*ready);
                     }
                 }

@@ -3,7 +3,7 @@
 use super::{Conditions, MakeElevator, SimulationError};
 use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
-use crate::task::READER_BIOS_MAX;
+use crate::task::{READER_BIOS_MAX, WRITEBACK_BIOS_MAX};
 use crate::world::{ADDED_ACTORS_MAX, SimHost, World};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
@@ -23,7 +23,7 @@ use blockyard_devices::data::verify::{Verifier, Verify};
 use blockyard_devices::pairing;
 use blockyard_devices::profile::{Design, Device, DeviceModel, FaultRules, NoCard};
 use blockyard_devices::stack::{Layering, Stack};
-use blockyard_fio::job::Job;
+use blockyard_fio::job::{Job, Op};
 use blockyard_trace::observe::{Observer, Setting};
 use std::borrow::Cow;
 
@@ -220,6 +220,10 @@ fn bios_needed(jobs: &[Job], device: &Device, design: &Design) -> u32 {
         // that is split counts, too.
         let parts = sectors.div_ceil(part.into()) + 1;
         needed += u64::from(job.numjobs) * u64::from(bios) * (parts + 1);
+        // A page of writeback is a bio of its own, which no limit splits. A flush is one, too.
+        if !job.direct && job.pattern.mix.ops().contains(&Op::Write) {
+            needed += u64::from(job.numjobs) * u64::from(WRITEBACK_BIOS_MAX + 1);
+        }
     }
     u32::try_from(needed).unwrap_or(u32::MAX).clamp(64, 1 << 22)
 }

@@ -5,6 +5,7 @@
 mod build;
 mod error;
 mod plan;
+mod sharing;
 mod steady;
 mod stop;
 

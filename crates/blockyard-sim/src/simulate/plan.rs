@@ -1,6 +1,7 @@
 //! Assigns job instances to waves, CPUs and files.
 
 use super::SimulationError;
+use super::sharing::Sharing;
 use crate::fit;
 use crate::fit::{IN_FLIGHT_MAX, PLANNED_IOS_MAX, Unfit};
 use crate::placement::Placement;
@@ -34,6 +35,7 @@ pub(super) fn plan(
     let mut files = Files::new(device);
     let mut in_flight = 0;
     let mut planned_ios = 0_u64;
+    let mut sharing = Sharing::default();
     for (at, job) in jobs.iter().enumerate() {
         in_flight += u64::from(job.numjobs) * u64::from(job.depth());
         if in_flight > IN_FLIGHT_MAX {
@@ -57,6 +59,7 @@ pub(super) fn plan(
                 return Err(SimulationError::Unfit { place, unfit: Unfit::TooLong });
             }
             let placements = files.place(job, number, &resolved)?;
+            sharing.add(at, job, &placements);
             // Consecutive jobs of one group that report as a group share an entry.
             let joins_group = job.group_reporting
                 && entries
@@ -77,6 +80,10 @@ pub(super) fn plan(
                 .expect("a plan should have a first wave")
                 .push(Planned { job: at, instance });
         }
+    }
+    if let Some(unfit) = sharing.unfit() {
+        let place = jobs[unfit].place_of("filename").clone();
+        return Err(SimulationError::Unfit { place, unfit: Unfit::SharesDirty });
     }
     debug_assert_eq!(entries.len(), stats.len(), "every entry has statistics");
     debug_assert!(waves.iter().flatten().all(|of| of.instance.stats < stats.len()));
@@ -193,10 +200,12 @@ impl Files {
             let base_bytes = self.ends[disk];
             let end =
                 base_bytes.checked_add(file.end_bytes()).filter(|end| *end <= self.disk_bytes);
-            self.ends[disk] = end.ok_or_else(|| SimulationError::FilesTooLarge {
+            let end = end.ok_or_else(|| SimulationError::FilesTooLarge {
                 job: job.name.clone(),
                 place: job.place.clone(),
             })?;
+            // A buffered file may end within a block, the next one begins at a block.
+            self.ends[disk] = end.next_multiple_of(self.block_bytes);
             let len_bytes = file.end_bytes().next_multiple_of(self.block_bytes);
             let queue = QueueId(u16::try_from(disk).expect("a device has at most 1024 disks"));
             let placement = Placement { queue, base_bytes, len_bytes };

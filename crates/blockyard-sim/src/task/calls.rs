@@ -2,7 +2,7 @@
 
 use super::source::Source;
 use super::{Slot, Task};
-use blockyard::bio::{self, Bio, Flags};
+use blockyard::bio::{Bio, Flags};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
@@ -198,10 +198,10 @@ impl Task {
         Some((io.queue, Bio { cookie, ..io.bio }))
     }
 
-    /// Whether the next I/O at `now` is a read through the page cache.
+    /// Whether the next I/O at `now` is a call through the page cache.
     #[inline]
-    pub(crate) fn reads_next(&mut self, now: Instant) -> bool {
-        self.reader.is_some() && self.next_bio(now).is_some_and(|(_, bio)| bio.op == bio::Op::Read)
+    pub(crate) fn is_buffered_next(&mut self, now: Instant) -> bool {
+        self.buffered.is_some() && self.next_bio(now).is_some()
     }
 
     /// Returns the queue of the next I/O, or if that is not known yet, of the one before.

@@ -11,11 +11,11 @@
 //! ```
 
 mod bounds;
+mod buffered;
 mod calls;
 mod feed;
 mod measuring;
 mod plan;
-mod reader;
 mod recorded;
 mod search;
 mod share;
@@ -26,10 +26,10 @@ mod targets;
 mod think;
 
 pub use bounds::Violation;
+pub use buffered::{Buffered, BufferedStep, READER_BIOS_MAX, WRITEBACK_BIOS_MAX};
 pub use calls::Call;
 pub use measuring::Measuring;
 pub use plan::Plan;
-pub use reader::{READER_BIOS_MAX, ReadStep, Reader};
 pub use share::Share;
 
 use crate::placement::Placement;
@@ -93,8 +93,8 @@ pub struct Task {
     pub measuring: Measuring,
     shape: Shape,
     feed: Feed,
-    /// The reader, if the task reads through the page cache.
-    reader: Option<Box<Reader>>,
+    /// The buffered I/O, if the task uses the page cache.
+    buffered: Option<Box<Buffered>>,
     slots: Slots,
     calls: Calls,
     /// Whether the depth was reached and the number in flight is still above the low mark.
@@ -116,9 +116,9 @@ impl Task {
         let depth = job.depth();
         assert!(depth > 0, "a job must have a depth of at least 1");
         // Direct I/O passes the page cache by; traces have no files.
-        let reader = match &origin {
+        let buffered = match &origin {
             Origin::Generated { placements, .. } if !job.direct => {
-                Some(Box::new(Reader::new(job, placements.clone())))
+                Some(Box::new(Buffered::new(job, placements.clone())))
             }
             _ => None,
         };
@@ -139,7 +139,7 @@ impl Task {
             measuring: Measuring::of(job),
             shape: Shape::of(job),
             feed: Feed::new(source),
-            reader,
+            buffered,
             slots: Slots::new(depth),
             calls: Calls::NONE,
             draining: false,

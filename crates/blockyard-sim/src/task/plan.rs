@@ -4,7 +4,7 @@ use super::calls::InCall;
 use super::source::Source;
 use super::state::{Sleep, State};
 use super::think::Pause;
-use super::{ReadStep, Reader, Task};
+use super::{Buffered, BufferedStep, Task};
 use crate::page_cache::PageCache;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use blockyard::time::{Duration, Instant};
 pub enum Plan {
     /// Take a step: reap results and issue more I/Os while there is room.
     Step,
-    /// Continue the current call with no other thread in between: request pages.
-    RequestPages,
-    /// Continue the current call with no other thread in between: copy from a page.
+    /// Continue the current call with no other thread in between: submit bios.
+    Submit,
+    /// Continue the current call with no other thread in between: copy from or to a page.
     CopyPage,
     /// Sleep until enough I/Os have completed, a page has been read or a tag is free.
     AwaitCompletions,
@@ -206,37 +206,39 @@ impl Task {
         Plan::AwaitCompletions
     }
 
-    /// Returns the reader.
+    /// Returns the buffered I/O.
     ///
     /// # Panics
     ///
-    /// If the task does not read through the page cache.
-    pub fn reader(&mut self) -> &mut Reader {
-        self.reader.as_mut().expect("a task with a read step should have a reader")
+    /// If the task does not use the page cache.
+    pub fn buffered(&mut self) -> &mut Buffered {
+        self.buffered.as_mut().expect("a task in a buffered call should have buffered I/O")
     }
 
-    /// Returns the next step of the current call; `None` if no call reads through the page cache.
+    /// Returns the next step of the current call; `None` if no call uses the page cache.
     #[inline]
     #[must_use]
-    pub(crate) fn read_step(&self, cache: &PageCache) -> Option<ReadStep> {
-        let reader = self.reader.as_deref()?;
-        reader.in_call().then(|| reader.next(cache))
+    pub(crate) fn buffered_step(&self, cache: &PageCache) -> Option<BufferedStep> {
+        let buffered = self.buffered.as_deref()?;
+        buffered.in_call().then(|| buffered.next(cache))
     }
 
-    /// Begins a call at `now` for the read of [`Self::next_bio`].
-    pub fn begin_read(&mut self, now: Instant) {
-        let io = *self.feed.next().expect("a read should come from `next_bio`");
-        let slot = self.slots.next_free().expect("a read should have a slot");
+    /// Begins a call at `now` for the I/O of [`Self::next_bio`]. Returns whether it is a sync.
+    pub fn begin_buffered(&mut self, now: Instant, cache: &PageCache) -> bool {
+        let io = *self.feed.next().expect("an I/O should come from `next_bio`");
+        let slot = self.slots.next_free().expect("an I/O should have a slot");
         self.call(now);
         self.submitted(now);
         self.end_call();
-        self.reader().begin(slot, io.file, io.offset_bytes, io.len_bytes, io.bio.prio);
+        self.buffered().begin(slot, io.file, io.offset_bytes, io.len_bytes, io.bio, cache);
+        io.kind.is_none()
     }
 
     /// Returns from the call at `now`.
-    pub(crate) fn end_read(&mut self, status: Status, now: Instant) {
-        let slot = self.reader().end_call().expect("a call that returns should have begun");
-        // The call that submits is the one that reads, so its end is the submission too.
+    pub(crate) fn end_buffered(&mut self, status: Status, now: Instant, cache: &PageCache) {
+        let slot = self.buffered().end_call(cache);
+        let slot = slot.expect("a call that returns should have begun");
+        // The call that submits is the one that copies, so its end is the submission too.
         if self.is_async() {
             self.slots.set_submitted(slot, now);
         }

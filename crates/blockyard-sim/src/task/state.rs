@@ -32,7 +32,7 @@ pub(super) enum Sleep {
     Record,
     /// A turn in its flow, or this instant.
     Turn(Instant),
-    /// A page that is being read, or the end of one of the task's own bios.
+    /// A page that is being read or written back, or the end of one of the task's own bios.
     Page,
     /// A tag.
     Tag,
@@ -152,15 +152,15 @@ impl Task {
         is_due
     }
 
-    /// Sleeps until a page has been read or a bio of the task's own has ended.
+    /// Sleeps until the transfer of a page or a bio of the task's own has ended.
     pub(crate) const fn sleep_for_page(&mut self) {
-        debug_assert!(self.reader.is_some(), "only a reader may wait for a page");
+        debug_assert!(self.buffered.is_some(), "only buffered I/O may wait for a page");
         self.state = State::Asleep(Sleep::Page);
     }
 
     /// Notes that the queue has refused the bio at `now`: the task sleeps for a tag.
     pub(crate) fn sleep_for_tag(&mut self, now: Instant) {
-        let has_bio = self.feed.next().is_some() || self.reader.is_some();
+        let has_bio = self.feed.next().is_some() || self.buffered.is_some();
         debug_assert!(has_bio, "only a task with a bio may wait for a tag");
         // A task that a tag has woken, and that is refused again, continues the same wait.
         let wait = self.tag_wait.get_or_insert(TagWait { since: now, refusals: 0 });

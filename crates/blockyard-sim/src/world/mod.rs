@@ -55,6 +55,7 @@
 
 mod actor;
 mod adapting;
+mod buffered;
 mod device;
 mod failure;
 mod load;
@@ -66,7 +67,6 @@ mod owners_of_work;
 mod polling;
 mod processor;
 mod queue;
-mod reading;
 mod replaying;
 mod standstill;
 mod step;

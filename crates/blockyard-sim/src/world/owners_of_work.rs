@@ -2,11 +2,11 @@
 
 use super::World;
 use super::actor::Actor;
+use super::buffered::PageCopy;
 use super::device::{CompletionHandler, VectorHandler};
 use super::mmc::{DriverContext, DriverTimer};
 use super::polling::Poller;
 use super::queue::Worker;
-use super::reading::PageCopy;
 use super::step::Job;
 use blockyard::time::Duration;
 use blockyard::unit::{CpuId, QueueId};

@@ -46,13 +46,13 @@ impl<O: Observer> World<O> {
         if self.tasks[id.0 as usize].return_from_driver() {
             return Duration::ZERO; // its call returns now, and it plans what comes next
         }
-        // A call that reads through the page cache is under way, and continues where it slept.
-        if self.tasks[id.0 as usize].read_step(&self.cache).is_some() {
-            return self.continue_read(id);
+        // A buffered call is under way, and continues where it slept.
+        if self.tasks[id.0 as usize].buffered_step(&self.cache).is_some() {
+            return self.continue_buffered(id);
         }
         let mut cost = self.take_results(id);
-        if self.has_turn(id) && self.tasks[id.0 as usize].reads_next(self.now) {
-            return cost + self.continue_read(id);
+        if self.has_turn(id) && self.tasks[id.0 as usize].is_buffered_next(self.now) {
+            return cost + self.continue_buffered(id);
         }
         let submitted = self.submit_batch(id, &mut cost);
         if submitted > 0 {
@@ -201,10 +201,10 @@ impl<O: Observer> World<O> {
         let end = self.now + cost;
         self.tasks[id.0 as usize].end_step(end);
         self.judge_depth(id, end);
-        let reads = self.plan_reading(id, end);
+        let buffered = self.plan_buffered(id, end);
         let has_turn = self.has_turn(id);
         let task = &mut self.tasks[id.0 as usize];
-        let plan = match reads {
+        let plan = match buffered {
             // The step continues when the tag is free, or when the driver lets it return.
             _ if task.waits_for_tag() || task.is_in_driver() => Plan::AwaitCompletions,
             Some(plan) => plan,
@@ -222,7 +222,7 @@ impl<O: Observer> World<O> {
             // Other threads that are ready have their turn first.
             Plan::Step => self.cpus[task.cpu.index()].push(Work::Step(id)),
             // The pieces of a call go before other threads.
-            Plan::RequestPages => self.cpus[task.cpu.index()].push_next(Work::Step(id)),
+            Plan::Submit => self.cpus[task.cpu.index()].push_next(Work::Step(id)),
             Plan::CopyPage => self.cpus[task.cpu.index()].push_next(Work::Copy(id)),
             Plan::AwaitRecord => {
                 rest.until = Some(Instant::MAX);

@@ -5,13 +5,15 @@
 
 #![allow(dead_code, reason = "not every test uses every part")]
 
+pub(crate) mod archive;
+
 use blockyard::bio::{Flags, Op};
 use blockyard::trace::{Action, Event, Sink};
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_bytes};
 use blockyard_sim::simulate::{Conditions, Simulation};
 use blockyard_trace::observe::Observer;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -84,6 +86,11 @@ impl Parameters {
     }
 
     pub(crate) fn device(&self) -> Device {
+        self.device_on(4)
+    }
+
+    /// Returns the device on a machine with this many processors.
+    pub(crate) fn device_on(&self, cpus: u64) -> Device {
         let completion = ["none", "softirq", "timer"][usize::try_from(self.0["irqmode"]).unwrap()];
         let of_driver = self.0.get("max_sectors").copied().unwrap_or(255);
         let of_queue = self.0.get("max_sectors_kb").map_or(u64::MAX, |kib| kib * 2);
@@ -92,7 +99,7 @@ impl Parameters {
              [limits]\nmax-sectors = {}\nwrite-cache = {}\nfua = {}\n\
              [null]\ncompletion = \"{completion}\"\ncompletion-time = \"{}ns\"\n\
              submit-queues = {}\ndepth = {}\n\
-             [cpu]\ncpus = 4\n",
+             [cpu]\ncpus = {cpus}\n",
             of_driver.min(of_queue),
             self.has("cache_size"),
             self.has("cache_size"),
@@ -105,7 +112,11 @@ impl Parameters {
 
     /// Returns the design of Linux 6.12, which made the recordings, with `scheduler`.
     pub(crate) fn design(&self, scheduler: &str) -> Design {
-        let base = if scheduler == "none" { "mq-none-6.12" } else { "mq-deadline-6.12" };
+        self.design_on(if scheduler == "none" { "mq-none-6.12" } else { "mq-deadline-6.12" })
+    }
+
+    /// Returns the built-in design `base` with the parameters of the queue.
+    pub(crate) fn design_on(&self, base: &str) -> Design {
         let (mut queue, mut deadline) = (String::new(), String::new());
         for (key, value) in &self.0 {
             match key.as_str() {
@@ -217,4 +228,46 @@ pub(crate) fn order<'a>(events: &'a [String], actions: &str) -> Vec<&'a str> {
         .map(String::as_str)
         .filter(|event| event.starts_with(|c| actions.contains(c)))
         .collect()
+}
+
+/// The letters of the events that are counted: bios, cuts, merges, commands and completions.
+const COUNTED: &str = "QXMFDC";
+
+/// Returns the numbers of events of a recording or a run. A recording of a long job begins with
+/// them.
+pub(crate) fn counts(events: &[String]) -> BTreeMap<char, usize> {
+    let mut counts = BTreeMap::new();
+    for event in events {
+        let letter = event.chars().next().unwrap();
+        let recorded = event.split_once(' ').and_then(|(_, count)| count.parse().ok());
+        *counts.entry(letter).or_default() += recorded.unwrap_or(1);
+    }
+    counts.retain(|letter, _| COUNTED.contains(*letter));
+    counts
+}
+
+/// Returns the requests of a recording or run in the order of dispatch.
+pub(crate) fn dispatched(events: &[String]) -> Vec<&str> {
+    let mut requests = order(events, "D");
+    requests.retain(|event| event.contains('+'));
+    requests
+}
+
+/// Returns how many requests are not part of the longest sequence that both orders have.
+pub(crate) fn displaced(ours: &[&str], theirs: &[&str]) -> usize {
+    let mut places: BTreeMap<_, VecDeque<_>> = BTreeMap::new();
+    for (at, request) in theirs.iter().enumerate() {
+        places.entry(request).or_default().push_back(at);
+    }
+    // The place at which the best rising sequence of each length ends.
+    let mut ends: Vec<usize> = Vec::new();
+    for request in ours {
+        let Some(at) = places.get_mut(request).and_then(VecDeque::pop_front) else { continue };
+        let longer = ends.partition_point(|end| *end < at);
+        match ends.get_mut(longer) {
+            Some(end) => *end = at,
+            None => ends.push(at),
+        }
+    }
+    ours.len().max(theirs.len()) - ends.len()
 }

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Records the job files of folders on a kernel of Debian 13 in QEMU without KVM, each twice.
+#
+#     guest.sh KERNEL PROCESSORS OUT FOLDER...     as root on Debian, with apt-get, cpio and QEMU
+#
+# KERNEL is the name of a kernel of trixie or trixie-backports, such as 6.12.117+deb13-cloud-amd64
+# or 7.3.4+deb13-cloud-amd64. The heads of the job files are as in record.sh. The script writes
+# OUT/JOB.SCHEDULER.1 and .2: the text of tracefs, which pack.py and recording.py --ftrace
+# read. blktrace is not used, since blktrace 1.2 loses requests with FUA from Linux 7.2 on.
+#
+# Time in the guest passes with its instructions, so that a busy machine does not change a
+# recording. PROCESSORS is 1; a job with four queues needs 4. Some 400 MB in the temporary folder.
+set -euo pipefail
+if (($# < 4)); then
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
+    exit 2
+fi
+kernel="$1" processors="$2" out="$3"
+jobs=("${@:4}")
+scratch="$(mktemp -d)"
+trap 'rm -rf "$scratch"' EXIT
+root="$scratch/root" guest="$scratch/guest"
+mkdir -p "$root" "$scratch"/apt/{lists,archives}/partial "$guest"/{bin,dev,jobs,lib64,lib/x86_64-linux-gnu,proc,sys,tmp}
+
+# Packages of Debian 13, whatever Debian this is, from its own mirror.
+mirror="$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1)"
+for suite in trixie trixie-backports; do
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
+done >"$scratch/apt/sources"
+debian() {
+    apt-get -q -o Dir::Etc::sourcelist="$scratch/apt/sources" -o Dir::Etc::sourceparts=/nonexistent \
+        -o Dir::State::lists="$scratch/apt/lists" -o Dir::State::status=/dev/null \
+        -o Dir::Cache="$scratch/apt" -o APT::Sandbox::User=root "$@"
+}
+debian update >"$scratch/log"
+# Since 7.2, a kernel and its modules are packages of their own.
+if [[ "$kernel" == 6.* ]]; then
+    images=("linux-image-$kernel")
+else
+    images=("linux-binary-$kernel" "linux-modules-$kernel")
+fi
+(cd "$scratch/apt/archives" && debian download "${images[@]}") >>"$scratch/log"
+debian install -y --no-install-recommends --download-only fio busybox-static >>"$scratch/log"
+for package in "$scratch"/apt/archives/*.deb; do dpkg -x "$package" "$root"; done
+
+cp "$root"/usr/bin/{busybox,fio} "$guest/bin/"
+libraries="$root/usr/lib/x86_64-linux-gnu"
+"$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries:$libraries/ceph" --list "$guest/bin/fio" |
+    awk '/=> \// { print $3 }' | xargs cp -L -t "$guest/lib/x86_64-linux-gnu/"
+cp -L "$libraries/ld-linux-x86-64.so.2" "$guest/lib64/"
+for module in configfs null_blk mq-deadline kyber-iosched virtio_blk; do
+    path="$(find "$root/usr/lib/modules/$kernel/kernel" -name "$module.ko.xz")"
+    if [[ -n "$path" ]]; then xz -dc "$path" >"$guest/$module.ko"; fi
+done
+for folder in "${jobs[@]}"; do cp "$folder"/*.fio "$guest/jobs/"; done
+cat >"$guest/init" <<'INIT'
+#!/bin/busybox sh
+export PATH=/bin
+/bin/busybox --install -s /bin
+mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t tmpfs tmp /tmp
+for module in virtio_blk configfs mq-deadline kyber-iosched; do insmod "/$module.ko"; done 2>/dev/null
+mount -t tracefs tracefs /sys/kernel/tracing
+cd /sys/kernel/tracing
+echo 40000 >buffer_size_kb
+mkdir /tmp/out
+
+head_of() { sed -n "s/^; $1: //p" "$2"; }
+
+record() {
+    insmod /null_blk.ko nr_devices=1 $(head_of null_blk "$1")
+    echo "$2" >/sys/block/nullb0/queue/scheduler
+    for attribute in $(head_of queue "$1"); do
+        path="/sys/block/nullb0/queue/${attribute%%=*}"
+        # `async_depth` is an attribute of the queue since 7.0.
+        [ -e "$path" ] || path="/sys/block/nullb0/queue/${path##*/}"
+        echo "${attribute#*=}" >"$path"
+    done
+    IFS=: read -r major minor </sys/block/nullb0/dev
+    for event in bio_queue bio_backmerge bio_frontmerge getrq split rq_insert rq_issue rq_requeue rq_merge rq_complete; do
+        echo "dev == $((major << 20 | minor))" >"events/block/block_$event/filter"
+        echo 1 >"events/block/block_$event/enable"
+    done
+    echo 1 >events/block/block_plug/enable
+    echo 1 >events/block/block_unplug/enable
+    echo >trace
+    echo 1 >tracing_on
+    fio "$1" >/tmp/fio 2>&1 || echo "failed: $1"
+    echo 0 >tracing_on
+    cat trace >"/tmp/out/$3"
+    rmmod null_blk
+}
+
+for turn in 1 2; do
+    for job in /jobs/*.fio; do
+        name="${job##*/}"
+        for scheduler in $(head_of scheduler "$job"); do
+            record "$job" "$scheduler" "${name%.fio}.$scheduler.$turn"
+        done
+    done
+done
+cd /tmp/out
+tar c . | gzip >/tmp/recordings
+dd if=/tmp/recordings of=/dev/vda bs=64k conv=fsync 2>/dev/null
+echo "seen: $(stat -c %s /tmp/recordings)"
+poweroff -f
+INIT
+chmod +x "$guest/init"
+(cd "$guest" && find . | "$guest/bin/busybox" cpio -o -H newc 2>/dev/null) >"$scratch/initramfs"
+image="$root/boot/vmlinuz-$kernel"
+[[ -e "$image" ]] || image="$root/usr/lib/modules/$kernel/vmlinuz"
+truncate -s 256M "$scratch/disk"
+nice qemu-system-x86_64 -accel tcg -cpu max -icount shift=0,sleep=off -smp "$processors" -m 1024 \
+    -nodefaults -display none -serial stdio -no-reboot -kernel "$image" -initrd "$scratch/initramfs" \
+    -append 'console=ttyS0 quiet panic=-1' -drive "if=virtio,format=raw,file=$scratch/disk" \
+    </dev/null >"$scratch/console"
+bytes="$(tr -d '\r' <"$scratch/console" | sed -n 's/^.*seen: //p')"
+if [[ -z "$bytes" ]] || grep -q 'failed: ' "$scratch/console"; then
+    cat "$scratch/console" >&2
+    exit 1
+fi
+mkdir -p "$out"
+head -c "$bytes" "$scratch/disk" | tar xz -C "$out"

@@ -1,0 +1,398 @@
+//! The buffered I/O of a task: its calls through the page cache, page by page.
+//!
+//! ```text
+//! read:  request pages, wait, copy ─► ... ─► return
+//! write: a partial page: request it, wait ─► copy ─► ... ─► return, or sync the range (O_DSYNC)
+//! sync:  write back, wait ─► flush: the end of its bio ends the call
+//! ```
+
+mod sync;
+
+use crate::page_cache::{
+    Advice, Dirt, FileId, PageCache, PageState, ReadAhead, Run, Transfer, Trigger, Window,
+};
+use crate::placement::Placement;
+use blockyard::bio::{self, Bio, Flags, IoPrio};
+use blockyard::status::Status;
+use blockyard::unit::{QueueId, SECTOR_BYTES};
+use blockyard_devices::profile::{PAGE_BYTES, Reach};
+use blockyard_fio::job::{FadviseHint, Job};
+use std::collections::VecDeque;
+use sync::{Sync, SyncStep};
+
+/// The maximum number of bios that one reader may have in flight. Two windows need far fewer,
+/// unless other readers have read single pages within them, or the reader leaves many windows
+/// behind.
+pub const READER_BIOS_MAX: u32 = 64;
+
+/// The maximum number of bios of writeback that one sync may have in flight. Linux has no such
+/// bound, but tags bound their requests; these are 16 MiB.
+pub const WRITEBACK_BIOS_MAX: u32 = 4096;
+
+/// The next step of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferedStep {
+    /// Request pages.
+    RequestPages,
+    /// Copy from the current page.
+    CopyPage,
+    /// Sleep until the transfer of this page has ended.
+    AwaitPage(FileId, u64, Transfer),
+    /// Sleep until one of the task's own bios has ended.
+    AwaitRoom,
+    /// Write dirty pages back.
+    WriteBack,
+    /// Flush the disk. The end of the flush ends the call.
+    Flush,
+    /// Return from the call.
+    Return(Status),
+}
+
+/// The attempts to read a page that is absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tried {
+    Nothing,
+    Window,
+    Alone,
+}
+
+/// The current call.
+#[derive(Clone, Debug)]
+struct Call {
+    slot: u32,
+    /// Whether it copies to the cache.
+    writes: bool,
+    /// The flush of the sync that follows the copies (`O_DSYNC`).
+    durable: Option<Bio>,
+    /// The sync under way.
+    sync: Option<Sync>,
+    stream: usize,
+    begin_bytes: u64,
+    at_bytes: u64,
+    end_bytes: u64,
+    prio: IoPrio,
+    /// The attempts for the current page.
+    tried: Tried,
+    /// The error of the current page.
+    failed: Option<Status>,
+}
+
+/// A file that the task has open.
+#[derive(Clone, Debug)]
+struct Stream {
+    file: FileId,
+    ahead: ReadAhead,
+    /// The number of errors of its writeback that are known to the task.
+    errors_seen: u64,
+}
+
+/// The buffered I/O of a task.
+#[derive(Clone, Debug)]
+pub struct Buffered {
+    advice: Advice,
+    /// Whether the task drops its files from the cache before its first call.
+    drops: bool,
+    placements: Vec<Placement>,
+    /// One entry for each file, once the files are open.
+    streams: Vec<Stream>,
+    call: Option<Call>,
+    /// Runs that were claimed and not submitted.
+    runs: VecDeque<Run>,
+    in_flight: u32,
+    /// The queue whose plug the call holds between two pieces of work.
+    pub(crate) plugged: Option<QueueId>,
+}
+
+impl Buffered {
+    /// Returns the buffered I/O of an instance of `job`, with files at `placements`.
+    pub(super) fn new(job: &Job, placements: Vec<Placement>) -> Self {
+        let advice = match job.fadvise_hint {
+            FadviseHint::None => Advice::Normal,
+            FadviseHint::Sequential => Advice::Sequential,
+            FadviseHint::Random => Advice::Random,
+            FadviseHint::Pattern if job.pattern.random => Advice::Random,
+            FadviseHint::Pattern => Advice::Sequential,
+        };
+        Self {
+            advice,
+            drops: job.invalidate,
+            placements,
+            streams: Vec::new(),
+            call: None,
+            runs: VecDeque::new(),
+            in_flight: 0,
+            plugged: None,
+        }
+    }
+
+    /// Opens the files, unless they are open.
+    pub fn open(&mut self, cache: &mut PageCache) {
+        for placement in self.placements.drain(..) {
+            let file = cache.open(placement);
+            if self.drops {
+                cache.drop_pages(file);
+            }
+            let errors_seen = cache.dirt(file).errors().0;
+            self.streams.push(Stream { file, ahead: ReadAhead::new(self.advice), errors_seen });
+        }
+    }
+
+    /// Whether a call is in progress.
+    #[must_use]
+    pub(crate) const fn in_call(&self) -> bool {
+        self.call.is_some()
+    }
+
+    /// Begins a call that does `bio` on `len_bytes` at `offset_bytes` of file number `file`, as the
+    /// I/O of `slot`. A sync is of the whole file.
+    pub(super) fn begin(
+        &mut self,
+        slot: u32,
+        file: u16,
+        offset_bytes: u64,
+        len_bytes: u32,
+        bio: Bio,
+        cache: &PageCache,
+    ) {
+        debug_assert!(self.call.is_none(), "a task must be in only one call at a time");
+        let stream = usize::from(file);
+        let dirt = cache.dirt(self.streams[stream].file);
+        let flush = Bio { op: bio::Op::Flush, sector: 0, sectors: 0, segments: 1, ..bio };
+        let flush = Bio { flags: bio.flags.without(Flags::FUA), ..flush };
+        self.call = Some(Call {
+            slot,
+            writes: bio.op == bio::Op::Write,
+            durable: bio.flags.contains(Flags::FUA).then_some(flush),
+            sync: (bio.op == bio::Op::Flush).then(|| Sync::of(0..u64::MAX, dirt, flush)),
+            stream,
+            begin_bytes: offset_bytes,
+            at_bytes: offset_bytes,
+            end_bytes: offset_bytes + u64::from(len_bytes),
+            prio: bio.prio,
+            tried: Tried::Nothing,
+            failed: None,
+        });
+    }
+
+    /// Returns the next step of the call.
+    ///
+    /// # Panics
+    ///
+    /// If there is no call.
+    #[must_use]
+    pub fn next(&self, cache: &PageCache) -> BufferedStep {
+        if !self.runs.is_empty() {
+            // Claimed runs go first: other readers wait for their pages.
+            let full = self.in_flight >= READER_BIOS_MAX;
+            return if full { BufferedStep::AwaitRoom } else { BufferedStep::RequestPages };
+        }
+        let call = self.call.as_ref().expect("a task with a next step should be in a call");
+        if let Some(sync) = &call.sync {
+            return self.next_of_sync(sync, &self.streams[call.stream], cache);
+        }
+        if call.at_bytes == call.end_bytes {
+            return BufferedStep::Return(Status::Ok);
+        }
+        let file = self.streams[call.stream].file;
+        let page = call.at_bytes / PAGE_BYTES;
+        let pages = cache.pages(file);
+        match (pages.state(page), call.failed) {
+            (PageState::Absent, _) if call.fills_page(cache.page_end(file, page)) => {
+                BufferedStep::CopyPage
+            }
+            (PageState::Absent, Some(status)) if call.tried == Tried::Alone => {
+                BufferedStep::Return(status)
+            }
+            (PageState::Absent, _) => BufferedStep::RequestPages,
+            // The page is here, and its mark asks for the next window before the copy.
+            _ if !call.writes && pages.is_marked(page) => BufferedStep::RequestPages,
+            (PageState::Reading, _) => BufferedStep::AwaitPage(file, page, Transfer::Read),
+            (PageState::Ready, _) => BufferedStep::CopyPage,
+        }
+    }
+
+    fn next_of_sync(&self, sync: &Sync, stream: &Stream, cache: &PageCache) -> BufferedStep {
+        match sync.next(cache.dirt(stream.file), stream.errors_seen) {
+            SyncStep::Write(_) if self.in_flight >= WRITEBACK_BIOS_MAX => BufferedStep::AwaitRoom,
+            SyncStep::Write(_) => BufferedStep::WriteBack,
+            SyncStep::Await(page) => {
+                BufferedStep::AwaitPage(stream.file, page, Transfer::WriteBack)
+            }
+            SyncStep::Flush => BufferedStep::Flush,
+            SyncStep::Fail(status) => BufferedStep::Return(status),
+        }
+    }
+
+    /// Claims a window of pages if the current page is absent, and another one if it is marked. A
+    /// write claims its page alone. Does nothing while claimed runs are not submitted.
+    pub(crate) fn request_pages(&mut self, cache: &mut PageCache, reach: Reach) {
+        let Some(call) = self.call.as_mut().filter(|_| self.runs.is_empty()) else { return };
+        let stream = &mut self.streams[call.stream];
+        let file = stream.file;
+        let page = call.at_bytes / PAGE_BYTES;
+        let wanted = call.end_bytes.div_ceil(PAGE_BYTES) - page;
+        // A page that is absent asks for a window once. If the window leaves the page out, or its
+        // bio has failed, the page is read alone.
+        let is_absent = cache.pages(file).state(page) == PageState::Absent;
+        if is_absent && call.tried == Tried::Nothing && !call.writes {
+            call.tried = Tried::Window;
+            let window = stream.ahead.window(Trigger::Miss, page, wanted, reach, cache.pages(file));
+            claim_window(cache, file, window, &mut self.runs);
+        }
+        if !call.writes && cache.take_mark(file, page) {
+            let window =
+                stream.ahead.window(Trigger::Marker, page, wanted, reach, cache.pages(file));
+            claim_window(cache, file, window, &mut self.runs);
+        }
+        if cache.pages(file).state(page) == PageState::Absent {
+            call.tried = Tried::Alone;
+            call.failed = None;
+            let alone = Window { pages: page..page + 1, marker: None };
+            cache.claim(file, alone, |run| self.runs.push_front(run));
+        }
+    }
+
+    /// Returns the next bio of pages to submit, without a cookie, and its queue.
+    #[must_use]
+    pub fn next_bio(&self, cache: &PageCache) -> Option<(QueueId, Bio)> {
+        let run = self.next_run(cache)?;
+        let Placement { queue, base_bytes, .. } = cache.placement(run.file);
+        let begin = run.pages.start * PAGE_BYTES;
+        // The last page of a file may end after the file does.
+        let len = cache.page_end(run.file, run.pages.end - 1) - begin;
+        let sectors = u32::try_from(len / u64::from(SECTOR_BYTES)).expect("a run should fit a bio");
+        let segments = u16::try_from(run.pages.end - run.pages.start).unwrap_or(u16::MAX);
+        let prio = self.call.as_ref().map_or_else(IoPrio::default, |call| call.prio);
+        let sector = (base_bytes + begin) / u64::from(SECTOR_BYTES);
+        let bio = match run.transfer {
+            Transfer::Read => Bio::read(sector, sectors, 0),
+            // Somebody waits for the writeback of a sync.
+            Transfer::WriteBack => Bio::write(sector, sectors, 0).with_flags(Flags::SYNC),
+        };
+        Some((queue, Bio { segments, prio, ..bio }))
+    }
+
+    /// Returns the pages of the next bio. As of a block device in Linux, each dirty page has a bio
+    /// of its own, and those of neighbours merge.
+    fn next_run(&self, cache: &PageCache) -> Option<Run> {
+        if let Some(run) = self.runs.front() {
+            return (self.in_flight < READER_BIOS_MAX).then(|| run.clone());
+        }
+        let Call { stream, sync: Some(sync), .. } = self.call.as_ref()? else { return None };
+        let stream = &self.streams[*stream];
+        match sync.next(cache.dirt(stream.file), stream.errors_seen) {
+            SyncStep::Write(page) if self.in_flight < WRITEBACK_BIOS_MAX => {
+                let pages = page..page + 1;
+                Some(Run { file: stream.file, pages, transfer: Transfer::WriteBack })
+            }
+            _ => None,
+        }
+    }
+
+    /// Notes that the bio of [`Self::next_bio`] was submitted.
+    ///
+    /// # Panics
+    ///
+    /// If there was no such bio.
+    pub fn submitted(&mut self, cache: &PageCache) -> Run {
+        let run = self.next_run(cache).expect("a submitted bio should come from `next_bio`");
+        self.in_flight += 1;
+        match run.transfer {
+            Transfer::Read => drop(self.runs.pop_front()),
+            Transfer::WriteBack => {
+                let sync = self.call.as_mut().and_then(|call| call.sync.as_mut());
+                sync.expect("a sync should write back").wrote(run.pages.start);
+            }
+        }
+        run
+    }
+
+    /// Returns the flush of the sync, and the queue and slot of the call.
+    ///
+    /// # Panics
+    ///
+    /// If the call does not sync.
+    #[must_use]
+    pub(crate) fn flush(&self, cache: &PageCache) -> (QueueId, Bio, u32) {
+        let call = self.call.as_ref().expect("a task that flushes should be in a call");
+        let sync = call.sync.as_ref().expect("a task that flushes should sync");
+        let Placement { queue, .. } = cache.placement(self.streams[call.stream].file);
+        (queue, sync.flush, call.slot)
+    }
+
+    /// Notes that a bio of this task has ended.
+    pub(crate) const fn bio_ended(&mut self) {
+        debug_assert!(self.in_flight > 0, "a bio that ends must be in flight");
+        self.in_flight -= 1;
+    }
+
+    /// Notes that the page that the call waits for could not be read.
+    pub(crate) fn fail_page(&mut self, status: Status) {
+        if let Some(call) = &mut self.call {
+            call.failed = Some(status);
+            if call.tried == Tried::Nothing {
+                call.tried = Tried::Window; // another reader's bio failed
+            }
+        }
+    }
+
+    /// Copies from or to the current page. Returns the number of bytes.
+    pub(crate) fn copy_page(&mut self, cache: &mut PageCache) -> u64 {
+        let Some(call) = &mut self.call else { return 0 };
+        let stream = &mut self.streams[call.stream];
+        let page = call.at_bytes / PAGE_BYTES;
+        // A call for bytes 1000 to 9000 copies 3096, 4096 and 808 bytes.
+        let end = call.end_bytes.min((page + 1) * PAGE_BYTES);
+        let bytes = end - call.at_bytes;
+        debug_assert!(bytes > 0, "a call that has copied everything must return");
+        if call.writes {
+            cache.written(stream.file, page);
+        } else {
+            stream.ahead.has_read(page);
+        }
+        call.copied(end, cache.dirt(stream.file));
+        bytes
+    }
+
+    /// Ends the call. Returns the slot of its I/O.
+    pub(crate) fn end_call(&mut self, cache: &PageCache) -> Option<u32> {
+        let Call { slot, stream, sync, .. } = self.call.take()?;
+        // A sync has reported the errors so far, or there were none.
+        if sync.is_some() {
+            let stream = &mut self.streams[stream];
+            stream.errors_seen = cache.dirt(stream.file).errors().0;
+        }
+        Some(slot)
+    }
+}
+
+impl Call {
+    /// Whether the call writes all of the current page, which ends at `page_end`.
+    const fn fills_page(&self, page_end: u64) -> bool {
+        self.writes && self.at_bytes.is_multiple_of(PAGE_BYTES) && self.end_bytes >= page_end
+    }
+
+    /// Notes that the bytes up to `end_bytes` are copied. Behind the last of them a sync of the
+    /// call's range may follow.
+    fn copied(&mut self, end_bytes: u64, dirt: &Dirt) {
+        if let Some(flush) = self.durable.filter(|_| end_bytes == self.end_bytes) {
+            let pages = self.begin_bytes / PAGE_BYTES..end_bytes.div_ceil(PAGE_BYTES);
+            self.sync = Some(Sync::of(pages, dirt, flush));
+        }
+        self.at_bytes = end_bytes;
+        self.tried = Tried::Nothing;
+        self.failed = None;
+    }
+}
+
+/// Claims the absent pages of a window, and appends their runs.
+fn claim_window(
+    cache: &mut PageCache,
+    file: FileId,
+    window: Option<Window>,
+    runs: &mut VecDeque<Run>,
+) {
+    if let Some(window) = window {
+        cache.claim(file, window, |run| runs.push_back(run));
+    }
+}

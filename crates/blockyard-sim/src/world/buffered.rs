@@ -1,0 +1,209 @@
+//! Tasks with buffered I/O: they submit bios of pages, wait for pages, copy them, and flush.
+//!
+//! A step submits bios and copies nothing. A separate piece of work copies each page, so a
+//! completion waits for at most one page, and reads reach the device before anything is copied.
+//!
+//! Between the pieces of a call no other thread of its processor runs, unless the call sleeps.
+
+use super::World;
+use super::actor::Actor;
+use super::owner::{Owner, RUN_BIT};
+use super::step::Job;
+use crate::page_cache::Transfer;
+use crate::task::{BufferedStep, Plan};
+use blockyard::bio::Bio;
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::CpuId;
+use blockyard_devices::profile::PAGE_BYTES;
+use blockyard_trace::observe::{Observer, TaskId, Work};
+
+/// The maximum number of bios that one piece of work submits, so that completions wait no longer.
+const PIECE_BIOS_MAX: u32 = 64;
+
+/// A job that copies from or to a page of the page cache, as an actor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageCopy(pub(super) TaskId);
+
+impl<O: Observer> Actor<O> for PageCopy {
+    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+        world.end_rest(self.0);
+        world.copy_page(self.0)
+    }
+
+    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, cost: Duration) -> Duration {
+        Job(self.0).plan_next(world, cpu, cost)
+    }
+}
+
+impl<O: Observer> World<O> {
+    /// Begins or continues a task's call, and submits the bios that are due.
+    pub(super) fn continue_buffered(&mut self, id: TaskId) -> Duration {
+        let task = &mut self.tasks[id.0 as usize];
+        let mut cost = Duration::ZERO;
+        if !task.buffered().in_call() {
+            task.buffered().open(&mut self.cache);
+            let ios = u32::from(!task.begin_buffered(self.now, &self.cache));
+            cost += self.machine.syscall;
+            let outstanding = task.outstanding();
+            if let Some(stats) = self.stats_at(id, self.now) {
+                stats.depths.submitted(1, ios, outstanding);
+            }
+            self.count_turn(id);
+        }
+        let task = &mut self.tasks[id.0 as usize];
+        match task.buffered_step(&self.cache) {
+            Some(BufferedStep::RequestPages) => {
+                task.buffered().request_pages(&mut self.cache, self.reach);
+                cost + self.submit_runs(id)
+            }
+            Some(BufferedStep::WriteBack) => cost + self.submit_runs(id),
+            _ if task.buffered().plugged.is_some() => cost + self.submit_runs(id),
+            Some(BufferedStep::Flush) => cost + self.submit_flush(id),
+            _ => cost,
+        }
+    }
+
+    /// Plugs and submits bios for the pages that the task has claimed or writes back, while there
+    /// are tags and room. After [`PIECE_BIOS_MAX`] of them the plug stays for the next piece.
+    fn submit_runs(&mut self, id: TaskId) -> Duration {
+        let at = id.0 as usize;
+        let cpu = self.tasks[at].cpu;
+        let mut cost = Duration::ZERO;
+        let mut submitted = 0;
+        let mut plugged = self.tasks[at].buffered().plugged.take();
+        while let Some((queue, bio)) = self.tasks[at].buffered().next_bio(&self.cache) {
+            if submitted == PIECE_BIOS_MAX {
+                self.tasks[at].buffered().plugged = plugged;
+                return cost;
+            }
+            if plugged.replace(queue).is_none() {
+                self.queues[queue.index()].plug(cpu);
+            }
+            // The bio belongs to the run, not to an I/O: other tasks may wait for its pages, too.
+            let run = self.cache.next_number();
+            debug_assert_eq!(run & RUN_BIT, 0, "run {run} of pages");
+            let cookie = Owner::Task(id).cookie(RUN_BIT | run);
+            match self.submit_for_task(id, queue, Bio { cookie, ..bio }) {
+                Ok(()) => {
+                    self.count_tag_wait(id);
+                    let run = self.tasks[at].buffered().submitted(&self.cache);
+                    self.cache.submitted(run);
+                    cost += self.follow_up(queue, false);
+                    submitted += 1;
+                }
+                Err(reason) => {
+                    self.handle_refusal(id, queue, &bio, reason);
+                    break;
+                }
+            }
+        }
+        if let Some(queue) = plugged {
+            self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
+            cost += self.follow_up(queue, false);
+        }
+        cost
+    }
+
+    /// Ends the wait of a task for a tag, if it had one, and counts it.
+    fn count_tag_wait(&mut self, id: TaskId) {
+        let waited = self.tasks[id.0 as usize].end_tag_wait(self.now);
+        self.totals.tag_wait += waited;
+        self.totals.tag_waits += u64::from(waited > Duration::ZERO);
+    }
+
+    /// Submits the flush at the end of a sync. Its end ends the call.
+    fn submit_flush(&mut self, id: TaskId) -> Duration {
+        let at = id.0 as usize;
+        let (queue, bio, slot) = self.tasks[at].buffered().flush(&self.cache);
+        let bio = Bio { cookie: Owner::Task(id).cookie(slot), ..bio };
+        match self.submit_for_task(id, queue, bio) {
+            Ok(()) => {
+                self.count_tag_wait(id);
+                self.tasks[at].buffered().end_call(&self.cache);
+            }
+            Err(reason) => self.handle_refusal(id, queue, &bio, reason),
+        }
+        self.follow_up(queue, false)
+    }
+
+    /// Copies from or to the page that is due, if the page is still in the cache.
+    fn copy_page(&mut self, id: TaskId) -> Duration {
+        let task = &mut self.tasks[id.0 as usize];
+        // Another job may have dropped the page since the task was woken for it.
+        if task.buffered_step(&self.cache) != Some(BufferedStep::CopyPage) {
+            return Duration::ZERO;
+        }
+        let bytes = task.buffered().copy_page(&mut self.cache);
+        debug_assert!(bytes <= PAGE_BYTES, "{bytes} bytes of a page");
+        // 1 KiB of a page of 4 KiB takes a quarter of the time of a page.
+        Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES)
+    }
+
+    /// Plans the next piece of a buffered call; the last piece ends at `end`. Returns `None` if the
+    /// task is in no such call, or its call returns.
+    pub(super) fn plan_buffered(&mut self, id: TaskId, end: Instant) -> Option<Plan> {
+        let task = &mut self.tasks[id.0 as usize];
+        match task.buffered_step(&self.cache)? {
+            _ if task.waits_for_tag() || task.is_in_driver() => Some(Plan::AwaitCompletions),
+            // Nothing waits under a plug, and the call does not return with it.
+            _ if task.buffered().plugged.is_some() => Some(Plan::Submit),
+            BufferedStep::Return(status) => {
+                task.end_buffered(status, end, &self.cache);
+                None
+            }
+            BufferedStep::RequestPages | BufferedStep::WriteBack | BufferedStep::Flush => {
+                Some(Plan::Submit)
+            }
+            BufferedStep::CopyPage => Some(Plan::CopyPage),
+            BufferedStep::AwaitPage(file, page, transfer) => {
+                task.sleep_for_page();
+                self.cache.wait(file, page, transfer, id);
+                Some(Plan::AwaitCompletions)
+            }
+            BufferedStep::AwaitRoom => {
+                task.sleep_for_page();
+                Some(Plan::AwaitCompletions)
+            }
+        }
+    }
+
+    /// Returns the first work of a task that has been woken.
+    pub(super) fn work_on_wake(&self, id: TaskId) -> Work {
+        match self.tasks[id.0 as usize].buffered_step(&self.cache) {
+            Some(BufferedStep::CopyPage) => Work::Copy(id),
+            _ => Work::Step(id),
+        }
+    }
+
+    /// Ends the bio of `owner` that moved run number `run`.
+    #[inline(never)] // few jobs use the page cache
+    pub(super) fn end_page_run(&mut self, owner: TaskId, run: u32, status: Status) -> Duration {
+        let mut woken = Vec::new();
+        let transfer = self.cache.ended(run, status, |task| woken.push(task));
+        self.tasks[owner.0 as usize].buffered().bio_ended();
+        let task = &self.tasks[owner.0 as usize];
+        // The owner may have waited for room for another bio, not for a page of this one.
+        if task.waits_for_page()
+            && !woken.contains(&owner)
+            && matches!(
+                task.buffered_step(&self.cache),
+                Some(BufferedStep::RequestPages | BufferedStep::WriteBack)
+            )
+        {
+            woken.push(owner);
+        }
+        let mut cost = Duration::ZERO;
+        for id in woken {
+            let task = &mut self.tasks[id.0 as usize];
+            // The pages are absent again. Each waiter tries once more, with a bio for its page
+            // alone ([pages-ready-together]).
+            if status != Status::Ok && transfer == Transfer::Read {
+                task.buffered().fail_page(status);
+            }
+            task.wake();
+            cost += self.wake(id, self.now);
+        }
+        cost
+    }
+}

@@ -1,0 +1,144 @@
+//! Whole simulations that write through the page cache and sync. Only the device and the copy of a
+//! page take time here, so that every instant can be computed by hand.
+
+mod free;
+
+use blockyard::status::Status;
+use blockyard::time::Duration;
+use blockyard::trace::Action;
+use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_fio::job::{JobFile, NoSource, Op, parse_args, parse_bytes};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+
+const US: u64 = 1_000;
+
+/// A device with two commands at a time, each 100 us long, also a flush if there is a cache.
+fn device(has_cache: bool) -> Device {
+    let free = free::steps();
+    let text = format!(
+        "base = \"null\"\n[limits]\nmax-sectors = 2048\nmax-segments = 256\nwrite-cache = {has_cache}\n\
+         [null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\nsubmit-queues = 1\ndepth = 2\n\
+         [cpu]\ncpus = 2\npage-copy = \"10us\"\n{free}"
+    );
+    Device::parse("test", &text).unwrap()
+}
+
+fn jobs(options: &str) -> JobFile {
+    let all = format!("--name=j --filename=/dev/a --ioengine=sync --size=1g {options}");
+    parse_args(all.split_whitespace(), &NoSource).unwrap()
+}
+
+fn run_under(jobs: &JobFile, device: &Device, rules: Option<&str>) -> Report {
+    let rules = rules.map(|text| FaultRules::parse("f.toml", text).unwrap());
+    let conditions = Conditions { faults: rules.as_ref(), ..Conditions::new(1) };
+    let design = Design::lookup("mq-none").unwrap();
+    let mut simulation = Simulation::under(jobs, device, &design, conditions).unwrap();
+    simulation.check_every_step();
+    simulation.finish().unwrap()
+}
+
+fn run(options: &str, has_cache: bool) -> Report {
+    run_under(&jobs(options), &device(has_cache), None)
+}
+
+fn commands(report: &Report) -> u64 {
+    report.stages.count(Action::Complete(Status::Ok))
+}
+
+/// etcd's job. Four writes of 2300 bytes lie on pages 0; 0 and 1; 1; 1 and 2. The first write to
+/// each page is to a part of it, so the page is read first: three reads. A copy of 2300, 1796, 504,
+/// 2300, 1292 and 1008 of 4096 bytes takes its part of 10 us.
+const LOG: &str = "--rw=write --bs=2300 --number_ios=4";
+const LOG_COPIES: u64 = 5615 + 4384 + 1230 + 5615 + 3154 + 2460;
+
+/// A sync follows each write but the last. It writes one or two pages, in one request, and flushes.
+#[test]
+fn a_log_is_written_page_by_page_and_synced() {
+    for (syncs, has_cache) in [("fdatasync", true), ("fsync", true), ("fdatasync", false)] {
+        let report = run(&format!("{LOG} --{syncs}=1"), has_cache);
+        let flush = if has_cache { 100 * US } else { 0 };
+        let sync = 100 * US + flush;
+        assert_eq!(report.span, Duration::from_ns(300 * US + LOG_COPIES + 3 * sync));
+        let syncs = report.jobs[0].stats.sync_lat_ns.as_ref().unwrap();
+        assert_eq!((syncs.count(), syncs.min(), syncs.max()), (3, sync, sync));
+        // Three reads, three writes, and a flush with each of them if there is a cache.
+        assert_eq!(commands(&report), if has_cache { 9 } else { 6 });
+        let writes = report.jobs[0].stats.ops.of(Op::Write).as_deref().unwrap();
+        assert_eq!((writes.ios, writes.bytes), (4, 4 * 2300));
+        assert_eq!((writes.lat_ns.min(), writes.lat_ns.max()), (5615, 100 * US + 5615));
+    }
+}
+
+/// With `O_DSYNC` each write contains its sync, also the last.
+#[test]
+fn a_write_with_o_dsync_contains_its_sync() {
+    for mode in ["dsync", "sync"] {
+        let report = run(&format!("{LOG} --sync={mode}"), true);
+        assert_eq!(report.span, Duration::from_ns(300 * US + LOG_COPIES + 4 * 200 * US));
+        let stats = &report.jobs[0].stats;
+        assert!(stats.sync_lat_ns.is_none(), "the job calls no sync");
+        let writes = stats.ops.of(Op::Write).as_deref().unwrap();
+        assert_eq!((writes.lat_ns.min(), writes.lat_ns.max()), (205_615, 305_615));
+    }
+}
+
+/// Whole pages are not read. Eight pages in a row are written back as one request, and eight random
+/// ones as eight, two at a time.
+#[test]
+fn neighbours_are_written_back_as_one_request() {
+    let row = run("--rw=write --bs=4k --fsync=8 --number_ios=9", true);
+    assert_eq!((row.span, commands(&row)), (Duration::from_ns((9 * 10 + 100 + 100) * US), 2));
+    let random = "--rw=randwrite --bs=4k --fsync=8 --number_ios=9 --randseed=3";
+    let random = run(random, true);
+    assert_eq!((random.span, commands(&random)), (Duration::from_ns((9 * 10 + 400 + 100) * US), 9));
+    assert!(random.totals.tag_waits >= 3, "{}", random.totals.tag_waits);
+}
+
+/// A page that was written to is read from the cache. `end_fsync` writes the page once, however
+/// often it was written to.
+#[test]
+fn a_page_that_was_written_is_read_from_the_cache() {
+    let text = "[global]\nfilename=/dev/a\nioengine=sync\nsize=64k\nbs=64k\nfadvise_hint=0\n\
+                [w]\nrw=write\nloops=3\nend_fsync=1\nbs=4k\n[r]\nstonewall\nrw=read\ninvalidate=0\n";
+    let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
+    let report = run_under(&jobs, &device(false), None);
+    // A sync at the end of each pass: 16 pages of 10 us, and one request of 100 us.
+    let runtimes = [0, 1].map(|at| report.jobs[at].stats.runtime_ns());
+    assert_eq!(runtimes, [3 * (16 * 10 + 100) * US, 16 * 10 * US]);
+    assert_eq!(commands(&report), 3);
+}
+
+/// Writeback of page 0 fails once. The sync fails without a flush, the next one finds the page
+/// clean, and the job goes on.
+#[test]
+fn an_error_of_writeback_fails_one_sync() {
+    let rule = "[[rule]]\nname = \"bad\"\nop = [\"write\"]\nnth = 1\nerror = \"medium\"\n";
+    let options = "--rw=write --bs=4k --fsync=1 --number_ios=3 --continue_on_error=write";
+    let report = run_under(&jobs(options), &device(true), Some(rule));
+    let stats = &report.jobs[0].stats;
+    assert_eq!((stats.errors, stats.first_error), (1, Some(Status::Medium)));
+    assert_eq!(stats.sync_lat_ns.as_ref().unwrap().count(), 1);
+    assert_eq!(report.span, Duration::from_ns((3 * 10 + 100 + 200) * US));
+}
+
+/// Two writers of one file sync all of it, each what both have written. No page is written by two
+/// bios, and each sync ends.
+#[test]
+fn two_jobs_sync_one_file() {
+    let options = "--rw=randwrite --bsrange=512-16k --bs_unaligned --size=256k --fsync=3 --numjobs=2 \
+                   --io_size=1g --number_ios=300 --norandommap";
+    let report = run(options, true);
+    for job in &report.jobs {
+        assert_eq!(job.stats.sync_lat_ns.as_ref().unwrap().count(), 99);
+    }
+}
+
+/// Direct I/O to sectors with dirty pages is refused, with the line of the file's name.
+#[test]
+fn direct_io_does_not_meet_dirty_pages() {
+    let text = "[w]\nfilename=/dev/a\nrw=write\nfsync=1\nsize=1m\n[r]\nfilename=/dev/a\ndirect=1\n";
+    let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    let refused = Simulation::new(&jobs, &device(true), &design, 1).unwrap_err().to_string();
+    assert!(refused.starts_with("f:7: ") && refused.contains("same sectors"), "{refused}");
+}
