@@ -4,7 +4,7 @@
 #     guest.sh KERNEL PROCESSORS OUT FOLDER...     as root on Debian, with apt-get, cpio and QEMU
 #
 # KERNEL is the name of a kernel of trixie or trixie-backports, such as 6.12.117+deb13-cloud-amd64
-# or 7.3.4+deb13-cloud-amd64. The heads of the job files are as in record.sh. The script writes
+# or 7.3.4+deb13-cloud-amd64, and may end with `=VERSION`. The heads of the job files are as in record.sh. The script writes
 # OUT/JOB.SCHEDULER.1 and .2: the text of tracefs, which pack.py and recording.py --ftrace
 # read. blktrace is not used, since blktrace 1.2 loses requests with FUA from Linux 7.2 on.
 #
@@ -15,7 +15,8 @@ if (($# < 4)); then
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
     exit 2
 fi
-kernel="$1" processors="$2" out="$3"
+kernel="${1%%=*}" processors="$2" out="$3"
+version="${1#"$kernel"}"
 jobs=("${@:4}")
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
@@ -35,12 +36,12 @@ debian() {
 debian update >"$scratch/log"
 # Since 7.2, a kernel and its modules are packages of their own.
 if [[ "$kernel" == 6.* ]]; then
-    images=("linux-image-$kernel")
+    images=("linux-image-$kernel$version")
 else
-    images=("linux-binary-$kernel" "linux-modules-$kernel")
+    images=("linux-binary-$kernel$version" "linux-modules-$kernel$version")
 fi
 (cd "$scratch/apt/archives" && debian download "${images[@]}") >>"$scratch/log"
-debian install -y --no-install-recommends --download-only fio busybox-static >>"$scratch/log"
+debian install -y --no-install-recommends --download-only fio=3.39-1 busybox-static >>"$scratch/log"
 for package in "$scratch"/apt/archives/*.deb; do dpkg -x "$package" "$root"; done
 
 cp "$root"/usr/bin/{busybox,fio} "$guest/bin/"
