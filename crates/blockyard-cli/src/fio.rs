@@ -73,10 +73,10 @@ fn disk(name: &str, report: &Report) -> Disk {
 
 fn side(report: &Report, direction: Direction) -> Side {
     let stages = &report.stages;
-    let count = |action| stages.count_of(direction, action);
+    let merges = [Action::BackMerge, Action::FrontMerge, Action::Join];
     Side {
-        ios: count(Action::Complete(Status::Ok)),
-        merges: count(Action::BackMerge) + count(Action::FrontMerge) + count(Action::Join),
+        ios: stages.count_of(direction, Action::Complete(Status::Ok)),
+        merges: merges.into_iter().map(|action| stages.count_of(direction, action)).sum(),
         waited_ns: stages.times_ns(direction, Stage::Total).sum(),
     }
 }

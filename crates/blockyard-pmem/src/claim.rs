@@ -23,7 +23,8 @@ const DENIED: i64 = 200;
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::ResourceBusy`]: another program may write the file, or lets nobody else write it.
+/// [`io::ErrorKind::ResourceBusy`]: another program may write the file, or lets nobody else write
+/// it.
 pub fn claim(file: impl AsFd, writable: bool) -> io::Result<()> {
     let claimed = try_claim(&file, writable);
     if claimed.is_err() {

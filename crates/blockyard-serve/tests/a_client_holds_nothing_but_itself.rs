@@ -189,7 +189,6 @@ fn a_client_that_moves_bytes_is_never_cut_off() {
     let patience = Duration::from_millis(300);
     let (running, path) = with_little_memory(patience);
     let is_done = AtomicBool::new(false);
-    let slowly = || (0..24).map(|_| std::thread::sleep(patience / 3));
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -203,15 +202,22 @@ fn a_client_that_moves_bytes_is_never_cut_off() {
             let mut client = running.client();
             client.ask(READ, 0, 3 << 20).unwrap();
             assert_eq!(client.reply().unwrap(), (1, 0));
-            slowly().try_for_each(|()| client.stream.read_exact(&mut [0; 128 << 10]))
+            (0..24).try_for_each(|_| {
+                std::thread::sleep(patience / 3);
+                client.stream.read_exact(&mut [0; 128 << 10])
+            })
         });
         let writer = scope.spawn(|| {
             let mut client = running.client();
             client.stream.write_all(&header(WRITE, 7, 8 << 20, 3 << 20)).unwrap();
-            slowly().try_for_each(|()| client.stream.write_all(&[7; 128 << 10]))?;
+            for _ in 0..24 {
+                std::thread::sleep(patience / 3);
+                client.stream.write_all(&[7; 128 << 10])?;
+            }
             client.reply()
         });
-        let (read, written) = (reader.join(), writer.join());
+        let read = reader.join();
+        let written = writer.join();
         is_done.store(true, Ordering::Relaxed);
         read.unwrap().expect("the reader should not be cut off");
         assert_eq!(written.unwrap().expect("the writer should not be cut off"), (7, 0));
@@ -361,7 +367,7 @@ fn silent_clients_make_room_for_others() {
         running.client().bye();
     }
     // The newest silent clients are still connected, and the oldest are not.
-    let is_open = |client: &mut UnixStream| {
+    fn asks(client: &mut UnixStream) -> std::io::Result<()> {
         client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut greeting = [0; 18];
         client.read_exact(&mut greeting).and_then(|()| {
@@ -369,9 +375,9 @@ fn silent_clients_make_room_for_others() {
             client.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0")?;
             client.read_exact(&mut [0; 10])
         })
-    };
-    assert!(is_open(silent.last_mut().unwrap()).is_ok());
-    assert!(is_open(&mut silent[0]).is_err());
+    }
+    assert!(asks(silent.last_mut().unwrap()).is_ok());
+    assert!(asks(&mut silent[0]).is_err());
     assert_eq!(served.read(0, 10), [0; 10]);
     running.stop();
 }
@@ -405,7 +411,8 @@ fn silent_clients_of_one_address_leave_those_of_others_alone() {
 #[test]
 fn connections_do_not_exceed_their_limit() {
     let running = Running::start(memory(1 << 20), |config| config.connections_max = 2);
-    let (one, two) = (running.client(), running.client());
+    let one = running.client();
+    let two = running.client();
     assert!(Client::connect(&running.socket).is_err());
     one.bye();
     let refused = || Client::connect(&running.socket).is_ok();

@@ -172,17 +172,25 @@ fn delays_and_rates_delay_completions() {
 
 #[test]
 fn fault_rules_fail_or_lose_the_requests_that_they_match() {
-    let rule = |turn, then| FaultRule {
-        name: "rule".to_owned(),
-        when: When { ops: vec![Op::Write], turns: Turns::Between(turn, turn), ..When::default() },
-        then,
-    };
-    let faults = || vec![rule(2, Action::Error(Status::Medium)), rule(2, Action::LoseWrite)];
+    fn rule(turn: u64, then: Action) -> FaultRule {
+        FaultRule {
+            name: "rule".to_owned(),
+            when: When {
+                ops: vec![Op::Write],
+                turns: Turns::Between(turn, turn),
+                ..When::default()
+            },
+            then,
+        }
+    }
+    fn faults(rule: &impl Fn(u64, Action) -> FaultRule) -> Vec<FaultRule> {
+        vec![rule(2, Action::Error(Status::Medium)), rule(2, Action::LoseWrite)]
+    }
     for source in [
         Source::Memory { bytes: MIB, huge_pages: false },
         Source::File { path: nbd::file(MIB), buffered: false },
     ] {
-        let layers = Layers { faults: Some(faults()), ..Layers::default() };
+        let layers = Layers { faults: Some(faults(&rule)), ..Layers::default() };
         let running = Running::start(DiskConfig { layers, ..disk(source) }, |_| ());
         let mut client = running.client();
         // The second rule does not see writes that the first rule failed, so its second write is

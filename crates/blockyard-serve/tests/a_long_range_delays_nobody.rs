@@ -17,7 +17,8 @@ const NO_HOLE: u16 = 2;
 /// One client zeroes the whole disk `times` times while another one reads.
 fn whole_disks_of_zeroes(disk: DiskConfig, times: u64) {
     let running = Running::start(disk, |_| {});
-    let (mut zeroer, mut reader) = (running.client(), running.client());
+    let mut zeroer = running.client();
+    let mut reader = running.client();
     assert_eq!(zeroer.write(8192, &[7; 4096]), 0);
     let start = Instant::now();
     let mut headers = Vec::new();
@@ -62,7 +63,9 @@ fn zeroing_a_btt_delays_nobody() {
     let container = blockyard_btt::Container::Namespace;
     let new = NewImage { bytes: 128 << 20, sector_bytes: 512, container };
     drop(Image::create(&path, &new, &ImageOptions::default()).unwrap());
-    let (durability, container, force) = (Durability::Process, None, false);
+    let durability = Durability::Process;
+    let container = None;
+    let force = false;
     let source = Source::Btt { path: path.clone(), durability, container, force };
     whole_disks_of_zeroes(disk(source), 128);
     std::fs::remove_file(path).unwrap();

@@ -163,7 +163,8 @@ fn gets_every_reply(count: u64, pause: Duration) {
     stream.read_exact(&mut greeting).unwrap();
     stream.write_all(&[0, 0, 0, 3]).unwrap();
     let mut client = nbd::Client::enter(stream).unwrap();
-    let (stopper, gauge) = (server.stopper(), server.gauge());
+    let stopper = server.stopper();
+    let gauge = server.gauge();
     let mut sending = client.stream.try_clone().unwrap();
     let sender = std::thread::spawn(move || {
         let mut sent = 0_u64;

@@ -48,7 +48,8 @@ fn a_client_that_cannot_be_accepted_costs_little_time() {
     let all: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     connect(&scraper, &address).unwrap();
     connect(&client, &SocketAddrUnix::new(&running.socket).unwrap()).unwrap();
-    let (start, before) = (Instant::now(), processor_time(&stat));
+    let start = Instant::now();
+    let before = processor_time(&stat);
     std::thread::sleep(Duration::from_secs(1));
     let used = processor_time(&stat) - before;
     assert!(used < 15, "{used} of {:?} hundredths", start.elapsed().as_millis() / 10);

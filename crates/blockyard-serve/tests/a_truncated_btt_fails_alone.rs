@@ -40,21 +40,21 @@ fn client_of_other(socket: &Path) -> Client {
 fn a_truncated_export_fails_and_the_others_continue() {
     for durability in [Durability::Process, Durability::Disk] {
         for cut in [0, 20 << 20] {
-            let (path, other_path) = (image(), image());
-            let source = |path: &Path| Source::Btt {
-                path: path.to_owned(),
-                durability,
-                container: None,
-                force: false,
-            };
+            let path = image();
+            let other_path = image();
+            fn source(path: &Path, durability: Durability) -> Source {
+                Source::Btt { path: path.to_owned(), durability, container: None, force: false }
+            }
             let (events, happened) = mpsc::sync_channel(64);
-            let running = Running::start(disk(source(&path)), |config| {
+            let running = Running::start(disk(source(&path, durability)), |config| {
                 config.events = Some(events);
-                config
-                    .disks
-                    .push(DiskConfig { name: "other".to_owned(), ..disk(source(&other_path)) });
+                config.disks.push(DiskConfig {
+                    name: "other".to_owned(),
+                    ..disk(source(&other_path, durability))
+                });
             });
-            let (mut client, mut other) = (running.client(), client_of_other(&running.socket));
+            let mut client = running.client();
+            let mut other = client_of_other(&running.socket);
             assert_eq!(client.write(0, &[1; 4096]), 0);
             assert_eq!(other.write(0, &[2; 4096]), 0);
             File::options().write(true).open(&path).unwrap().set_len(cut).unwrap();
@@ -131,7 +131,8 @@ fn a_cut_anywhere_fails_every_request_for_ever() {
         (Durability::Process, Container::Pool),
     ] {
         let path = image_in(container);
-        let (len, ends) = (std::fs::metadata(&path).unwrap().len(), ends(&path));
+        let len = std::fs::metadata(&path).unwrap().len();
+        let ends = ends(&path);
         let whole = std::fs::read(&path).unwrap();
         let cuts = ends.into_iter().flat_map(|(part, end)| [(part, end - 1), (part, end - 2048)]);
         for (nth, (part, cut)) in cuts.enumerate() {

@@ -104,8 +104,12 @@ fn by_default_clients_have_lanes_of_their_own() {
 fn a_disk_that_needs_one_lane_leaves_the_others_theirs() {
     let path = file(1 << 20);
     let other = file(1 << 20);
-    let in_file = |path: &Path| disk(Source::File { path: path.to_owned(), buffered: true });
-    let deadline = |config| DiskConfig { policies: Policies::mq_deadline(), ..config };
+    fn in_file(path: &Path) -> DiskConfig {
+        disk(Source::File { path: path.to_owned(), buffered: true })
+    }
+    fn deadline(config: DiskConfig) -> DiskConfig {
+        DiskConfig { policies: Policies::mq_deadline(), ..config }
+    }
     let others = [
         ("memory", DiskConfig { depth: 3, ..deadline(memory(1 << 20)) }),
         ("delay", delayed()),

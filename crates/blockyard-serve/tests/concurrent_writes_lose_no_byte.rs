@@ -58,7 +58,8 @@ fn check(disk: DiskConfig, lanes: usize, rounds: u32) {
     let start = Arc::new(Barrier::new(usize::try_from(CLIENTS).unwrap()));
     std::thread::scope(|scope| {
         for own in 0..CLIENTS {
-            let (running, start) = (&running, &start);
+            let running = &running;
+            let start = &start;
             scope.spawn(move || write_and_compare(running, own, rounds, start));
         }
     });
@@ -86,7 +87,7 @@ fn the_page_cache_keeps_every_byte() {
 fn direct_io_keeps_every_byte() {
     // On so small a disk clients often write to the same block.
     let path = file(16 << 10);
-    let source = Source::File { path: path.clone(), buffered: false };
+    let source = Source::File { path: path.to_owned(), buffered: false };
     check(DiskConfig { policies: Policies::mq_deadline(), depth: 16, ..disk(source) }, 2, 500);
     std::fs::remove_file(path).unwrap();
 }
@@ -116,7 +117,7 @@ fn a_write_that_waits_for_its_block_is_woken() {
     let path = file(4096);
     for lanes in [1, 2] {
         let refusals = Arc::default();
-        let source = Source::File { path: path.clone(), buffered: false };
+        let source = Source::File { path: path.to_owned(), buffered: false };
         let running = Running::start(disk(source), |config| {
             config.lanes = lanes;
             config.watcher = Some(Arc::new(Refusals(Arc::clone(&refusals))));
@@ -145,7 +146,7 @@ fn a_write_that_waits_for_its_block_is_woken() {
 #[test]
 fn a_write_of_32_mebibytes_is_kept_whole() {
     let path = file(40 << 20);
-    for disk in [memory(40 << 20), disk(Source::File { path: path.clone(), buffered: false })] {
+    for disk in [memory(40 << 20), disk(Source::File { path: path.to_owned(), buffered: false })] {
         let running = Running::start(disk, |_| ());
         let mut client = running.client();
         let data: Vec<u8> = {
@@ -172,21 +173,23 @@ fn a_write_of_32_mebibytes_is_kept_whole() {
 #[test]
 fn a_served_file_has_no_other_writer() {
     let path = nbd::file(1 << 20);
-    let disk = |name: &str, read_only| {
-        let source = Source::File { path: path.clone(), buffered: false };
+    fn disk(name: &str, read_only: bool, path: &std::path::Path) -> DiskConfig {
+        let source = Source::File { path: path.to_owned(), buffered: false };
         DiskConfig { name: name.to_owned(), read_only, ..nbd::disk(source) }
-    };
-    let server = |disks| Server::start(&Config::new(disks, vec![Address::Unix(nbd::socket())]));
-    let twice = vec![disk("", false), disk("again", false)];
+    }
+    fn server(disks: Vec<DiskConfig>) -> Result<Server, StartError> {
+        Server::start(&Config::new(disks, vec![Address::Unix(nbd::socket())]))
+    }
+    let twice = vec![disk("", false, &path), disk("again", false, &path)];
     assert!(matches!(server(twice), Err(StartError::Open(OpenError::Store(StoreError::Busy(_))))));
-    let running = Running::start(disk("", false), |config| {
-        config.disks.push(disk("to look at", true));
+    let running = Running::start(disk("", false, &path), |config| {
+        config.disks.push(disk("to look at", true, &path));
     });
     assert!(matches!(
-        server(vec![disk("", false)]),
+        server(vec![disk("", false, &path)]),
         Err(StartError::Open(OpenError::Store(StoreError::Busy(_))))
     ));
     running.stop();
-    Running::start(disk("", false), |_| ()).stop();
+    Running::start(disk("", false, &path), |_| ()).stop();
     std::fs::remove_file(path).unwrap();
 }

@@ -119,18 +119,20 @@ fn every_rule_fires_or_is_refused_on_every_kind_of_disk() {
     let raw = file(MIB);
     let (fast, in_process) = btt(Durability::Process);
     let (safe, synchronous) = btt(Durability::Disk);
-    let source = |buffered| Source::File { path: raw.clone(), buffered };
+    fn source(buffered: bool, raw: &Path) -> Source {
+        Source::File { path: raw.to_owned(), buffered }
+    }
     let disks = [
         ("memory", memory(MIB), true),
         ("null", disk(Source::Null { bytes: MIB }), true),
-        ("file", disk(source(true)), true),
-        ("direct file", disk(source(false)), true),
+        ("file", disk(source(true, &raw)), true),
+        ("direct file", disk(source(false, &raw)), true),
         ("btt", disk(in_process), true),
         ("btt --sync", disk(synchronous), true),
         ("memory --as", like(memory(MIB), true, false), true),
         ("memory --as, with a cache", like(memory(MIB), true, true), true),
         ("memory --as, without discards", like(memory(MIB), false, true), false),
-        ("file --as", like(disk(source(true)), true, false), true),
+        ("file --as", like(disk(source(true, &raw)), true, false), true),
     ];
     for (what, disk, knows_discards) in &disks {
         for op in OPS {
@@ -154,7 +156,9 @@ fn every_rule_fires_or_is_refused_on_every_kind_of_disk() {
 fn rules_that_cannot_fire_are_refused() {
     let error = Action::Error(Status::IoError);
     let disk = memory(MIB);
-    let of = |op| When { ops: vec![op], ..When::default() };
+    fn of(op: Op) -> When {
+        When { ops: vec![op], ..When::default() }
+    }
     assert_refused("lost flush", &disk, of(Op::Flush), Action::LoseWrite);
     let sectors = Some(MIB / 512..MIB / 512 + 8);
     assert_refused("beyond the end", &disk, When { sectors, ..When::default() }, error);

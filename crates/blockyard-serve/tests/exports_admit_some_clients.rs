@@ -19,7 +19,8 @@ fn from(name: &str, places: &[&str]) -> DiskConfig {
 #[test]
 fn an_export_is_shown_to_clients_from_some_places() {
     let user = std::fs::metadata("/proc/self").unwrap().uid();
-    let (own, other) = (format!("unix:{user}"), format!("unix:{}", user + 1));
+    let own = format!("unix:{user}");
+    let other = format!("unix:{}", user + 1);
     let running = Running::start(from("all", &[]), |config| {
         config.addresses.push(Address::Tcp("127.0.0.1:0".to_owned()));
         config.disks.extend([
@@ -30,22 +31,24 @@ fn an_export_is_shown_to_clients_from_some_places() {
             from("wide", &["0.0.0.0/0"]),
         ]);
     });
-    let local = || greeted(UnixStream::connect(&running.socket).unwrap()).unwrap();
-    assert_eq!(listed(&mut local()).unwrap(), ["all", "unix", "own"]);
-    assert_eq!(Client::choose(local(), "own").unwrap().read(0, 2), [0; 2]);
-    assert!(Client::choose(local(), "near").is_err());
-    assert!(Client::choose(local(), "other").is_err());
+    fn local(socket: &std::path::Path) -> UnixStream {
+        greeted(UnixStream::connect(socket).unwrap()).unwrap()
+    }
+    assert_eq!(listed(&mut local(&running.socket)).unwrap(), ["all", "unix", "own"]);
+    assert_eq!(Client::choose(local(&running.socket), "own").unwrap().read(0, 2), [0; 2]);
+    assert!(Client::choose(local(&running.socket), "near").is_err());
+    assert!(Client::choose(local(&running.socket), "other").is_err());
 
     let Address::Tcp(address) = &running.server.addresses()[1] else { panic!("a TCP address") };
-    let remote = || {
+    fn remote(address: &str) -> TcpStream {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.read_exact(&mut [0; 18]).unwrap();
         std::io::Write::write_all(&mut stream, &[0, 0, 0, 3]).unwrap();
         stream
-    };
-    assert_eq!(listed(&mut remote()).unwrap(), ["all", "near", "wide"]);
-    assert_eq!(Client::choose(remote(), "near").unwrap().read(0, 2), [0; 2]);
-    assert!(Client::choose(remote(), "unix").is_err());
+    }
+    assert_eq!(listed(&mut remote(address)).unwrap(), ["all", "near", "wide"]);
+    assert_eq!(Client::choose(remote(address), "near").unwrap().read(0, 2), [0; 2]);
+    assert!(Client::choose(remote(address), "unix").is_err());
     running.stop();
 }
 

@@ -52,7 +52,9 @@ fn a_peer_that_begins_handshakes_does_not_take_the_lane_from_others() {
         config.tls = Some(blockyard_serve::TlsConfig { is_required: false, ..tls });
     });
     let mut client = running.client();
-    let (hello, handshakes, is_over) = (hello(), AtomicU64::new(0), AtomicBool::new(false));
+    let hello = hello();
+    let handshakes = AtomicU64::new(0);
+    let is_over = AtomicBool::new(false);
     let begin = || {
         while !is_over.load(Ordering::Relaxed) {
             let streams: Vec<_> =

@@ -19,7 +19,7 @@ fn used() -> u64 {
 /// Checks [queue-at-first-client].
 #[test]
 fn an_export_takes_memory_in_the_lanes_that_have_clients_of_it() {
-    let start = |exports| {
+    fn start(exports: usize) -> Running {
         Running::start(memory(1 << 20), |config| {
             config.lanes = LANES;
             let more = (1..exports).map(|number| DiskConfig {
@@ -29,7 +29,7 @@ fn an_export_takes_memory_in_the_lanes_that_have_clients_of_it() {
             });
             config.disks.extend(more);
         })
-    };
+    }
     start(1).stop();
     let before = used();
     let running = start(EXPORTS);

@@ -49,7 +49,8 @@ fn metrics(running: &Running) -> String {
 /// comes first.
 fn samples(text: &str) -> BTreeMap<&str, f64> {
     assert!(text.ends_with('\n'));
-    let (mut samples, mut families) = (BTreeMap::new(), Vec::new());
+    let mut samples = BTreeMap::new();
+    let mut families = Vec::new();
     for line in text.lines() {
         if let Some(family) = line.strip_prefix("# TYPE ") {
             let (name, kind) = family.split_once(' ').unwrap();
@@ -74,7 +75,8 @@ fn counts_match_what_clients_did() {
     let running = start(2, disk(Source::File { path: path.clone(), buffered: true }));
     let before = metrics(&running);
     assert_eq!(samples(&before)["node_disk_reads_completed_total{device=\"(default)\"}"], 0.0);
-    let (mut one, mut two) = (running.client(), running.client());
+    let mut one = running.client();
+    let mut two = running.client();
     for at in 0..7 {
         assert_eq!(one.call(READ, at * 8192, 4096), 0);
         drain(&mut one, 4096);
@@ -87,25 +89,29 @@ fn counts_match_what_clients_did() {
 
     let text = metrics(&running);
     let found = samples(&text);
-    let of = |name: &str| found[&*format!("{name}{{device=\"(default)\"}}")];
-    assert_eq!(of("node_disk_reads_completed_total"), 7.0);
-    assert_eq!(of("node_disk_read_bytes_total"), 7.0 * 4096.0);
-    assert_eq!(of("node_disk_writes_completed_total"), 5.0);
-    assert_eq!(of("node_disk_written_bytes_total"), 5.0 * 8192.0);
-    assert_eq!(of("node_disk_discards_completed_total"), 1.0);
-    assert_eq!(of("node_disk_discarded_bytes_total"), 65_536.0);
-    assert_eq!(of("node_disk_io_now"), 0.0);
-    assert!(of("node_disk_read_time_seconds_total") > 0.0);
+    fn of(name: &str, found: &BTreeMap<&str, f64>) -> f64 {
+        found[&*format!("{name}{{device=\"(default)\"}}")]
+    }
+    assert_eq!(of("node_disk_reads_completed_total", &found), 7.0);
+    assert_eq!(of("node_disk_read_bytes_total", &found), 7.0 * 4096.0);
+    assert_eq!(of("node_disk_writes_completed_total", &found), 5.0);
+    assert_eq!(of("node_disk_written_bytes_total", &found), 5.0 * 8192.0);
+    assert_eq!(of("node_disk_discards_completed_total", &found), 1.0);
+    assert_eq!(of("node_disk_discarded_bytes_total", &found), 65_536.0);
+    assert_eq!(of("node_disk_io_now", &found), 0.0);
+    assert!(of("node_disk_read_time_seconds_total", &found) > 0.0);
     // An I/O on a file ends in a later turn than it begins. Clients of other lanes add no turns.
-    assert!((1.0..100.0).contains(&of("blockyard_answer_turns_max")));
+    assert!((1.0..100.0).contains(&of("blockyard_answer_turns_max", &found)));
     assert_eq!(found["blockyard_answer_turns_max{device=\"a \\\"b\\\"\"}"], 0.0);
     assert_eq!(found["blockyard_connections"], 2.0);
     assert_eq!(found["node_disk_reads_completed_total{device=\"a \\\"b\\\"\"}"], 0.0);
 
     let labels = "device=\"(default)\",stage=\"total\",op=\"read\"";
-    let duration = |end: &str| found[&*format!("blockyard_request_duration_seconds_{end}")];
-    assert_eq!(duration(&format!("count{{{labels}}}")), 7.0);
-    assert_eq!(duration(&format!("bucket{{{labels},le=\"+Inf\"}}")), 7.0);
+    fn duration(end: &str, found: &BTreeMap<&str, f64>) -> f64 {
+        found[&*format!("blockyard_request_duration_seconds_{end}")]
+    }
+    assert_eq!(duration(&format!("count{{{labels}}}"), &found), 7.0);
+    assert_eq!(duration(&format!("bucket{{{labels},le=\"+Inf\"}}"), &found), 7.0);
     let buckets: Vec<_> = text
         .lines()
         .filter_map(|line| {
@@ -136,10 +142,10 @@ fn faults_are_counted_by_rule() {
     assert_eq!(errors, [0, 0, nbd::EIO, 0]);
     let text = metrics(&running);
     let found = samples(&text);
-    let of = |name: &str| {
+    fn of(name: &str, found: &BTreeMap<&str, f64>) -> f64 {
         found[&*format!("blockyard_fault_{name}_total{{device=\"(default)\",rule=\"third\"}}")]
-    };
-    assert_eq!((of("matched"), of("fired")), (4.0, 1.0));
+    }
+    assert_eq!((of("matched", &found), of("fired", &found)), (4.0, 1.0));
     check_by_promtool(&text);
     client.bye();
     running.stop();

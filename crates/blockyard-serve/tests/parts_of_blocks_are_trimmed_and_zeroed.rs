@@ -91,7 +91,8 @@ fn zeroes_within_a_sector_undo_no_write_of_another_lane() {
                 let found = client.read(4096, 4096);
                 error != 0 || found[..1000].iter().chain(&found[1100..]).any(|one| *one != byte)
             });
-            is_over.store(true, Ordering::Relaxed); // before anything panics: the scope waits for both
+            // Before anything panics: the scope waits for both.
+            is_over.store(true, Ordering::Relaxed);
             assert_eq!(undone, None, "{durability:?}: the write of this round was undone");
             client.bye();
         });

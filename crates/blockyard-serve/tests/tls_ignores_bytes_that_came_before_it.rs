@@ -28,10 +28,10 @@ const ACK: [u8; 4] = [0, 0, 0, 1];
 /// `name`, if any.
 fn config(certificates: &Certificates, name: Option<&str>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    let read = |name: &str| {
+    fn read(name: &str, certificates: &Certificates) -> CertificateDer<'static> {
         CertificateDer::from_pem_file(certificates.file(&format!("{name}-cert.pem"))).unwrap()
-    };
-    roots.add(read("ca")).unwrap();
+    }
+    roots.add(read("ca", certificates)).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -41,7 +41,7 @@ fn config(certificates: &Certificates, name: Option<&str>) -> Arc<ClientConfig> 
         Some(name) => {
             let key = certificates.file(&format!("{name}-key.pem"));
             let key = PrivateKeyDer::from_pem_file(key).unwrap();
-            builder.with_client_auth_cert(vec![read(name)], key).unwrap()
+            builder.with_client_auth_cert(vec![read(name, certificates)], key).unwrap()
         }
     })
 }
@@ -114,7 +114,8 @@ fn starttls_drops_the_bytes_before_and_after_it() {
 #[test]
 fn a_slow_writer_under_tls_is_not_cut_off() {
     const PIECE: usize = 128 << 10;
-    let (certificates, patience) = (Certificates::new(), Duration::from_secs(1));
+    let certificates = Certificates::new();
+    let patience = Duration::from_secs(1);
     let path = file(16 << 20);
     let source = Source::File { path: path.clone(), buffered: true };
     let running = Running::start(disk(source), |server| {
@@ -184,18 +185,29 @@ fn required_tls_refuses_plain_clients() {
     stream.write_all(LIST).unwrap();
     assert_eq!(reply(&mut stream, 3).unwrap(), [0x80, 0, 0, 5], "TLS_REQD");
 
-    let enter = |name| {
-        let stream = protected(&running, &config(&certificates, name), STARTTLS)?;
+    fn enter(
+        name: Option<&str>,
+        running: &Running,
+        certificates: &Certificates,
+    ) -> Result<Client<StreamOwned<ClientConnection, UnixStream>>, io::Error> {
+        let stream = protected(running, &config(certificates, name), STARTTLS)?;
         Client::enter(stream)
-    };
-    assert_eq!(enter(Some("client")).unwrap().read(0, 2), [0; 2]);
+    }
+    assert_eq!(enter(Some("client"), &running, &certificates).unwrap().read(0, 2), [0; 2]);
     // With TLS 1.3 a client learns of a refused certificate only after its handshake.
-    assert!(enter(None).is_err(), "a client without a certificate should be refused");
     assert!(
-        enter(Some("other")).is_err(),
+        enter(None, &running, &certificates).is_err(),
+        "a client without a certificate should be refused"
+    );
+    assert!(
+        enter(Some("other"), &running, &certificates).is_err(),
         "a certificate of an unknown authority should be refused"
     );
-    assert_eq!(enter(Some("client")).unwrap().read(0, 2), [0; 2], "the server should still serve");
+    assert_eq!(
+        enter(Some("client"), &running, &certificates).unwrap().read(0, 2),
+        [0; 2],
+        "the server should still serve"
+    );
     running.stop();
 }
 
@@ -203,21 +215,33 @@ fn required_tls_refuses_plain_clients() {
 fn an_export_is_shown_to_the_owners_of_some_certificates() {
     let certificates = Certificates::new();
     let names = |name: &str| vec![ServerName::try_from(name.to_owned()).unwrap()];
-    let export = |name: &str, names| {
+    fn export(name: &str, names: Vec<ServerName<'static>>) -> DiskConfig {
         let admission = Admission { names, ..Admission::default() };
         DiskConfig { name: name.to_owned(), admission, ..memory(4096) }
-    };
+    }
     let running = Running::start(export("all", vec![]), |server| {
         server.tls = Some(certificates.config(true));
         server.disks.push(export("theirs", names("client")));
         server.disks.push(export("another", names("clien")));
     });
-    let of = |name| protected(&running, &config(&certificates, Some(name)), STARTTLS).unwrap();
-    assert_eq!(listed(&mut of("client")).unwrap(), ["all", "theirs"]);
-    assert_eq!(listed(&mut of("server")).unwrap(), ["all"]);
-    assert_eq!(Client::choose(of("client"), "theirs").unwrap().read(0, 2), [0; 2]);
-    assert!(Client::choose(of("server"), "theirs").is_err());
-    assert_eq!(Client::choose(of("server"), "all").unwrap().read(0, 2), [0; 2]);
+    fn of(
+        name: &str,
+        running: &Running,
+        certificates: &Certificates,
+    ) -> StreamOwned<ClientConnection, UnixStream> {
+        protected(running, &config(certificates, Some(name)), STARTTLS).unwrap()
+    }
+    assert_eq!(listed(&mut of("client", &running, &certificates)).unwrap(), ["all", "theirs"]);
+    assert_eq!(listed(&mut of("server", &running, &certificates)).unwrap(), ["all"]);
+    assert_eq!(
+        Client::choose(of("client", &running, &certificates), "theirs").unwrap().read(0, 2),
+        [0; 2]
+    );
+    assert!(Client::choose(of("server", &running, &certificates), "theirs").is_err());
+    assert_eq!(
+        Client::choose(of("server", &running, &certificates), "all").unwrap().read(0, 2),
+        [0; 2]
+    );
     running.stop();
 }
 

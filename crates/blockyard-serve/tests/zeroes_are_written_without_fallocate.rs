@@ -36,7 +36,8 @@ fn zeroes_need_not_be_whole_blocks() {
             assert_eq!(client.write(0, &[7; BYTES]), 0);
             client.stream.write_all(&zeroes(NO_HOLE, 1, offset, len)).unwrap();
             assert_eq!(client.reply().unwrap(), (1, 0), "{len} at {offset}, buffered: {buffered}");
-            let (start, end) = (usize::try_from(offset).unwrap(), usize::try_from(len).unwrap());
+            let start = usize::try_from(offset).unwrap();
+            let end = usize::try_from(len).unwrap();
             let mut expected = vec![7; BYTES];
             expected[start..start + end].fill(0);
             assert!(client.read(0, BYTES) == expected, "{len} at {offset}, buffered: {buffered}");

@@ -25,7 +25,8 @@ fn disk(usb: &str) -> Device {
 
 #[test]
 fn only_attached_scsi_lets_a_disk_sort() {
-    let (bulk_only, attached) = (disk(""), disk("protocol = \"uas\"\ndepth = 30"));
+    let bulk_only = disk("");
+    let attached = disk("protocol = \"uas\"\ndepth = 30");
     let [one, deep] = [1, 32].map(|depth| rate(&bulk_only, depth));
     assert!(deep.abs_diff(one) <= one / 20, "{deep} a second, {one} at depth 1");
     let [one, deep] = [1, 32].map(|depth| rate(&attached, depth));

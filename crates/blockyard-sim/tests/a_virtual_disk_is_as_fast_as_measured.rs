@@ -63,15 +63,16 @@ fn three_other_jobs_are_predicted() {
     UNSEEN.into_iter().for_each(|job| compare(job, 5));
 }
 
-/// [answers-by-batch]: sixteen reads take four times as long as one, because the thread wakes up once for all; and a thread
-/// that does not wait for the medium answers a read sooner than the last of its batch.
+/// [answers-by-batch]: sixteen reads take four times as long as one, because the thread wakes up
+/// once for all; and a thread that does not wait for the medium answers a read sooner than the last
+/// of its batch.
 #[test]
 fn a_batch_is_answered_at_its_end() {
-    let rate = |engine: &str, depth: u32| {
+    fn rate(engine: &str, depth: u32) -> u64 {
         let text = format!("base = \"virtio-page-cache\"\n[virtio]\nengine = \"{engine}\"");
         let device = Device::parse("disk", &text).unwrap();
         rates(&device, &format!("--rw=randread --bs=4k --iodepth={depth}"))[0]
-    };
+    }
     let [one, four, sixteen] = [1, 4, 16].map(|depth| rate("sync", depth));
     assert!(sixteen > one * 7 / 2 && sixteen < one * 5, "{sixteen} beside {one}");
     assert!(rate("async", 4) > four * 11 / 10, "{four} by batches");

@@ -80,8 +80,9 @@ fn keeping_data_changes_no_other_result() {
     let options = &format!("{CROWD} --fsync=5");
     let with = run(options, &device, "mq-deadline", Some(&verify), None);
     let without = run(options, &device, "mq-deadline", None, None);
-    let figures =
-        |report: &Report| format!("{:?} {:?} {:?}", report.jobs, report.span, report.stages);
+    fn figures(report: &Report) -> String {
+        format!("{:?} {:?} {:?}", report.jobs, report.span, report.stages)
+    }
     assert_eq!(figures(&with), figures(&without));
 }
 
@@ -116,18 +117,19 @@ fn a_torn_lost_or_misdirected_write_is_detected() {
 #[test]
 fn a_loss_of_power_takes_only_unflushed_writes() {
     let verify = Verify { power_cut_every: Some(Duration::from_us(40)), ..Verify::default() };
-    let lost = |options: &str, profile: &str| {
-        let verified = verified(&format!("{CROWD} {options}"), &device(profile), &verify, None);
+    fn lost(options: &str, profile: &str, verify: &Verify) -> u64 {
+        let verified = verified(&format!("{CROWD} {options}"), &device(profile), verify, None);
         assert_eq!(verified.violations, [], "{options} on {profile}");
         assert!(verified.power_cuts.len() >= 10, "{}", verified.power_cuts.len());
         verified.power_cuts.iter().map(|cut| cut.lost_by_right).sum::<u64>()
-    };
+    }
     let volatile = format!("{NULL}{VOLATILE}");
     let with_fua = format!("{volatile}fua = true\n");
-    assert_eq!(lost("", NULL), 0, "write-through");
-    assert_eq!(lost("--sync=1", &with_fua), 0, "every write has FUA");
-    assert_eq!(lost("--sync=1", &volatile), 0, "every write is followed by a flush");
-    let (never, often) = (lost("", &volatile), lost("--fsync=4", &volatile));
+    assert_eq!(lost("", NULL, &verify), 0, "write-through");
+    assert_eq!(lost("--sync=1", &with_fua, &verify), 0, "every write has FUA");
+    assert_eq!(lost("--sync=1", &volatile, &verify), 0, "every write is followed by a flush");
+    let never = lost("", &volatile, &verify);
+    let often = lost("--fsync=4", &volatile, &verify);
     assert!(often > 0 && never > 2 * often, "{never} without, {often} with flushes");
 }
 

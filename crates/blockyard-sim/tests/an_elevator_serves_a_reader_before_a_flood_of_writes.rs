@@ -83,7 +83,9 @@ fn reader_beside_flood(design: &str) -> (u64, u64) {
         lane.submit(FLOOD, now);
     }
     lane.submit(READER, now);
-    let (mut asked_at, mut latencies_ns, mut writes) = (now, Histogram::new(), 0);
+    let mut asked_at = now;
+    let mut latencies_ns = Histogram::new();
+    let mut writes = 0;
     while latencies_ns.count() < READS {
         lane.advance(now);
         let mut has_ended = false;

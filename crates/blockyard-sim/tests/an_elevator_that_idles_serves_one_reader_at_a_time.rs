@@ -63,11 +63,11 @@ fn two_sequential_readers_do_not_share_the_heads() {
 fn the_world_runs_the_queue_when_the_wait_ends() {
     let jobs = "--direct=1 --bs=4k --ioengine=psync --size=1m --number_ios=1 --name=reader --rw=randread \
                 --name=writer --rw=randwrite";
-    let latency_ns = |elevator| {
+    let [waits, waits_not] = [ANTICIPATORY, READS_FIRST].map(|elevator| {
         let [_, writer] = run("null", elevator, jobs);
         writer.measured().map(|measured| measured.lat_ns.max()).max().expect("one write")
-    };
-    let more_ns = latency_ns(ANTICIPATORY) - latency_ns(READS_FIRST);
+    });
+    let more_ns = waits - waits_not;
     // The write itself, its completion, and the run by a worker take a few microseconds.
     assert!(
         more_ns.abs_diff(WAIT.as_ns()) < 100_000,

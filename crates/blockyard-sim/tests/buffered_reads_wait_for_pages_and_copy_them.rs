@@ -114,14 +114,14 @@ fn thinking_and_waiting_are_counted_separately() {
 /// dropped.
 #[test]
 fn a_cache_is_kept_until_a_job_drops_it() {
-    let ran = |second: &str| {
+    fn ran(second: &str) -> [u64; 2] {
         let text = format!(
             "[global]\nfilename=/dev/a\ndirect=0\nfadvise_hint=0\nsize=1m\nbs=64k\n[a]\n[b]\nstonewall\n{second}\n"
         );
         let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
         let report = run_under(&jobs, &device(2, "1500us"), &design(), None);
         [0, 1].map(|at| report.jobs[at].stats.runtime_ns())
-    };
+    }
     let copying = 8 * COPY;
     assert_eq!(ran("invalidate=0")[1], copying);
     let [first, second] = ran("invalidate=1");
@@ -131,9 +131,11 @@ fn a_cache_is_kept_until_a_job_drops_it() {
     assert_eq!(first, 1_500 * US + COPY / 2 + 7_000 * US + COPY);
     assert_eq!(second, first + 180 * US);
     // One job with four passes: three of them find all pages in the cache.
-    let passes =
-        |loops| run(&format!("--rw=read --bs=64k --size=1m --loops={loops}"), &device(2, "1500us"));
-    let (once, often) = (passes(1), passes(4));
+    fn passes(loops: u32) -> Report {
+        run(&format!("--rw=read --bs=64k --size=1m --loops={loops}"), &device(2, "1500us"))
+    }
+    let once = passes(1);
+    let often = passes(4);
     assert_eq!(often.span.as_ns(), once.span.as_ns() + 3 * copying);
 }
 
@@ -208,11 +210,11 @@ fn a_long_request_is_read_as_one_in_linux_6_12() {
 fn the_same_seed_gives_the_same_run() {
     let options = "--rw=randread --bs=4k-16k --numjobs=3 --size=8m";
     let options = options.replace("--bs", "--bsrange");
-    let once = || {
-        let report = run(&options, &device(4, "300us"));
+    fn once(options: &str) -> (Duration, u64, u64, String) {
+        let report = run(options, &device(4, "300us"));
         (report.span, report.totals.events, report.totals.wakeups, format!("{:?}", report.jobs))
-    };
-    assert_eq!(once(), once());
+    }
+    assert_eq!(once(&options), once(&options));
 }
 
 /// Two jobs that copy on one processor take turns by call, not by page.

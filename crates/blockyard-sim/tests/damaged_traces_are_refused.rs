@@ -37,7 +37,9 @@ fn formats() -> Vec<Vec<u8>> {
 #[test]
 fn an_error_names_the_line_and_what_was_expected() {
     let ios = database();
-    let (v3, csv, text) = (iolog_v3(&ios), msr(&ios), blkparse(&ios));
+    let v3 = iolog_v3(&ios);
+    let csv = msr(&ios);
+    let text = blkparse(&ios);
     for (damaged, message) in [
         (
             with_line(&v3, 9, "31 /dev/a raed 0 4096"),
@@ -86,7 +88,9 @@ fn an_error_in_a_binary_trace_names_the_byte() {
     let [whole] = <[Vec<u8>; 1]>::try_from(blktrace(&plain(), 1, false)).unwrap();
     // Three notices with names of 3, 4 and 5 bytes come first.
     let first = 3 * 48 + "db\0log\0scan\0".len();
-    let error = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
+    fn error(bytes: &[u8]) -> String {
+        open(bytes).unwrap_err().to_string()
+    }
     assert_eq!(
         error(&whole[..first + 20]),
         format!("t: byte {first}: the record needs 48 bytes, and the file ends after 20")
@@ -128,7 +132,9 @@ fn slight_disorder_is_sorted_and_more_is_refused() {
 // [wrong-unit-is-refused]
 #[test]
 fn numbers_that_are_probably_in_another_unit_give_a_warning() {
-    let warnings = |ios: &[Io]| open(blkparse(ios).as_bytes()).unwrap().summary().warnings.clone();
+    fn warnings(ios: &[Io]) -> Vec<Warning> {
+        open(blkparse(ios).as_bytes()).unwrap().summary().warnings.clone()
+    }
     let bytes: Vec<_> = (0..100)
         .map(|n| Io {
             sector: n * 4096,
@@ -171,8 +177,8 @@ fn without_queued_bios_the_dispatched_requests_are_replayed() {
         .filter(|line| !line.contains("  Q "))
         .map(|line| format!("{line}\n"))
         .collect();
-    let (queued, dispatched) =
-        (open(text.as_bytes()).unwrap(), open(dispatched.as_bytes()).unwrap());
+    let queued = open(text.as_bytes()).unwrap();
+    let dispatched = open(dispatched.as_bytes()).unwrap();
     assert_eq!(dispatched.summary().warnings, [Warning::Dispatches]);
     assert_eq!(dispatched.summary().records, queued.summary().records);
     assert_eq!(dispatched.summary().timed, queued.summary().timed);
@@ -181,11 +187,11 @@ fn without_queued_bios_the_dispatched_requests_are_replayed() {
 #[test]
 fn a_trace_that_does_not_fit_the_device_is_refused_before_it_runs() {
     let device = |text: &str| Device::parse("d", &format!("base = \"null\"\n{text}")).unwrap();
-    let refused = |trace: &str, device: &Device, options: Options| {
+    fn refused(trace: &str, device: &Device, options: Options) -> ReplayError {
         let trace = open(trace.as_bytes()).unwrap();
         let error = Replay::new(trace, options).and_then(|replay| replay.player(device).map(drop));
         error.unwrap_err()
-    };
+    }
     let all = Options::default;
     let small = device("[limits]\ncapacity = \"1MiB\"\n");
     let error = refused(&iolog_v3(&plain()), &small, all());

@@ -69,18 +69,25 @@ fn repeated() -> BTreeMap<&'static str, Agreement> {
 #[test]
 fn commands_and_merges_agree_and_nearly_all_orders_of_dispatch() {
     let repeated = repeated();
-    let (mut wrong, mut all, mut close, mut repeats) = (Vec::new(), 0, 0, 0);
+    let mut wrong = Vec::new();
+    let mut all = 0;
+    let mut close = 0;
+    let mut repeats = 0;
     println!("{:44} {:^15} {:^15}", "", "displaced", "alike before");
     println!(
         "{:35} requests {:>7} {:>7} {:>7} {:>7}",
         "recording", "ours", "Linux", "ours", "Linux"
     );
     for recording in FOLDERS.into_iter().flat_map(Recording::all) {
-        let (name, ours) = (recording.name(), recording.simulate());
-        let (order, theirs) = (dispatched(&ours), dispatched(&recording.events));
-        let (displaced, alike) = (displaced(&order, &theirs), alike(&order, &theirs));
-        let (ours_agrees, linux, requests) =
-            (Agreement { displaced, alike }, repeated[&*name], theirs.len());
+        let name = recording.name();
+        let ours = recording.simulate();
+        let order = dispatched(&ours);
+        let theirs = dispatched(&recording.events);
+        let displaced = displaced(&order, &theirs);
+        let alike = alike(&order, &theirs);
+        let ours_agrees = Agreement { displaced, alike };
+        let linux = repeated[&*name];
+        let requests = theirs.len();
         println!(
             "{name:35} {requests:>8} {displaced:>7} {:>7} {alike:>7} {:>7}",
             linux.displaced, linux.alike
@@ -89,7 +96,8 @@ fn commands_and_merges_agree_and_nearly_all_orders_of_dispatch() {
         close += u32::from(ours_agrees.is_close(requests));
         repeats += u32::from(linux.is_close(requests));
         let has_reason = DIFFERS.iter().any(|(of, _)| *of == recording.job);
-        let (ours, theirs) = (counts(&ours), counts(&recording.events));
+        let ours = counts(&ours);
+        let theirs = counts(&recording.events);
         if ours != theirs && !has_reason {
             wrong.push(format!("{name}: Linux has {theirs:?}, we have {ours:?}"));
         }

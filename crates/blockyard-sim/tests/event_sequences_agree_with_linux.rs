@@ -79,7 +79,8 @@ fn trace(events: &[String], answer_us: u64, plugs: bool) -> String {
 /// Returns the events of our block layer for a replay of such a trace.
 fn replay(recording: &Recording, trace: &str, pace: Pace) -> Vec<String> {
     let parameters = recording.parameters();
-    let (device, design) = (parameters.device(), parameters.design(&recording.scheduler));
+    let device = parameters.device();
+    let design = parameters.design(&recording.scheduler);
     let trace = Trace::open(Source::memory(&recording.job, trace.as_bytes())).unwrap();
     let replay = Replay::new(trace, Options { pace, ..Options::default() }).unwrap();
     let jobs = replay.job_file(&device);
@@ -94,9 +95,11 @@ fn replay(recording: &Recording, trace: &str, pace: Pace) -> Vec<String> {
 /// Returns the orders that differ between us and Linux, each with its first difference.
 fn differences(ours: &[String], theirs: &[String]) -> Vec<(&'static str, String)> {
     let difference = |(name, actions)| {
-        let (ours, theirs) = (order(ours, actions), order(theirs, actions));
+        let ours = order(ours, actions);
+        let theirs = order(theirs, actions);
         let at = (0..ours.len().max(theirs.len())).find(|at| ours.get(*at) != theirs.get(*at))?;
-        let (ours, theirs) = (ours.get(at), theirs.get(at));
+        let ours = ours.get(at);
+        let theirs = theirs.get(at);
         Some((name, format!("event {at}: Linux has {theirs:?}, we have {ours:?}")))
     };
     ORDERS.into_iter().filter_map(difference).collect()
@@ -143,13 +146,16 @@ fn a_replayed_recording_makes_the_recorded_requests() {
         ] {
             let has_syncs = recording.job.starts_with("cache") && matches!(pace, Pace::Closed(_));
             if has_syncs || (!plugs && name == "full-depth8.none") {
-                continue; // A closed loop does not wait for a sync. Linux traces Q before a sleep for a tag.
+                // A closed loop does not wait for a sync. Linux traces Q before a sleep for a tag.
+                continue;
             }
             let ours = replay(&recording, &trace(theirs, answer_us, plugs), pace);
-            let (ours, theirs) = (order(&ours, "D"), order(theirs, "D"));
+            let ours = order(&ours, "D");
+            let theirs = order(theirs, "D");
             compared += 1;
             if ours != theirs {
-                let (ours, theirs) = (ours.len(), theirs.len());
+                let ours = ours.len();
+                let theirs = theirs.len();
                 wrong.push(format!(
                     "{name} ({pace:?}, plugs {plugs}): {ours} for {theirs} requests"
                 ));
@@ -163,12 +169,12 @@ fn a_replayed_recording_makes_the_recorded_requests() {
 #[test]
 fn assumed_calls_are_told() {
     let recording = Recording::all(FOLDER).into_iter().find(|of| of.job == "batch64").unwrap();
-    let warnings = |plugs| {
-        let trace = trace(&recording.events, 10_000, plugs);
+    fn warnings(plugs: bool, recording_events: &[String]) -> Vec<Warning> {
+        let trace = trace(recording_events, 10_000, plugs);
         Trace::open(Source::memory("trace", trace.as_bytes())).unwrap().summary().warnings.clone()
-    };
-    assert_eq!(warnings(true), []);
-    assert_eq!(warnings(false), [Warning::Calls]);
+    }
+    assert_eq!(warnings(true, &recording.events), []);
+    assert_eq!(warnings(false, &recording.events), [Warning::Calls]);
 }
 
 #[test]
@@ -182,7 +188,9 @@ fn each_job_has_the_recordings_it_names() {
 /// orders interleave.
 #[test]
 fn the_comparison_sees_each_kind_of_difference() {
-    let events = |text: &str| -> Vec<String> { text.lines().map(comparable).collect() };
+    fn events(text: &str) -> Vec<String> {
+        text.lines().map(comparable).collect()
+    }
     let theirs = events("Q WS 0+8\nG WS 0+8\nQ R 8+8\nD WS 0+8\nD R 8+8\nC WS 0+8");
     let interleaved = events("Q W 0+8\nG W 0+8\nD W 0+8\nQ R 8+8\nC W 0+8\nD R 8+8");
     assert_eq!(differences(&interleaved, &theirs), []);

@@ -16,7 +16,8 @@ fn each_medium_has_the_counters_that_are_explained() {
     ] {
         let options = "--name=x --direct=1 --rw=randread --bs=4k --size=64k --filename=drive";
         let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();
-        let (device, design) = (Device::lookup(name).unwrap(), Design::lookup("mq-none").unwrap());
+        let device = Device::lookup(name).unwrap();
+        let design = Design::lookup("mq-none").unwrap();
         let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
         let printed: Vec<_> = report.drive.unwrap().medium.iter().map(|(name, _)| *name).collect();
         let explained = COUNTERS.iter().filter(|of| of.medium == medium).map(|of| of.name);

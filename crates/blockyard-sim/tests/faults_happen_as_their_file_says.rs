@@ -103,17 +103,18 @@ fn a_delay_adds_to_the_latency_of_a_job() {
 /// 1024 reads take some 13 ms, eight in each 100 us.
 #[test]
 fn a_rule_fires_only_at_its_times() {
-    let struck = |times| {
+    fn struck(times: &str) -> u64 {
         let rules = of(&format!("delay = \"10us\"\n{times}"));
         let FaultCount { matched, fired, .. } =
             simulate(READS, TIMER, "mq-none", &rules, 1).unwrap().faults[0];
         assert_eq!(matched, fired, "{times}");
         fired
-    };
+    }
     assert_eq!(struck("from = \"0s\""), 1024);
     assert_eq!(struck("from = \"1s\""), 0);
     assert_eq!(struck("for = \"1s\""), 1024);
-    let (first, later) = (struck("for = \"5ms\""), struck("from = \"5ms\""));
+    let first = struck("for = \"5ms\"");
+    let later = struck("from = \"5ms\"");
     assert!((330..=400).contains(&first) && (600..=680).contains(&later), "{first} {later}");
     assert!((130..=170).contains(&struck("from = \"5ms\"\nfor = \"2ms\"")));
     let rules = of("from = \"5ms\"\nnth = 3\ndelay = \"50ms\"");
@@ -156,8 +157,8 @@ fn a_standstill_names_the_jobs_that_wait_for_lost_completions() {
 
 #[test]
 fn a_standstill_names_each_wait() {
-    let (device, design) =
-        (Device::parse("test", TIMER).unwrap(), Design::lookup("mq-none").unwrap());
+    let device = Device::parse("test", TIMER).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
     let rules = FaultRules::parse("f.toml", &of("nth = 10\nlost = true")).unwrap();
     let conditions = Conditions { faults: Some(&rules), ..Conditions::new(1) };
     let mut simulation = Simulation::under(&jobs(READS), &device, &design, conditions).unwrap();
@@ -168,7 +169,9 @@ fn a_standstill_names_each_wait() {
     let words = "1 job instances wait, 0 of them for a tag; of 1 bios that have not ended, 1 requests are \
                  the driver's";
     assert_eq!(waits.to_string(), words);
-    let (idle, awake, pending) = (Idle::Halted, [true, false], [false, true]);
+    let idle = Idle::Halted;
+    let awake = [true, false];
+    let pending = [false, true];
     let host = Some(HostStandstill { idle, awake, pending });
     let words = "; its MMC host recovers from an error, the thread that dispatches is awake and has \
                  nothing to do, deferred work sleeps and has something to do";
@@ -222,15 +225,21 @@ fn idle_layers_do_not_change_the_result() {
     let device = Device::lookup("srp").unwrap();
     let design = Design::lookup("mq-deadline").unwrap();
     let jobs = jobs(&format!("{READS} --numjobs=4"));
-    let run = |faults: Option<&FaultRules>, checked| {
+    fn run(
+        faults: Option<&FaultRules>,
+        checked: bool,
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+    ) -> Report {
         let conditions = Conditions { faults, checked, ..Conditions::new(3) };
-        let report = Simulation::under(&jobs, &device, &design, conditions).unwrap().finish();
+        let report = Simulation::under(jobs, device, design, conditions).unwrap().finish();
         Report { faults: Vec::new(), ..report.unwrap() }
-    };
+    }
     let never = FaultRules::parse("f.toml", &of("sectors = \"0..1\"\nop = \"flush\"\nlost = true"));
     let never = never.unwrap();
-    let bare = format!("{:?}", run(None, false).jobs);
-    assert_eq!(bare, format!("{:?}", run(None, true).jobs));
-    assert_eq!(bare, format!("{:?}", run(Some(&never), false).jobs));
-    assert_eq!(bare, format!("{:?}", run(Some(&never), true).jobs));
+    let bare = format!("{:?}", run(None, false, &jobs, &device, &design).jobs);
+    assert_eq!(bare, format!("{:?}", run(None, true, &jobs, &device, &design).jobs));
+    assert_eq!(bare, format!("{:?}", run(Some(&never), false, &jobs, &device, &design).jobs));
+    assert_eq!(bare, format!("{:?}", run(Some(&never), true, &jobs, &device, &design).jobs));
 }

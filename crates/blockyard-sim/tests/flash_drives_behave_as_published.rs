@@ -34,7 +34,9 @@ fn run_seed(device: &Device, options: &str, seed: u64) -> Report {
 
 /// Returns the reads and writes per second of all jobs.
 fn rate(report: &Report) -> u64 {
-    let of = |measured: &Measured, runtime: u64| measured.ios * 1_000_000_000 / runtime;
+    fn of(measured: &Measured, runtime: u64) -> u64 {
+        measured.ios * 1_000_000_000 / runtime
+    }
     let jobs = report.jobs.iter().map(|job| &job.stats);
     jobs.map(|job| job.measured().map(|m| of(m, job.runtime_ns())).sum::<u64>()).sum()
 }
@@ -65,16 +67,16 @@ fn random_reads_are_as_many_as_in_the_data_sheets() {
         ("sata-ssd-dc", 1, 1_000_000 / 110, 72_000),
     ] {
         let drive = drive(name, &[]);
-        let reads = |depth: u16, jobs: u16| {
+        fn reads(depth: u16, jobs: u16, drive: &Device) -> u64 {
             rate(&run(
-                &drive,
+                drive,
                 &format!(
                     "--name=x --rw=randread --bs=4k --iodepth={depth} --numjobs={jobs} --runtime=50ms"
                 ),
             ))
-        };
-        assert_near(reads(1, 1), alone, 5);
-        assert_near(reads(32, jobs), deep, 5);
+        }
+        assert_near(reads(1, 1, &drive), alone, 5);
+        assert_near(reads(32, jobs, &drive), deep, 5);
     }
 }
 
@@ -83,15 +85,15 @@ fn the_write_rate_drops_once_the_cache_of_single_level_cells_is_full() {
     // MB/s. A cache of 256 MiB instead of tens of GB, which takes less than 200 ms to fill.
     for (name, fast, slow) in [("nvme-tlc", 3_300, 1_700), ("nvme-qlc", 1_700, 150)] {
         let drive = drive(name, &[("slc", "256MiB"), ("buffer", "2MiB")]);
-        let writes = |times: &str| {
+        fn writes(times: &str, drive: &Device) -> (u64, Report) {
             let options = format!("--name=x --rw=write --bs=128k --iodepth=32 {times}");
-            let report = run(&drive, &options);
+            let report = run(drive, &options);
             (rate(&report) * 131_072 / 1_000_000, report)
-        };
-        let (first, report) = writes("--runtime=50ms");
+        }
+        let (first, report) = writes("--runtime=50ms", &drive);
         assert_near(first, fast, 10);
         assert_eq!(count(&report, "slc_programs"), count(&report, "programs"));
-        let (later, report) = writes("--ramp_time=300ms --runtime=300ms");
+        let (later, report) = writes("--ramp_time=300ms --runtime=300ms", &drive);
         assert_near(later, slow, 10);
         // One drive writes past its full cache, the other one folds it to make room.
         let folded = count(&report, "units_folded");
@@ -102,18 +104,23 @@ fn the_write_rate_drops_once_the_cache_of_single_level_cells_is_full() {
 
 #[test]
 fn random_writes_at_steady_state_slow_down_as_the_fill_rises() {
-    let writes = |name, figures: &[(&str, &str)]| {
+    fn writes(name: &str, figures: &[(&str, &str)]) -> (u64, u64) {
         let options = "--name=x --rw=randwrite --bs=4k --iodepth=128 --ramp_time=1s --runtime=1s";
         let report = run(&drive(name, figures), options);
         (rate(&report), count(&report, "write_amplification_percent"))
-    };
-    let at = |fill| writes("nvme-tlc", &[("slc", "0B"), ("overwritten", "200"), ("fill", fill)]);
-    let (half, most, full) = (at("50"), at("80"), at("100"));
+    }
+    fn at(fill: &str) -> (u64, u64) {
+        writes("nvme-tlc", &[("slc", "0B"), ("overwritten", "200"), ("fill", fill)])
+    }
+    let half = at("50");
+    let most = at("80");
+    let full = at("100");
     println!("rates and amplification at 50, 80 and 100 %: {half:?} {most:?} {full:?}");
     assert!(half.0 > most.0 * 5 / 4 && most.0 > full.0 * 5 / 4);
     assert!(half.1 < most.1 && most.1 < full.1);
     // Sustained rates of the whole drive.
-    let (nvme, sata) = (writes("nvme-dc", &[]), writes("sata-ssd-dc", &[]));
+    let nvme = writes("nvme-dc", &[]);
+    let sata = writes("sata-ssd-dc", &[]);
     println!("sustained: {nvme:?} {sata:?}");
     assert_near(nvme.0, 50_000, 15);
     assert_near(sata.0, 33_000, 10);
@@ -132,7 +139,8 @@ fn reader(name: &str, writes: bool) -> Report {
 
 #[test]
 fn the_tail_of_reads_rises_by_an_order_of_magnitude_beside_writes() {
-    let (alone, beside) = (reader("nvme-tlc", false), reader("nvme-tlc", true));
+    let alone = reader("nvme-tlc", false);
+    let beside = reader("nvme-tlc", true);
     let tails = (read_at(&alone, 99_900), read_at(&beside, 99_900));
     println!("p99.9 alone and beside writes: {tails:?} ns");
     assert!(tails.1 > 10 * tails.0 && read_at(&beside, 50_000) < 2 * read_at(&alone, 50_000));
@@ -145,8 +153,11 @@ fn the_tail_of_reads_rises_on_consumer_drives_by_default() {
     let writer = "--name=writer --rw=randwrite --bs=4k --iodepth=16 --ramp_time=1s --runtime=1s";
     let reader = "--name=reader --rw=randread --bs=4k --iodepth=1 --ramp_time=1s --runtime=1s";
     for name in ["nvme-tlc", "nvme-tlc-dramless", "nvme-qlc"] {
-        let tail = |options: &str| read_at(&run(&drive(name, &[]), options), 99_900);
-        let (alone, beside) = (tail(reader), tail(&format!("{reader} {writer}")));
+        fn tail(options: &str, name: &str) -> u64 {
+            read_at(&run(&drive(name, &[]), options), 99_900)
+        }
+        let alone = tail(reader, name);
+        let beside = tail(&format!("{reader} {writer}"), name);
         println!("{name}: p99.9 alone {alone} ns, beside writes {beside} ns");
         assert!(beside > 10 * alone);
     }
@@ -157,38 +168,44 @@ fn the_tail_of_reads_rises_on_consumer_drives_by_default() {
 fn reads_alone_spread_as_the_pages_of_a_word_line_and_seeds_differ() {
     let options = "--name=x --rw=randread --bs=4k --iodepth=1 --runtime=100ms";
     let reports = [1, 2].map(|seed| run_seed(&drive("nvme-dc", &[]), options, seed));
-    let at = |percentile| read_at(&reports[0], percentile);
+    fn at(percentile: u32, reports: &[Report]) -> u64 {
+        read_at(&reports[0], percentile)
+    }
     // The rest of a read, some 15 us, is the same for all.
-    let spread = at(90_000) - at(10_000);
+    let spread = at(90_000, &reports) - at(10_000, &reports);
     assert_near(spread, 73_000 * (106_000 - 56_500) / 80_000, 5);
     assert_ne!(rate(&reports[0]), rate(&reports[1]));
 }
 
 #[test]
 fn a_data_centre_drive_is_steadier_than_a_consumer_drive() {
-    let spread = |name| {
+    fn spread(name: &str) -> (u64, u64) {
         let report = reader(name, true);
-        let (p50, p999) = (read_at(&report, 50_000), read_at(&report, 99_900));
+        let p50 = read_at(&report, 50_000);
+        let p999 = read_at(&report, 99_900);
         println!("{name}: p50 {p50} ns, p99.9 {p999} ns, {} suspends", count(&report, "suspends"));
         (p999 / p50, count(&report, "suspends"))
-    };
-    let (consumer, centre) = (spread("nvme-tlc"), spread("nvme-dc"));
+    }
+    let consumer = spread("nvme-tlc");
+    let centre = spread("nvme-dc");
     assert!(consumer.0 >= 2 * centre.0);
     assert!(consumer.1 == 0 && centre.1 > 0);
 }
 
 #[test]
 fn a_sync_costs_nothing_where_the_buffer_survives_a_loss_of_power() {
-    let writes = |name, sync| {
+    fn writes(name: &str, sync: &str) -> u64 {
         let options =
             format!("--name=x --rw=randwrite --bs=4k --iodepth=1 --ioengine=psync {sync}");
         rate(&run(&drive(name, &[]), &format!("{options} --runtime=50ms")))
-    };
+    }
     for (consumer, centre) in [("nvme-tlc", "nvme-dc"), ("sata-ssd", "sata-ssd-dc")] {
         // The consumer drive programs 4 KiB each time.
-        let (without, with) = (writes(consumer, ""), writes(consumer, "--fdatasync=1"));
+        let without = writes(consumer, "");
+        let with = writes(consumer, "--fdatasync=1");
         assert!(with < 5_000 && 5 * with < without, "{consumer}: {with} with, {without} without");
-        let (without, with) = (writes(centre, ""), writes(centre, "--fdatasync=1"));
+        let without = writes(centre, "");
+        let with = writes(centre, "--fdatasync=1");
         assert!(10 * with > 9 * without, "{centre}: {with} with, {without} without");
     }
 }
@@ -196,13 +213,15 @@ fn a_sync_costs_nothing_where_the_buffer_survives_a_loss_of_power() {
 #[test]
 fn reads_beyond_the_memory_for_the_map_take_two_reads_of_flash() {
     let drive = drive("nvme-tlc-dramless", &[]);
-    let reads = |size: &str, warm: &str| {
+    fn reads(size: &str, warm: &str, drive: &Device) -> u64 {
         let options = format!("--name=x --rw=randread --bs=4k --size={size} {warm}");
-        read_at(&run(&drive, &format!("{options} --runtime=100ms")), 50_000)
-    };
-    let (within, beyond) = (reads("1g", "--ramp_time=500ms"), reads("900g", ""));
+        read_at(&run(drive, &format!("{options} --runtime=100ms")), 50_000)
+    }
+    let within = reads("1g", "--ramp_time=500ms", &drive);
+    let beyond = reads("900g", "", &drive);
     println!("p50 of 1 GiB {within} ns, of 900 GiB {beyond} ns");
     // The time in flash doubles; that of the host and the front end does not.
-    let (flash, host) = (40_000 + 5_000, 12_000);
+    let flash = 40_000 + 5_000;
+    let host = 12_000;
     assert!(within < flash + host && beyond > 2 * flash && beyond < 2 * flash + host);
 }

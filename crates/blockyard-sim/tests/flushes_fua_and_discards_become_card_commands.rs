@@ -82,18 +82,23 @@ fn a_durable_write_is_a_reliable_write_or_is_followed_by_a_flush() {
 #[test]
 fn a_card_without_a_cache_gets_reliable_writes_and_no_flush() {
     let common = "--name=x --direct=1 --filename=/dev/mmcblk0 --bs=16k --size=1m --rw=write";
-    let run = |job: &str, design, limits| {
+    fn run(
+        job: &str,
+        design: &str,
+        limits: &str,
+        common: &str,
+    ) -> ([u64; 64], blockyard::time::Duration) {
         let jobs = parse_args(common.split(' ').chain(job.split(' ')), &NoSource).unwrap();
         let text = format!("base = \"emmc-hs400-sprd\"\n[limits]\n{limits}");
         let device = Device::parse("card", &text).unwrap();
         let design = Design::lookup(design).unwrap();
         let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
         (report.mmc.unwrap().commands, report.span)
-    };
+    }
     for design in DESIGNS {
-        let (durable, took) = run("--sync=dsync", design, "");
-        let (plain, took_plain) = run("--sync=dsync", design, "fua = false");
-        let (synced, _) = run("--fsync=4", design, "");
+        let (durable, took) = run("--sync=dsync", design, "", common);
+        let (plain, took_plain) = run("--sync=dsync", design, "fua = false", common);
+        let (synced, _) = run("--fsync=4", design, "", common);
         for commands in [durable, plain, synced] {
             assert_eq!(commands[25] + commands[47], 64, "{design}");
             assert_eq!(commands[6], u64::from(design == "cqe"), "{design}: no flush");
@@ -107,7 +112,9 @@ fn a_card_without_a_cache_gets_reliable_writes_and_no_flush() {
 /// is 32 commands.
 #[test]
 fn a_durable_write_is_split_to_the_reliable_writes_of_the_card() {
-    let only = |sectors: u8| format!("reliable-write-sectors = {sectors}");
+    fn only(sectors: u8) -> String {
+        format!("reliable-write-sectors = {sectors}")
+    }
     for design in DESIGNS.into_iter().filter(|design| *design != "cqe") {
         for (sectors, each) in [(1, 32), (8, 4), (32, 1), (64, 32)] {
             let job = "--rw=write --sync=dsync";
@@ -134,7 +141,9 @@ fn a_trim_is_an_erase_of_three_commands_and_a_status_command() {
 
 #[test]
 fn contradictions_between_cache_and_limits_of_a_card_are_refused() {
-    let parse = |text: &str| Device::parse("my.toml", text).unwrap_err().to_string();
+    fn parse(text: &str) -> String {
+        Device::parse("my.toml", text).unwrap_err().to_string()
+    }
     let base = "base = \"emmc-hs400-sprd\"\n";
     let decides = "`cache` in `[card]` and `fua` decide";
     let only_limits = parse(&format!("{base}[limits]\nwrite-cache = true\nfua = false"));

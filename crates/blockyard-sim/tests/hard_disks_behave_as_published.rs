@@ -49,8 +49,11 @@ fn random(depth: u16) -> String {
 
 #[test]
 fn random_reads_gain_from_the_depth_where_the_disk_or_the_host_sorts() {
-    let (queuing, fifo) = (disk("hdd-7200", ""), disk("hdd-7200", "order = \"arrival\""));
-    let at = |disk: &Device, design: &str, depth| rate(&run(disk, design, &random(depth)));
+    let queuing = disk("hdd-7200", "");
+    let fifo = disk("hdd-7200", "order = \"arrival\"");
+    fn at(disk: &Device, design: &str, depth: u16) -> u64 {
+        rate(&run(disk, design, &random(depth)))
+    }
     let alone = at(&queuing, "mq-none", 1);
     assert!((70..=82).contains(&alone), "{alone} a second at depth 1");
     let deep = at(&queuing, "mq-none", 32);
@@ -148,14 +151,15 @@ fn a_scheduler_gains_on_a_cache_that_is_full() {
 #[test]
 fn the_outer_zone_is_about_twice_as_fast_as_the_inner() {
     let disk = disk("hdd-7200", "");
-    let megabytes = |from: &str| {
+    fn megabytes(from: &str, disk: &Device) -> u64 {
         let job = format!(
             "--name=x --direct=1 --rw=read --bs=128k --ioengine=libaio --iodepth=4 --offset={from} \
              --size=1g --time_based --runtime=4s"
         );
-        rate(&run(&disk, "mq-deadline", &job)) * 131_072 / 1_000_000
-    };
-    let (outer, inner) = (megabytes("0"), megabytes("920g"));
+        rate(&run(disk, "mq-deadline", &job)) * 131_072 / 1_000_000
+    }
+    let outer = megabytes("0", &disk);
+    let inner = megabytes("920g", &disk);
     assert!((200..=210).contains(&outer), "{outer} MB/s, for 210");
     assert!((95..=104).contains(&inner), "{inner} MB/s, for 100");
 }
@@ -201,7 +205,8 @@ fn mq_deadline_bounds_the_wait_of_reads_beside_writes() {
 #[test]
 fn a_served_disk_takes_as_long_as_a_simulated_one() {
     const READS: u64 = 500;
-    let (disk, design) = (disk("hdd-7200", ""), Design::lookup("mq-deadline").unwrap());
+    let disk = disk("hdd-7200", "");
+    let design = Design::lookup("mq-deadline").unwrap();
     let tags = TagSetConfig::single(pairing::depth(&disk, &design));
     let mut host = Host::new(Live::under(&disk, &design, 1).unwrap(), (), tags);
     let config = QueueConfig::new(1, 1, disk.limits.clone(), design.policies);

@@ -48,10 +48,10 @@ fn ms(report: &Report) -> u64 {
 /// does before it sleeps. Other threads would submit it in time.
 #[test]
 fn offloaded_io_is_issued_when_it_is_due() {
-    let device = |mode: &str| {
+    fn device(mode: &str) -> u64 {
         let options = "--ioengine=libaio --iodepth=8 --rate_iops=2000 --number_ios=2";
         run(&format!("{options} --io_submit_mode={mode}"), 64).span.as_ns() / 100_000
-    };
+    }
     // Inline, the job waits for the first I/O, 1 ms, and then for the half millisecond by which it
     // was ahead.
     assert_eq!(device("inline"), 25, "due after 0.5 ms, issued after 1.5 ms");
@@ -131,21 +131,20 @@ fn mean_us(values: &Histogram) -> u64 {
 #[test]
 fn single_ios_may_have_a_priority() {
     let job = "--direct=1 --rw=randread --ioengine=libaio --iodepth=32 --number_ios=2000";
-    let latencies = |options: &str, design: &str| {
+    fn latencies(options: &str, design: &str, job: &str) -> (u64, u64, u64) {
         let report = try_run(&args(&format!("{job} {options}")), 1, design).unwrap();
         let measured = report.jobs[0].stats.ops.read.clone().unwrap();
-        let of = |class: u16| &measured.by_priority[&(class << 13)];
-        let share = of(1).lat_ns.count();
-        (share, mean_us(&of(1).lat_ns), mean_us(&of(0).lat_ns))
-    };
-    let (share, first, others) = latencies("--cmdprio_percentage=10", "mq-deadline");
+        let [others, first] = [0, 1].map(|class| &measured.by_priority[&(class << 13)].lat_ns);
+        (first.count(), mean_us(first), mean_us(others))
+    }
+    let (share, first, others) = latencies("--cmdprio_percentage=10", "mq-deadline", job);
     assert!(share.abs_diff(200) < 60, "10 % of 2000: {share}");
     assert!(first < 4000, "at most some of its own class before it: {first} us");
     assert!(others > 30_000, "31 before it, and the first class: {others} us");
-    let (_, first, others) = latencies("--cmdprio_percentage=10", "mq-none");
+    let (_, first, others) = latencies("--cmdprio_percentage=10", "mq-none", job);
     assert!(first.abs_diff(others) < others / 5, "no elevator: {first} and {others} us");
     let lengths = "--bssplit=4k/50:8k/50 --cmdprio_bssplit=8k/100";
-    let (share, first, others) = latencies(lengths, "mq-deadline");
+    let (share, first, others) = latencies(lengths, "mq-deadline", job);
     assert!(share.abs_diff(1000) < 120, "half of 2000: {share}");
     assert!(first < others, "{first} and {others} us");
 }
@@ -164,13 +163,13 @@ fn buffered_reads_of_libaio_wait_in_their_calls() {
 /// Two jobs of 600 MiB do not fit the disk, unless both use the same file.
 #[test]
 fn files_with_one_name_are_one_file() {
-    let run = |format: &str| {
+    fn run(format: &str) -> Result<(), String> {
         let text = format!(
             "[global]\ndirect=1\nsize=600m\nnumber_ios=4\nfilename_format={format}\n[a]\n[b]\nrw=write\n"
         );
         let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
         try_run(&jobs, 64, "mq-none").map(drop).map_err(|error| error.to_string())
-    };
+    }
     assert_eq!(run("shared.$filenum"), Ok(()));
     assert_eq!(run("shared.$jobnum"), Ok(()), "instances are counted in each job");
     let apart = run("$jobname.$filenum").unwrap_err();
@@ -180,12 +179,14 @@ fn files_with_one_name_are_one_file() {
 #[test]
 fn verify_checks_the_data_and_changes_no_figure() {
     let job = "--rw=randrw --ioengine=libaio --iodepth=8 --size=4m";
-    let (plain, checked) = (run(job, 64), run(&format!("{job} --verify=crc32c"), 64));
+    let plain = run(job, 64);
+    let checked = run(&format!("{job} --verify=crc32c"), 64);
     assert!(plain.verified.is_none() && checked.verified.is_some());
-    let figures = |report: &Report| {
-        let measured = |op| report.jobs[0].stats.ops.of(op).as_ref().map(|of| of.lat_ns.sum());
-        (report.span, measured(Op::Read), measured(Op::Write))
-    };
+    fn figures(report: &Report) -> (blockyard::time::Duration, Option<u128>, Option<u128>) {
+        let [reads, writes] = [Op::Read, Op::Write]
+            .map(|op| report.jobs[0].stats.ops.of(op).as_ref().map(|of| of.lat_ns.sum()));
+        (report.span, reads, writes)
+    }
     assert_eq!(figures(&plain), figures(&checked));
 }
 
@@ -195,9 +196,9 @@ fn counts_and_times(text: &str) -> Vec<(u64, u64)> {
     let global = "[global]\ndirect=1\nrw=randread\nsize=64m\n";
     let jobs = parse_bytes("jobs", format!("{global}{text}").as_bytes(), &NoSource).unwrap();
     let report = try_run(&jobs, 64, "mq-none").unwrap();
-    let of_job = |stats: &JobStats| {
+    fn of_job(stats: &JobStats) -> (u64, u64) {
         (stats.ops.read.as_deref().map_or(0, |reads| reads.ios), stats.runtime_ns() / MS)
-    };
+    }
     report.jobs.iter().map(|job| of_job(&job.stats)).collect()
 }
 
@@ -205,10 +206,10 @@ fn counts_and_times(text: &str) -> Vec<(u64, u64)> {
 /// which could issue eight, issues three.
 #[test]
 fn jobs_of_a_flow_issue_io_in_the_proportion_of_their_weights() {
-    let pair = |fast: &str, slow: &str| {
+    fn pair(fast: &str, slow: &str) -> Vec<(u64, u64)> {
         let fast = format!("[fast]\nioengine=libaio\niodepth=8\n{fast}\n");
         counts_and_times(&format!("{fast}[slow]\n{slow}\n"))
-    };
+    }
     let both = "time_based\nruntime=1s\n";
     let free = pair(both, both);
     assert!(free[0].0 > 7 * free[1].0, "without a flow: {free:?}");
@@ -244,12 +245,12 @@ fn a_job_that_is_ahead_of_its_flow_pauses() {
 /// `exitall` ends the jobs of its group, those that run, or those that come later, too.
 #[test]
 fn the_end_of_a_job_ends_the_jobs_that_it_names() {
-    let ends = |what: &str| {
+    fn ends(what: &str) -> impl Iterator<Item = u64> {
         let first = format!("[first]\nnumber_ios=10\nexitall\n{what}\n");
         let others = "[group]\nnumber_ios=100\n[running]\nnew_group\nnumber_ios=100\n\
                       [later]\nstonewall\nnumber_ios=100\n";
         counts_and_times(&format!("{first}{others}")).into_iter().map(|(ios, _)| ios)
-    };
+    }
     let short = |ios: &u64| (10..=12).contains(ios);
     for (what, ended) in [
         ("exit_what=group", [true, false, false]),

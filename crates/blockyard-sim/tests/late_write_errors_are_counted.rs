@@ -37,7 +37,8 @@ fn each_missing_write_is_counted() {
         for early in [false, true] {
             for seed in 0..4 {
                 let report = writes(design, early, seed);
-                let (missing, lost) = (missing(&report), lost(&report));
+                let missing = missing(&report);
+                let lost = lost(&report);
                 // No command follows the last write, so its error is never seen.
                 assert!(missing <= lost + 1, "{design}: {missing} places, {lost} counted");
                 // A command queue sees most errors in time, in responses during transfers.
@@ -52,7 +53,8 @@ fn each_missing_write_is_counted() {
 fn each_counted_write_is_missing() {
     for seed in 0..4 {
         let report = writes("hsq", true, seed);
-        let (missing, lost) = (missing(&report), lost(&report));
+        let missing = missing(&report);
+        let lost = lost(&report);
         // Two adjacent places count as one.
         assert!(lost <= missing + 3, "{missing} places, {lost} counted");
     }

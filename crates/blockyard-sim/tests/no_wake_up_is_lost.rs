@@ -197,7 +197,9 @@ fn a_full_device_is_not_offered_requests_over_and_over() {
 #[test]
 fn a_lower_class_goes_when_the_higher_one_has_completed() {
     let mut rig = Rig::new(1, 8, 1, Policies::mq_deadline(), disk());
-    let prio = |class| IoPrio { class, level: 0 };
+    fn prio(class: PrioClass) -> IoPrio {
+        IoPrio { class, level: 0 }
+    }
     rig.submit(0, 0, Bio::read(0, 8, 1).with_prio(prio(PrioClass::RealTime))).unwrap();
     rig.settle();
     rig.submit(0, 0, Bio::read(80, 8, 2).with_prio(prio(PrioClass::Idle))).unwrap();
@@ -236,8 +238,9 @@ fn queues_that_wait_for_a_full_host_take_turns() {
         }
         rig.complete_all();
         let queues: Vec<_> = rig.host.driver.order.iter().map(|sector| sector / 1000).collect();
-        let first_of = |queue| queues.iter().position(|other| *other == queue).unwrap();
-        assert!(first_of(1) <= 2 && first_of(2) <= 3, "{queues:?} with {policies:?}");
+        let [first, second] =
+            [1, 2].map(|queue| queues.iter().position(|other| *other == queue).unwrap());
+        assert!(first <= 2 && second <= 3, "{queues:?} with {policies:?}");
         assert_eq!(rig.ended.len(), 12);
     }
 }
@@ -308,7 +311,8 @@ impl Small {
         rig.host.driver.budget = Some(1);
         rig.host.driver.answers.extend(refusal.map(Accept::Busy));
         let bios = [(0, Bio::read(0, 8, 0)), (1, Bio::write(64, 8, 1)), (0, Bio::write(128, 8, 2))];
-        let (left, waiting) = (bios.into(), VecDeque::new());
+        let left = bios.into();
+        let waiting = VecDeque::new();
         Self { rig, left, waiting, to_run: Vec::new() }
     }
 

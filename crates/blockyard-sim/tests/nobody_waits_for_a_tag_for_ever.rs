@@ -14,13 +14,12 @@ fn a_reader_beside_more_writers_than_tags_is_served() {
     let jobs = "--name=global --direct=1 --time_based --runtime=30s --bs=4k --size=1g --ioengine=psync \
                 --name=reader --rw=randread --name=flood --rw=randwrite --numjobs=64 --group_reporting";
     let jobs = parse_args(jobs.split_whitespace(), &NoSource).unwrap();
-    let measure = |design: &str| {
+    let [none, deadline] = ["mq-none", "mq-deadline"].map(|design| {
         let design = Design::lookup(design).unwrap();
         let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
         let reads = report.jobs[0].stats.ops.read.as_ref().unwrap();
         (reads.ios, reads.lat_ns.max() / 1_000_000)
-    };
-    let (none, deadline) = (measure("mq-none"), measure("mq-deadline"));
+    });
     for (ios, max_ms) in [none, deadline] {
         assert!(ios > 100 && max_ms < 1500, "{ios} reads, each within {max_ms} ms");
     }

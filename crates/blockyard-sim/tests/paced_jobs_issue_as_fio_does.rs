@@ -64,8 +64,8 @@ fn pauses_and_rates_are_those_of_fio() {
         let all =
             format!("--name=j --direct=1 --filename=/dev/a --ioengine=libaio --size=16m {options}");
         let jobs = parse_args(all.split_whitespace(), &NoSource).unwrap();
-        let (device, design) =
-            (Device::parse("d.toml", DEVICE).unwrap(), Design::lookup("mq-none").unwrap());
+        let device = Device::parse("d.toml", DEVICE).unwrap();
+        let design = Design::lookup("mq-none").unwrap();
         let mut ends = Ends::default();
         Simulation::observed(&jobs, &device, &design, Conditions::new(1), &mut ends)
             .unwrap()

@@ -64,7 +64,8 @@ fn design(queue: &str) -> Design {
 }
 
 fn try_run(text: &str, device: &str, queue: &str) -> Result<(Report, Watch), SimulationError> {
-    let (jobs, mut watch) = (jobs(text), Watch::default());
+    let jobs = jobs(text);
+    let mut watch = Watch::default();
     let device = Device::parse("test", device).unwrap();
     let conditions = Conditions::new(3);
     let mut simulation =
@@ -123,23 +124,26 @@ fn each_kind_of_io_uses_its_own_hardware_queues() {
     let device = DEVICE.replace("[null]\n", "[null]\nsubmit-queues = 2\n");
     let text = "[r]\nrw=randread\nnumjobs=4\n[w]\nrw=randwrite\nnumjobs=4\n\
                 [p]\nrw=randrw\nioengine=io_uring\niodepth=4\nhipri\nnumjobs=4";
-    let used = |queue: &str| run(text, &device, queue).1.issued;
-    let (read, write) = (|at, polled| (at, Op::Read, polled), |at, polled| (at, Op::Write, polled));
     assert_eq!(
-        used("read-queues = 1\npoll-queues = 2"),
+        run(text, &device, "read-queues = 1\npoll-queues = 2").1.issued,
         BTreeSet::from([
-            write(0, false),
-            write(1, false),
-            read(2, false),
-            read(3, true),
-            write(3, true),
-            read(4, true),
-            write(4, true),
+            (0, Op::Write, false),
+            (1, Op::Write, false),
+            (2, Op::Read, false),
+            (3, Op::Read, true),
+            (3, Op::Write, true),
+            (4, Op::Read, true),
+            (4, Op::Write, true),
         ])
     );
     assert_eq!(
-        used("hw-queues = 1\npoll-queues = 1"),
-        BTreeSet::from([write(0, false), read(0, false), read(1, true), write(1, true)])
+        run(text, &device, "hw-queues = 1\npoll-queues = 1").1.issued,
+        BTreeSet::from([
+            (0, Op::Write, false),
+            (0, Op::Read, false),
+            (1, Op::Read, true),
+            (1, Op::Write, true)
+        ])
     );
 }
 
@@ -196,10 +200,10 @@ fn a_busy_neighbour_does_not_stop_a_processor_from_polling() {
 
 #[test]
 fn a_polling_job_on_a_design_without_polled_queues_is_refused_with_its_line() {
-    let refuse = |queue: &str| {
+    fn refuse(queue: &str) -> String {
         let refused = try_run("[a]\nrw=randread\nioengine=io_uring\nhipri", DEVICE, queue);
         refused.map(drop).unwrap_err().to_string()
-    };
+    }
     for queue in ["", "read-queues = 1", "poll-queues = 0"] {
         assert_eq!(
             refuse(queue),

@@ -44,9 +44,7 @@ fn args(prng: &mut Prng) -> Vec<String> {
         ];
         args.extend(extras.iter().filter(|_| prng.below(5) == 0).map(|extra| (*extra).to_owned()));
     }
-    let half_read = |arg: &&str| arg.contains("4k-64k");
-    let ranged = args.iter().map(String::as_str).any(|arg| half_read(&arg));
-    if ranged {
+    if args.iter().any(|arg| arg.contains("4k-64k")) {
         args.iter_mut().for_each(|arg| *arg = arg.replace("--bs=4k-64k", "--bsrange=4k-64k"));
     }
     args
@@ -60,7 +58,8 @@ fn device(prng: &mut Prng) -> (Device, Option<FaultRules>) {
     device.limits.max_sectors = prng.pick(&[8, 64, 2560]);
     device.limits.max_segments = prng.pick(&[1, 3, 128]);
     device.machine.cpus = prng.pick(&[1, 2, 7, 16]);
-    let (queues, depth) = (prng.pick(&[1, 2, 4, 8]), prng.pick(&[1, 2, 5, 64]));
+    let queues = prng.pick(&[1, 2, 4, 8]);
+    let depth = prng.pick(&[1, 2, 5, 64]);
     device.model = if prng.below(2) == 0 {
         let null = NullProfile {
             completion: prng.pick(&[
@@ -142,9 +141,8 @@ fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
         return;
     }
     let prng = &mut Prng::new(seed).fork(0x706f);
-    let mut draw = |choices: &[u16]| prng.pick(choices).min(device.machine.cpus);
-    design.read_queues.count = draw(&[0, 0, 1, 3]);
-    design.poll_queues.count = draw(&[0, 1, 2, 8]);
+    design.read_queues.count = prng.pick(&[0, 0, 1, 3]).min(device.machine.cpus);
+    design.poll_queues.count = prng.pick(&[0, 1, 2, 8]).min(device.machine.cpus);
     if design.poll_queues.count > 0 {
         let rings = jobs.jobs.iter_mut().filter(|job| job.engine == Engine::IoUring);
         rings.for_each(|job| job.hipri = prng.below(2) == 0);
@@ -155,7 +153,7 @@ fn kinds(seed: u64, jobs: &mut JobFile, device: &Device, design: &mut Design) {
 /// sectors.
 fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
     let prng = &mut Prng::new(seed).fork(0x7061);
-    design.read_ahead.bytes = prng.pick(&[0, 16 << 10, 128 << 10, 1 << 20]);
+    design.read_ahead.bytes = prng.pick(&[0, 16 << 10, 128 << 10, 1 << 20].map(Some));
     design.read_ahead.request_widens = prng.pick(&[false, true]);
     for job in &mut jobs.jobs {
         let trims = matches!(job.pattern.mix, Mix::Trim | Mix::TrimWrite);
@@ -174,7 +172,9 @@ fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
 /// Runs one seed.
 fn run(seed: u64) -> Result<Report, String> {
     let prng = &mut Prng::new(seed).fork(0x6a6f);
-    let (args, (device, faults), mut design) = (args(prng), device(prng), design(prng));
+    let args = args(prng);
+    let (device, faults) = device(prng);
+    let mut design = design(prng);
     let mut jobs = parse_args(args.iter().map(String::as_str), &NoSource)
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
     kinds(seed, &mut jobs, &device, &mut design);
@@ -209,7 +209,8 @@ fn all_jobs_end_and_the_same_seed_gives_the_same_report() {
         Some(seed) => vec![seed],
         None => (0..number("BLOCKYARD_SWARM_SEEDS").unwrap_or(200) / 2).collect(),
     };
-    let (mut ios, mut events) = (0, 0);
+    let mut ios = 0;
+    let mut events = 0;
     let mut failed = 0;
     for seed in &seeds {
         match run(*seed) {

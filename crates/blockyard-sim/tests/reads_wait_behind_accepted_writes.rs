@@ -128,7 +128,7 @@ fn reads_wait_for_the_transfer_of_the_writes_before_them() {
 /// reads wait behind that; with power-loss protection a sync leaves nothing to wait for.
 #[test]
 fn reads_wait_behind_the_map_that_syncs_write() {
-    let tail = |steps: &str, map: &str, protected: &str| {
+    fn tail(steps: &str, map: &str, protected: &str) -> (Waits, u64) {
         let figures = [
             ("flash.flush-steps", steps),
             ("flash.flush-map", map),
@@ -141,7 +141,7 @@ fn reads_wait_behind_the_map_that_syncs_write() {
         let waits = waits(&report, 1);
         println!("{steps} steps of {map}, protected {protected}: {waits:?}");
         (waits, pages.expect("a counter of pages").1)
-    };
+    }
     let (without, none) = tail("0", "4KiB", "false");
     // A program of the cache takes 200 us, and its data of 4 to 32 KiB 5 to 40 us.
     let (with, written) = tail("4", "1MiB", "false");

@@ -138,7 +138,8 @@ fn a_closed_loop_behaves_like_the_recorded_job() {
     ] {
         let args = format!("--name=x --direct=1 --ioengine=libaio --filename=/dev/a {options}");
         let jobs = parse_args(args.split_whitespace(), &NoSource).unwrap();
-        let (device, design) = (Device::lookup(device).unwrap(), Design::lookup(design).unwrap());
+        let device = Device::lookup(device).unwrap();
+        let design = Design::lookup(design).unwrap();
         let job = &jobs.jobs[0];
         let resolved = job.resolve(0, device.limits.capacity_sectors * 512).unwrap();
         let mut generator = Generator::new(job, 0, &resolved, 1);
@@ -151,10 +152,10 @@ fn a_closed_loop_behaves_like_the_recorded_job() {
             .collect();
         let replayed = simulate_on(&iolog_v3(&ios), job.depth(), &device, &design);
         let ran = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
-        let figures = |report: &Report| {
+        fn figures(report: &Report) -> String {
             let stats = &report.jobs[0].stats;
             format!("{:?} {:?} {:?}", report.span, stats.ops.read, stats.ops.write)
-        };
+        }
         assert_eq!(figures(&replayed), figures(&ran), "{options}");
     }
 }

@@ -150,7 +150,9 @@ fn an_elevator_that_idles_leaves_no_bio_waiting() {
 #[test]
 fn a_seed_decides_everything() {
     for seed in seeds().into_iter().take(100) {
-        let hash = || run(seed, Plan::new(seed), None).map(|summary| summary.tally.hash);
-        assert_eq!(hash(), hash(), "[determinism] {}", replay(seed));
+        fn hash(seed: u64) -> Result<tally::Hash, String> {
+            run(seed, Plan::new(seed), None).map(|summary| summary.tally.hash)
+        }
+        assert_eq!(hash(seed), hash(seed), "[determinism] {}", replay(seed));
     }
 }

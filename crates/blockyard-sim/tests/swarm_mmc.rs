@@ -24,7 +24,6 @@ use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Event, Sink};
 use blockyard::unit::CpuId;
 use blockyard_devices::data::history::Wrong;
-use blockyard_devices::data::image::Content;
 use blockyard_devices::data::verify::{Verified, Verify};
 use blockyard_devices::mmc::host::MmcHost;
 use blockyard_devices::profile::{
@@ -53,7 +52,8 @@ fn us(us: u64) -> Duration {
 
 /// Draws a pipeline and its policies for the host and card of `mmc`.
 fn policy(prng: &mut Prng, mmc: &MmcProfile) -> HostPolicy {
-    let (has, is_emmc) = (mmc.host.busy_detect, mmc.card.is_emmc());
+    let has = mmc.host.busy_detect;
+    let is_emmc = mmc.card.is_emmc();
     let hsq = HsqPolicy {
         order: pick(prng, &[HsqOrder::TagWalk, HsqOrder::Fifo]),
         limit: pick(prng, &[HsqLimit::Fixed(1), HsqLimit::Fixed(2), HsqLimit::Dynamic]),
@@ -235,7 +235,8 @@ struct Drawn {
 /// Returns the smallest number of requests of at most `longest` sectors that hold all of `sectors`.
 fn fewest_requests(mut sectors: Vec<Range<u64>>, longest: u64) -> u64 {
     sectors.sort_unstable_by_key(|range| range.start);
-    let (mut requests, mut held) = (0, 0);
+    let mut requests = 0;
+    let mut held = 0;
     for range in sectors {
         while held.max(range.start) < range.end {
             held = held.max(range.start) + longest;
@@ -259,12 +260,15 @@ impl Drawn {
     /// errors, except for one of the last write.
     fn unexplained(&self, verified: &Verified, host: &MmcHost) -> Option<String> {
         let failed = |sector: u64| host.failed_sectors().iter().any(|page| page.contains(&sector));
-        let is_explained = |wrong: &Wrong| {
-            let older = |found: Content| wrong.right.iter().any(|right| found.stamp < *right);
-            wrong.found.is_some_and(|found| found.shift == 0 && older(found))
-                && wrong.sectors.clone().all(failed)
-        };
-        if let Some(other) = verified.violations.iter().find(|one| !is_explained(&one.wrong)) {
+        fn is_explained(wrong: &Wrong, failed: impl Fn(u64) -> bool) -> bool {
+            let is_older = wrong.found.is_some_and(|found| {
+                found.shift == 0 && wrong.right.iter().any(|right| found.stamp < *right)
+            });
+            is_older && wrong.sectors.clone().all(failed)
+        }
+        if let Some(other) =
+            verified.violations.iter().find(|one| !is_explained(&one.wrong, failed))
+        {
             return Some(format!("not for a lost write: {other}"));
         }
         let missing = verified.violations.iter().map(|one| one.wrong.sectors.clone()).collect();
@@ -535,9 +539,12 @@ fn a_host_that_forgets_to_flush_before_a_reset_is_caught() {
 /// first seeds.
 fn matters(turn_off: impl Fn(&mut Drawn) -> bool) -> bool {
     (0..400).any(|seed| {
-        let (drawn, mut other) = (draw(seed), draw(seed));
-        let told = |drawn: &Drawn| format!("{:?}", run(seed, drawn));
-        turn_off(&mut other) && told(&drawn) != told(&other)
+        let drawn = draw(seed);
+        let mut other = draw(seed);
+        fn told(drawn: &Drawn, seed: u64) -> String {
+            format!("{:?}", run(seed, drawn))
+        }
+        turn_off(&mut other) && told(&drawn, seed) != told(&other, seed)
     })
 }
 
@@ -598,7 +605,8 @@ fn fresh_seeds_pass_for_the_requested_time() {
     use core::hash::BuildHasher;
     let Some(seconds) = number("BLOCKYARD_SWARM_SOAK") else { return };
     let first = std::hash::RandomState::new().hash_one(0) >> 32;
-    let (began, mut total) = (std::time::Instant::now(), Total::default());
+    let began = std::time::Instant::now();
+    let mut total = Total::default();
     for seed in first.. {
         total.add(seed);
         if seconds > 0 && began.elapsed().as_secs() >= seconds {

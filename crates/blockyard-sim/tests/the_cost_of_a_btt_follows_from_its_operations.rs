@@ -84,16 +84,17 @@ fn an_uncached_mapping_pays_for_each_load_of_a_map_entry() {
         );
         Device::parse("mine", &text).unwrap()
     };
-    let read = |device: &Device, design: &str| {
+    fn read(device: &Device, design: &str) -> Report {
         let options = "--rw=randread --bs=4k --number_ios=100";
         run_on(device, &Design::lookup(design).unwrap(), options, Conditions::new(1))
-    };
+    }
     for (design, cached, uncached) in
         [("btt-linux-2015-nt", 80, 2 * 4 * 250), ("btt-linux", 80, 2 * 4 * 250), ("btt", 80, 250)]
     {
-        let map = |mapping| ns(&read(&device(mapping, ""), design), Part::Map) / 100;
-        assert_eq!(map("write-combining"), uncached, "{design}");
-        assert!(map("write-back") <= cached, "{design}: its line is in the cache for the second");
+        let [combining, back] = ["write-combining", "write-back"]
+            .map(|mapping| ns(&read(&device(mapping, ""), design), Part::Map) / 100);
+        assert_eq!(combining, uncached, "{design}");
+        assert!(back <= cached, "{design}: its line is in the cache for the second");
         let [usual, more] = ["", "table-work = \"1us\"\n"]
             .map(|more| read(&device("write-back", more), design).span);
         assert_eq!(more - usual, Duration::from_us(100), "{design}");
@@ -102,12 +103,14 @@ fn an_uncached_mapping_pays_for_each_load_of_a_map_entry() {
 
 #[test]
 fn a_scan_of_readers_takes_longer_with_more_lanes() {
-    let with = |rtt: &str, sets: u32| {
+    fn with(rtt: &str, sets: u32) -> u64 {
         let design = format!("base = \"btt\"\n[btt]\nrtt = \"{rtt}\"\nlane-sets = {sets}\n");
         let report = run(&design, "--rw=randwrite --bs=4k --number_ios=1000");
         ns(&report, Part::Tracking)
-    };
-    let growing = |rtt| [16, 64, 256].map(|sets| with(rtt, sets));
+    }
+    fn growing(rtt: &str) -> [u64; 3] {
+        [16, 64, 256].map(|sets| with(rtt, sets))
+    }
     for rtt in ["scan", "scan-padded"] {
         let [few, some, many] = growing(rtt);
         assert!(few > 0 && some >= 3 * few && many >= 3 * some, "{rtt}: {few} {some} {many}");
@@ -119,11 +122,11 @@ fn a_scan_of_readers_takes_longer_with_more_lanes() {
 
 #[test]
 fn a_scan_of_readers_takes_longer_with_more_reading_processors() {
-    let each = |design, jobs: u32| {
+    fn each(design: &str, jobs: u32) -> u64 {
         let report =
             run(design, &format!("--rw=randrw --bs=4k --number_ios=1000 --numjobs={jobs}"));
         ns(&report, Part::Tracking) / memory(&report).writes
-    };
+    }
     // If all lanes share a counter, readers publish in one line of the table after another.
     let [alone, few, many] = [1, 4, 16].map(|jobs| each("btt-linux-2015-counter", jobs));
     assert!(alone < few && few < many, "{alone} {few} {many}");
@@ -135,11 +138,14 @@ fn a_scan_of_readers_takes_longer_with_more_reading_processors() {
 #[test]
 fn writers_wait_for_shared_sectors_only() {
     for design in ["btt", "btt-linux"] {
-        let options =
-            |size| format!("--rw=randwrite --bs=4k --numjobs=16 --size={size} --io_size=2m");
-        let (one, many) = (run(design, &options("4k")), run(design, &options("1g")));
-        let share =
-            |report: &Report| 100 * memory(report).lock_wait.as_ns() / report.totals.cpu.as_ns();
+        fn options(size: &str) -> String {
+            format!("--rw=randwrite --bs=4k --numjobs=16 --size={size} --io_size=2m")
+        }
+        let one = run(design, &options("4k"));
+        let many = run(design, &options("1g"));
+        fn share(report: &Report) -> u64 {
+            100 * memory(report).lock_wait.as_ns() / report.totals.cpu.as_ns()
+        }
         assert!(share(&one) > 20, "{design}: {:?}", memory(&one));
         assert!(share(&many) < 5, "{design}: {:?}", memory(&many));
         assert!(one.span > many.span, "{design}");
@@ -152,17 +158,17 @@ fn writers_wait_for_shared_sectors_only() {
 fn threads_that_share_lanes_wait_for_them() {
     let device = "base = \"pmem-dram\"\n[cpu]\ncpus = 48\n[pmem]\nchannels = 64\n";
     let device = Device::parse("wide", device).unwrap();
-    let waits = |design: &Design, jobs: u32| {
+    fn waits(design: &Design, jobs: u32, device: &Device) -> u64 {
         let options =
             format!("--rw=randwrite --bs=4k --number_ios=500 --numjobs={jobs} --size=128m");
-        let report = run_on(&device, design, &options, Conditions::new(1));
+        let report = run_on(device, design, &options, Conditions::new(1));
         100 * memory(&report).lock_wait.as_ns() / report.totals.cpu.as_ns()
-    };
+    }
     let few = Design::parse("few", "base = \"btt\"\n[btt]\nlane-sets = 16\n").unwrap();
-    assert!(waits(&few, 12) < 5);
-    assert!(waits(&few, 48) > 50);
+    assert!(waits(&few, 12, &device) < 5);
+    assert!(waits(&few, 48, &device) > 50);
     for design in ["btt", "btt-linux"] {
-        assert!(waits(&Design::lookup(design).unwrap(), 48) < 10, "{design}");
+        assert!(waits(&Design::lookup(design).unwrap(), 48, &device) < 10, "{design}");
     }
 }
 
@@ -234,13 +240,13 @@ fn deep_queues_and_long_ios_end_too() {
 #[test]
 fn the_same_seed_gives_the_same_to_the_nanosecond() {
     for design in designs() {
-        let figures = || {
+        fn figures(design: &str) -> (String, Duration, Vec<String>) {
             let report = run(design, "--rw=randrw --bs=4k --number_ios=500 --numjobs=20");
             let stats = |stats: &JobStats| format!("{:?} {:?}", stats.ops, stats.ended);
             let jobs: Vec<_> = report.jobs.iter().map(|job| stats(&job.stats)).collect();
             (format!("{:?}", report.pmem), report.span, jobs)
-        };
-        assert_eq!(figures(), figures(), "{design}");
+        }
+        assert_eq!(figures(design), figures(design), "{design}");
     }
 }
 
@@ -285,12 +291,13 @@ fn small_sectors_cost_a_write_each() {
 
 #[test]
 fn designs_and_devices_that_do_not_match_are_refused() {
-    let refusal = |device: &str, design: &str, options: &str| {
+    fn refusal(device: &str, design: &str, options: &str) -> String {
         let options = format!("--name=j --filename=/dev/pmem0 --direct=1 {options}");
         let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();
-        let (device, design) = (Device::lookup(device).unwrap(), Design::lookup(design).unwrap());
+        let device = Device::lookup(device).unwrap();
+        let design = Design::lookup(design).unwrap();
         Simulation::new(&jobs, &device, &design, 1).unwrap_err().to_string()
-    };
+    }
     let read = "--rw=read --number_ios=1";
     assert_eq!(
         refusal("null", "btt", read),

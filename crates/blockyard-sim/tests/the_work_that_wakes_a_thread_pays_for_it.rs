@@ -98,13 +98,14 @@ fn the_job_pays_for_the_dispatching_thread_and_the_interrupt_for_the_next_thread
 #[test]
 fn a_status_command_to_a_busy_card_wakes_its_thread_twice() {
     // The response wakes the thread, and so does the timer at the end of the pause.
-    let asked = |program: &str| {
+    fn asked(program: &str) -> (u64, u64, Duration) {
         let card = format!("[card.write]\nprogram = \"{program}\"\nearly = false\n");
         let (report, times) = run("randwrite", "mmc-serial", &card, "2us");
         let host = report.mmc.unwrap();
         (host.commands[13], report.totals.wakeups, times[4])
-    };
-    let (short, long) = (asked("300us"), asked("2ms"));
+    }
+    let short = asked("300us");
+    let long = asked("2ms");
     let questions = long.0 - short.0;
     assert!(questions >= 200, "{questions}");
     assert_eq!(long.1 - short.1, 2 * questions);

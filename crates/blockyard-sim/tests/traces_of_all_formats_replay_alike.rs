@@ -21,7 +21,8 @@ fn open(bytes: impl AsRef<[u8]>) -> Trace {
 }
 
 fn simulate(trace: Trace, options: Options, device: &str, design: &str) -> Report {
-    let (device, design) = (Device::lookup(device).unwrap(), Design::lookup(design).unwrap());
+    let device = Device::lookup(device).unwrap();
+    let design = Design::lookup(design).unwrap();
     let replay = Replay::new(trace, options).unwrap();
     let jobs = replay.job_file(&device);
     let mut simulation = Simulation::under(
@@ -69,18 +70,22 @@ fn operations_and_flags_are_the_same_in_binary_and_text() {
     let expected: Vec<_> = ios
         .iter()
         .map(|io| {
-            let (offset, len) = (io.sector * 512, io.sectors * 512);
+            let offset = io.sector * 512;
+            let len = io.sectors * 512;
             let at_ns = (io.at_us - ios[0].at_us) * 1000;
             let took_ns = Some(io.took_us * 1000);
             (at_ns, took_ns, io.cpu, io.pid, io.op, offset, len, io.flags)
         })
         .collect();
-    let read = |source: Source| {
+    let binary = samples().join("database.blktrace.0");
+    let text = Source::memory("text", blkparse(&ios).as_bytes());
+    for source in [text, Source::at(binary.to_str().unwrap()).unwrap()] {
         let trace = Trace::open(source).unwrap();
         let mut records = trace.records().unwrap();
         let next = || {
             let record = records.next().unwrap()?;
-            let (offset, len) = (record.offset_bytes, record.len_bytes);
+            let offset = record.offset_bytes;
+            let len = record.len_bytes;
             let took_ns = record.took.map(|took| took.as_ns());
             let cpu = u32::from(record.cpu);
             Some((
@@ -94,11 +99,8 @@ fn operations_and_flags_are_the_same_in_binary_and_text() {
                 record.flags,
             ))
         };
-        core::iter::from_fn(next).collect::<Vec<_>>()
-    };
-    assert_eq!(read(Source::memory("text", blkparse(&ios).as_bytes())), expected);
-    let binary = samples().join("database.blktrace.0");
-    assert_eq!(read(Source::at(binary.to_str().unwrap()).unwrap()), expected);
+        assert_eq!(core::iter::from_fn(next).collect::<Vec<_>>(), expected);
+    }
 }
 
 /// The samples, each with its name.

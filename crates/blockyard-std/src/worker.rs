@@ -58,7 +58,8 @@ impl Worker {
         match self {
             Self::Thread(shared, _) => shared.inbox.put([request]),
             Self::Callers(counters, work) => {
-                drop(with_queue(work, |queue| queue.serve_one(request, counters))); // [loans-end-unlocked]
+                // [loans-end-unlocked]
+                drop(with_queue(work, |queue| queue.serve_one(request, counters)));
             }
         }
     }

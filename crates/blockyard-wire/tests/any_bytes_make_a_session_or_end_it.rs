@@ -111,14 +111,14 @@ fn a_transmission_may_be_split_anywhere() {
         let export = Export { size_bytes: 1 << 14, ..nbd::export("disk") };
         let contexts = if headers == Headers::Simple { &[][..] } else { &[BASE_ALLOCATION] };
         let agreed = nbd::agree(export, headers, contexts);
-        let cut_at = |cut| {
+        let mut cuts = (0..=bytes.len()).map(|cut| {
             let mut server = Server::new(agreed);
             server.receive(&bytes[..cut]);
             server.receive(&bytes[cut..]);
             (server.sent, server.asked, server.disk, server.end)
-        };
-        let whole = cut_at(0);
-        assert!((1..=bytes.len()).all(|cut| cut_at(cut) == whole));
+        });
+        let whole = cuts.next().unwrap();
+        assert!(cuts.all(|cut| cut == whole));
     }
 }
 

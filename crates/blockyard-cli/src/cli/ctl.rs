@@ -78,8 +78,9 @@ pub(crate) enum CtlCommand {
         export: String,
         /// As for `serve --fault`: a file, - for standard input, a rule, or none
         ///
-        /// A rule: 'op = "read", nth = 3, error = "io"'. In a file, also from standard input, each rule begins with
-        /// [[rule]]. Operations: read, write, flush (or fsync), discard (or trim), write-zeroes.
+        /// A rule: 'op = "read", nth = 3, error = "io"'. In a file, also from standard input, each
+        /// rule begins with [[rule]]. Operations: read, write, flush (or fsync), discard (or trim),
+        /// write-zeroes.
         #[arg(value_name = "RULES")]
         rules: FaultSource,
     },

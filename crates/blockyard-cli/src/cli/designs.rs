@@ -8,8 +8,9 @@ use clap::Args;
 pub(crate) struct Designs {
     /// Designs: their names or the paths of their files; ratios are relative to the first
     ///
-    /// SCHEDULER+HOST is a design, too: kyber+hsq. Without --design, --scheduler and --host, the schedulers of Linux 7.3
-    /// are compared; on persistent memory, plain memory and two block translation tables.
+    /// SCHEDULER+HOST is a design, too: kyber+hsq. Without --design, --scheduler and --host, the
+    /// schedulers of Linux 7.3 are compared; on persistent memory, plain memory and two block
+    /// translation tables.
     #[arg(long = "design", value_name = "DESIGN,...", value_delimiter = ',')]
     named: Vec<String>,
 

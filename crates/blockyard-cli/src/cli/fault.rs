@@ -77,7 +77,8 @@ fn stdin() -> io::Result<String> {
 ///
 /// # Errors
 ///
-/// The text is longer than [`MAX_BYTES`]: without its end, it would be other rules. Or it cannot be read.
+/// The text is longer than [`MAX_BYTES`]: without its end, it would be other rules. Or it cannot be
+/// read.
 fn read_limited(source: impl Read) -> io::Result<String> {
     let mut text = String::new();
     source.take(MAX_BYTES + 1).read_to_string(&mut text)?;

@@ -113,7 +113,8 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
 
-    // One design, mq-none without any, is summarised as `run` does; several are compared as `whatif` does.
+    // One design, mq-none without any, is summarised as `run` does; several are compared as
+    // `whatif` does.
     #[command(flatten)]
     pub(crate) designs: Designs,
 
@@ -233,9 +234,10 @@ pub(crate) struct Run {
 pub(crate) struct Demands {
     /// A figure that a design must reach: reader.read.p99<20ms, log.write.bw>=20MiB/s
     ///
-    /// [JOB.][DIRECTION.]FIGURE, a bound and a value. DIRECTION is sync, read, write or trim; FIGURE is iops, bw, mean, max or a
-    /// percentile of latency (p99.9). Without a job or a direction, every job and direction must reach it, for latencies syncs too.
-    /// The option can be repeated.
+    /// [JOB.][DIRECTION.]FIGURE, a bound and a value. DIRECTION is sync, read, write or trim;
+    /// FIGURE is iops, bw, mean, max or a percentile of latency (p99.9). Without a job or a
+    /// direction, every job and direction must reach it, for latencies syncs too. The option can be
+    /// repeated.
     #[arg(long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 
@@ -243,18 +245,21 @@ pub(crate) struct Demands {
     #[arg(long, requires = "goals")]
     pub(crate) check: bool,
 
-    /// Show where requests spend their time, why they are held, and the work of the device and its host
+    /// Show where requests spend their time, why they are held, and the work of the device and its
+    /// host
     #[arg(long)]
     pub(crate) details: bool,
 
     /// Run each design with N seeds; report if IOPS and p99 differ by more than chance
     ///
-    /// Each further seed draws other offsets, for jobs with randrepeat=1 or a randseed too. Without this option, 8 seeds if there are
-    /// several designs that issue at most 200,000 I/Os together, otherwise 1. With 1, chance is not tested.
+    /// Each further seed draws other offsets, for jobs with randrepeat=1 or a randseed too. Without
+    /// this option, 8 seeds if there are several designs that issue at most 200,000 I/Os together,
+    /// otherwise 1. With 1, chance is not tested.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) seeds: Option<u32>,
 
-    /// Repeat with N random draws of the assumed device parameters; report how often the ranking holds
+    /// Repeat with N random draws of the assumed device parameters; report how often the ranking
+    /// holds
     ///
     /// Without this option, 8 times if the designs issue at most 200,000 I/Os together.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
@@ -359,7 +364,8 @@ pub(crate) enum Listed {
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// A name that `list` prints, or the path of your own file, which is printed with all that its bases give it
+    /// A name that `list` prints, or the path of your own file, which is printed with all that its
+    /// bases give it
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 }
@@ -391,7 +397,8 @@ pub(crate) struct Man {
     pub(crate) command: Option<String>,
 }
 
-/// Returns the flag that prints the short help: the long one is that of `blockyard help whatif` and of the manual page.
+/// Returns the flag that prints the short help: the long one is that of `blockyard help whatif` and
+/// of the manual page.
 fn short_help() -> Arg {
     let text = "Print help; `blockyard help whatif` describes each option in full";
     Arg::new("help").short('h').long("help").action(ArgAction::HelpShort).help(text)

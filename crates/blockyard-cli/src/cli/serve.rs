@@ -30,8 +30,8 @@ pub(crate) struct Serve {
 
     /// A configuration file in place of options
     ///
-    /// Its keys are the names of these options. [[disk]] begins a disk, with `source` and `name`. An
-    /// example is examples/systemd/blockyard.toml.
+    /// Its keys are the names of these options. [[disk]] begins a disk, with `source` and `name`.
+    /// An example is examples/systemd/blockyard.toml.
     #[arg(long, value_name = "FILE", exclusive = true)]
     pub(crate) config: Option<PathBuf>,
 
@@ -66,12 +66,13 @@ pub(crate) struct Serve {
 
     /// Fault rules: a file, - for standard input, or a rule; --faults is the same option
     ///
-    /// The file, also from standard input, is that of `run --faults`, and each rule in it begins with
-    /// [[rule]]; `run --help` explains its keys. A rule on the command line has the keys between commas,
-    /// and each of several rules is in braces: see the examples. Operations: read, write, flush (or
-    /// fsync), discard (or trim), write-zeroes; without `op`, all. A path that contains `=` must begin
-    /// with / or a dot. Rules that cannot fire on a disk, and rules for torn and misdirected writes,
-    /// are refused. With `none`, there are no faults until `blockyard ctl` sets them.
+    /// The file, also from standard input, is that of `run --faults`, and each rule in it begins
+    /// with [[rule]]; `run --help` explains its keys. A rule on the command line has the keys
+    /// between commas, and each of several rules is in braces: see the examples. Operations: read,
+    /// write, flush (or fsync), discard (or trim), write-zeroes; without `op`, all. A path that
+    /// contains `=` must begin with / or a dot. Rules that cannot fire on a disk, and rules for
+    /// torn and misdirected writes, are refused. With `none`, there are no faults until `blockyard
+    /// ctl` sets them.
     #[arg(long, alias = "faults", value_name = "RULES")]
     pub(crate) fault: Option<FaultSource>,
 
@@ -94,11 +95,11 @@ pub(crate) struct Serve {
 
     /// The number of lanes, 1 to 64: threads, each with clients and a queue of its own
     ///
-    /// `auto` is 1 on one processor or with --poll. Else it is four lanes for each processor, but no more
-    /// than 16; with more than 16 processors, it is one for each. All lanes serve a disk. Requests of
-    /// different lanes are not merged, and a scheduler orders only those of its lane. One lane alone serves
-    /// a disk with --as, --delay, --rate or --fault, a file or block device under a scheduler, and one
-    /// whose --depth is less than the number of lanes.
+    /// `auto` is 1 on one processor or with --poll. Else it is four lanes for each processor, but
+    /// no more than 16; with more than 16 processors, it is one for each. All lanes serve a disk.
+    /// Requests of different lanes are not merged, and a scheduler orders only those of its lane.
+    /// One lane alone serves a disk with --as, --delay, --rate or --fault, a file or block device
+    /// under a scheduler, and one whose --depth is less than the number of lanes.
     #[arg(long, value_name = "N", default_value = "auto", value_parser = lanes)]
     pub(crate) lanes: Lanes,
 
@@ -136,7 +137,8 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) readonly: bool,
 
-    /// The clients that may use a disk: addresses, networks, `unix` or `unix:USER-ID`, separated by commas
+    /// The clients that may use a disk: addresses, networks, `unix` or `unix:USER-ID`, separated by
+    /// commas
     ///
     /// Others do not see the export.
     #[arg(long, value_name = "PLACE,...", value_delimiter = ',')]
@@ -237,10 +239,10 @@ pub(crate) struct Serve {
 
     /// End, as after SIGTERM, when the process that started the server ends
     ///
-    /// If that process has ended already, the server does not start. PID is its number ($$ in a shell).
-    /// Without PID, a process that ended immediately can be missed if it was in the session and the process
-    /// group of process 1, as in a container. Before Linux 5.3, the server ends with the thread that
-    /// started it.
+    /// If that process has ended already, the server does not start. PID is its number ($$ in a
+    /// shell). Without PID, a process that ended immediately can be missed if it was in the session
+    /// and the process group of process 1, as in a container. Before Linux 5.3, the server ends
+    /// with the thread that started it.
     #[arg(
         long, value_name = "PID", num_args = 0..=1, require_equals = true,
         default_missing_value = "any"

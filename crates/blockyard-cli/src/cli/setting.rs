@@ -1,4 +1,5 @@
-//! The options that `run`, `whatif` and `replay` share: the conditions of a run, and where its answer goes.
+//! The options that `run`, `whatif` and `replay` share: the conditions of a run, and where its
+//! answer goes.
 
 use std::fs;
 use std::io::Write;
@@ -54,8 +55,8 @@ pub(crate) struct Setting {
 
     /// Replace a value of the device's profile: card.read.access=900us
     ///
-    /// The option may be repeated. `blockyard show DEVICE` prints the profile. Tables in the middle of the key may be
-    /// missing if only one figure of the device fits: card.access.
+    /// The option may be repeated. `blockyard show DEVICE` prints the profile. Tables in the middle
+    /// of the key may be missing if only one figure of the device fits: card.access.
     #[arg(long, value_name = "KEY=VALUE", value_parser = replaced)]
     set: Vec<Override>,
 
@@ -77,7 +78,8 @@ pub(crate) struct Setting {
 
     /// Write a trace for ui.perfetto.dev (Chrome's JSON)
     ///
-    /// It shows what ran on each CPU, the stages of each request, holds and merges. Each design has its own tracks.
+    /// It shows what ran on each CPU, the stages of each request, holds and merges. Each design has
+    /// its own tracks.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
@@ -91,12 +93,14 @@ pub(crate) struct Setting {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Until {
-    /// When each job's rate is known within 1 % and its p99 (of 1,000 I/Os or more) within 10 %, at the latest after --runtime, the job's own run time or 10 minutes
+    /// When each job's rate is known within 1 % and its p99 (of 1,000 I/Os or more) within 10 %, at
+    /// the latest after --runtime, the job's own run time or 10 minutes
     Steady,
 }
 
 impl Setting {
-    /// Makes signals end runs early, and silences notes if the options ask for it. Fails if a page could not be written.
+    /// Makes signals end runs early, and silences notes if the options ask for it. Fails if a page
+    /// could not be written.
     pub(crate) fn begin(&self) -> Result<(), Failure> {
         if self.quiet {
             log::drop_notes();
@@ -217,8 +221,8 @@ fn run_time(text: &str) -> Result<Duration, String> {
 pub(crate) struct Playback {
     /// When recorded I/O is issued: `open`, `closed:N` or `think`
     ///
-    /// What a thread submitted under one plug is submitted together. A trace of blktrace without plugs is judged by
-    /// threads and times.
+    /// What a thread submitted under one plug is submitted together. A trace of blktrace without
+    /// plugs is judged by threads and times.
     #[arg(long, value_name = "PACE", value_parser = pace)]
     pub(crate) pace: Option<Pace>,
 

@@ -1,6 +1,8 @@
-//! The topics of `blockyard help TOPIC`: texts that belong to several commands, or are too long for the help of one.
+//! The topics of `blockyard help TOPIC`: texts that belong to several commands, or are too long for
+//! the help of one.
 //!
-//! `clap` prints the help of a topic as it does that of a command, so each topic is a command that the lists leave out.
+//! `clap` prints the help of a topic as it does that of a command, so each topic is a command that
+//! the lists leave out.
 
 use clap::Subcommand;
 

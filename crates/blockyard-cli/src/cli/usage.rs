@@ -2,7 +2,8 @@
 
 use clap::{Command, Error};
 
-/// Returns the error of `argv` under `cli` in one line, which names the command whose help explains it.
+/// Returns the error of `argv` under `cli` in one line, which names the command whose help explains
+/// it.
 pub(super) fn with_help(error: &Error, cli: &Command, argv: &[String]) -> String {
     let mut command = cli;
     let mut path = cli.get_name().to_owned();
@@ -16,8 +17,8 @@ pub(super) fn with_help(error: &Error, cli: &Command, argv: &[String]) -> String
 
 /// Returns the message of `error` in one line, without its prefix.
 ///
-/// clap's text has the message and its details in indented lines, then tips, then how the command is used. The tip to
-/// pass an unknown option as a value is wrong for most commands and left out.
+/// clap's text has the message and its details in indented lines, then tips, then how the command
+/// is used. The tip to pass an unknown option as a value is wrong for most commands and left out.
 pub(crate) fn one_line(error: &Error) -> String {
     // The words of Rust's library say nothing to those who do not write Rust.
     let text =

@@ -1,4 +1,5 @@
-//! The words of a command line that has a job: those of the command, those of the job, and fio's own switches.
+//! The words of a command line that has a job: those of the command, those of the job, and fio's
+//! own switches.
 
 use blockyard_fio::job::{find, option_word};
 use clap::{Command, CommandFactory};
@@ -66,11 +67,12 @@ pub(super) fn is_name(word: &str) -> bool {
     option_word(word).is_some_and(|word| word == "name" || word.starts_with("name="))
 }
 
-/// Returns the command line with the options of a job moved behind a `--`, and without fio's switches that change no
-/// answer. Options are read as fio reads them: `-rw=read`, `--rw read`.
+/// Returns the command line with the options of a job moved behind a `--`, and without fio's
+/// switches that change no answer. Options are read as fio reads them: `-rw=read`, `--rw read`.
 ///
-/// Where there is a `--name`, every option that is not the command's own belongs to the job, and so does every word after
-/// the first of them. Without one, only the options that jobs have do: they precede those of a job file.
+/// Where there is a `--name`, every option that is not the command's own belongs to the job, and so
+/// does every word after the first of them. Without one, only the options that jobs have do: they
+/// precede those of a job file.
 pub(super) fn job_options_last(argv: Vec<String>) -> Result<Vec<String>, String> {
     let mut cli = Cli::command();
     cli.build();
@@ -120,8 +122,8 @@ pub(super) fn job_options_last(argv: Vec<String>) -> Result<Vec<String>, String>
     Ok(ours)
 }
 
-/// Whether an option that `run` and `whatif` have, too, is the job's in a job given by options: `--verify=crc32c` is, and
-/// `--verify` alone is the command's.
+/// Whether an option that `run` and `whatif` have, too, is the job's in a job given by options:
+/// `--verify=crc32c` is, and `--verify` alone is the command's.
 fn is_of_job(name: &str, has_value: bool) -> bool {
     match name {
         "runtime" => true,
@@ -130,7 +132,8 @@ fn is_of_job(name: &str, has_value: bool) -> bool {
     }
 }
 
-/// Whether the next word is the value of the option `name` of `command`; `None` if the command has no such option.
+/// Whether the next word is the value of the option `name` of `command`; `None` if the command has
+/// no such option.
 fn own(command: &Command, name: &str) -> Option<bool> {
     let is_it = |own: &&clap::Arg| {
         let alias = own.get_all_aliases().is_some_and(|all| all.contains(&name));

@@ -1,7 +1,7 @@
 //! The file of `serve --config`: several disks, each with its own options.
 //!
-//! The keys are the options of the command line. They become a command line for each disk, so options are parsed in
-//! one place. Errors are reported by file and line.
+//! The keys are the options of the command line. They become a command line for each disk, so
+//! options are parsed in one place. Errors are reported by file and line.
 
 use std::fs;
 use std::path::Path;
@@ -130,8 +130,10 @@ impl File<'_> {
         };
         let own = self.options(table, "disk", DISK)?;
         let name = self.text_of(table, NAME)?.unwrap_or_default();
-        let missing = || Problem::MissingKey { key: SOURCE.to_owned(), table: "disk" };
-        let source = self.text_of(table, SOURCE)?.ok_or_else(|| self.wrong(offset, missing()))?;
+        let Some(source) = self.text_of(table, SOURCE)? else {
+            let missing = Problem::MissingKey { key: SOURCE.to_owned(), table: "disk" };
+            return Err(self.wrong(offset, missing));
+        };
 
         let said: Vec<_> = common.iter().chain(&own).collect();
         let options = said.iter().map(|said| said.option.clone());
@@ -141,7 +143,8 @@ impl File<'_> {
             .try_get_matches_from(line)
             .and_then(|matches| Serve::from_arg_matches(&matches))
             .map_err(|error| {
-                // The option that clap names, such as `--depth <N>`. Without one the error is about the source.
+                // The option that clap names, such as `--depth <N>`. Without one the error is about
+                // the source.
                 let of = match error.get(ContextKind::InvalidArg) {
                     Some(ContextValue::String(of)) => of.split(' ').next().unwrap_or_default(),
                     _ => "",
@@ -170,7 +173,8 @@ impl File<'_> {
     ) -> Result<Vec<Said>, ProfileError> {
         let mut said = Vec::new();
         for (key, value) in table {
-            let (offset, key) = (key.span().start, key.get_ref().as_ref());
+            let offset = key.span().start;
+            let key = key.get_ref().as_ref();
             if !known.contains(&key) {
                 let key = key.to_owned();
                 return Err(self.wrong(offset, Problem::UnknownKey { key, table: path, known }));
@@ -213,7 +217,8 @@ impl File<'_> {
         wanted: &'static str,
     ) -> ProfileError {
         let given = value.get_ref().type_str().to_owned();
-        let (key, instead) = (key.to_owned(), None);
+        let key = key.to_owned();
+        let instead = None;
         self.wrong(value.span().start, Problem::Unsuitable { key, given, wanted, instead })
     }
 

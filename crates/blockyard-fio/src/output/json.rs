@@ -225,12 +225,16 @@ fn syncs(job: &Job, stats: &JobStats, bins: bool) -> Sync {
 fn of_kind(job: &Job, kind: &Kind, bins: bool) -> OfKind {
     let Kind { measured, runtime_ns, bandwidth, share_percent, iops } = kind;
     let show = &job.reporting;
-    let times = |left_out: bool, percentiles: bool, values: &Histogram| {
-        if left_out {
-            return Times::default();
-        }
-        times_of(values, percentiles.then_some(&show.percentiles), bins)
-    };
+    let [slat_ns, clat_ns, lat_ns] = [
+        (show.disable_slat, show.slat_percentiles, &measured.slat_ns),
+        (show.disable_clat, show.clat_percentiles, &measured.clat_ns),
+        (show.disable_lat, show.lat_percentiles, &measured.lat_ns),
+    ]
+    .map(|(left_out, percentiles, values)| match left_out {
+        true => Times::default(),
+        false => times_of(values, percentiles.then_some(&show.percentiles), bins),
+    });
+    let percentiles = (show.lat_percentiles || show.clat_percentiles).then_some(&show.percentiles);
     OfKind {
         io_bytes: measured.bytes,
         io_kbytes: measured.bytes >> 10,
@@ -241,9 +245,9 @@ fn of_kind(job: &Job, kind: &Kind, bins: bool) -> OfKind {
         total_ios: measured.ios,
         short_ios: 0,
         drop_ios: 0,
-        slat_ns: times(show.disable_slat, show.slat_percentiles, &measured.slat_ns),
-        clat_ns: times(show.disable_clat, show.clat_percentiles, &measured.clat_ns),
-        lat_ns: times(show.disable_lat, show.lat_percentiles, &measured.lat_ns),
+        slat_ns,
+        clat_ns,
+        lat_ns,
         prios: {
             let (name, all) = priority::all(show, measured);
             let of = |of: OfPriority<'_>| Prio {
@@ -251,7 +255,7 @@ fn of_kind(job: &Job, kind: &Kind, bins: bool) -> OfKind {
                 prio: of.level,
                 latency: Object(vec![(
                     format!("{name}_ns"),
-                    times(false, show.lat_percentiles || show.clat_percentiles, of.values),
+                    times_of(of.values, percentiles, bins),
                 )]),
             };
             all.into_iter().map(of).collect()

@@ -157,7 +157,8 @@ impl Guard {
         if !CATCHING.is_completed() {
             return Self::none();
         }
-        let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner); // the list is whole at any time
+        // The list is whole at any time.
+        let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
         let node = Box::leak(Box::new(Node {
             start: AtomicPtr::new(start.as_ptr().cast()),
             len,

@@ -190,7 +190,8 @@ impl<M: Device> Live<M> {
         }
         while let Some(due) = self.model.poll_at().filter(|due| *due <= now) {
             while let Some(finished) = self.model.next_finished(due) {
-                self.sides[finished.tag.index()].model = Some((finished.outcome, due)); // [model-asked-on-time]
+                // [model-asked-on-time]
+                self.sides[finished.tag.index()].model = Some((finished.outcome, due));
                 self.conclude(finished, now);
             }
         }
@@ -402,8 +403,9 @@ mod tests {
         queue.turn(&mut host, Instant::ZERO);
         let ended = queue.next_ended().expect("bio that both sides have finished");
         let calls = calls.lock().expect("no call panics").clone();
-        let names_request =
-            |call: &str| !call.ends_with("budget") && !matches!(call, "next_finished" | "poll_at");
+        fn names_request(call: &str) -> bool {
+            !call.ends_with("budget") && !matches!(call, "next_finished" | "poll_at")
+        }
         (calls.into_iter().filter(|(_, call)| names_request(call)).collect(), ended.status)
     }
 
@@ -412,7 +414,8 @@ mod tests {
         let (calls, status) = calls_of(Bio::read(0, 8, 0), 0);
         let expected = ["prepare", "queue_rq", "finish"];
         let expected = expected.iter().flat_map(|call| [("model", *call), ("medium", *call)]);
-        assert_eq!((calls, status), (expected.collect(), Status::Ok)); // [both-sides-get-every-call]
+        // [both-sides-get-every-call]
+        assert_eq!((calls, status), (expected.collect(), Status::Ok));
     }
 
     /// Checks [extra-flush-for-medium] and [both-sides-get-every-call].
@@ -435,7 +438,8 @@ mod tests {
         let (calls, status) = calls_of(Bio::read(0, 8, 0), 1);
         let medium: Vec<_> =
             calls.iter().filter(|(side, _)| *side == "medium").map(|(_, call)| *call).collect();
-        assert_eq!(medium, ["prepare", "queue_rq", "unprepare", "commit"]); // [both-sides-get-every-call]
+        // [both-sides-get-every-call]
+        assert_eq!(medium, ["prepare", "queue_rq", "unprepare", "commit"]);
         assert_eq!(status, Status::IoError);
         assert!(calls.contains(&("model", "finish")));
     }

@@ -284,7 +284,8 @@ impl Lane {
             at += 1;
         }
         let now = self.services.now;
-        self.services.disks.iter_mut().for_each(|disk| disk.queue.submit_slices(now)); // [range-in-slices]
+        // [range-in-slices]
+        self.services.disks.iter_mut().for_each(|disk| disk.queue.submit_slices(now));
         self.advance_disks();
         // The requests that have ended may have freed what other doors wait for. Those doors submit
         // in this turn.
@@ -464,7 +465,8 @@ impl Lane {
 
     /// Opens a door for a client that has connected, or that another lane has handed over.
     fn open_door(&mut self, arrival: Box<dyn Arrival>) {
-        let has_room = self.doors.make_room() && reserve::has_room_for(0); // [session-fails-without-memory]
+        // [session-fails-without-memory]
+        let has_room = self.doors.make_room() && reserve::has_room_for(0);
         let door = match self.stage {
             Stage::Serving if has_room => arrival.open_door(&mut self.services),
             Stage::Serving => {

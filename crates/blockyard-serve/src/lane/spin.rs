@@ -127,21 +127,21 @@ mod tests {
     /// the microseconds that each spun.
     fn spins(spin: &mut Spin, waits: u32, found_after: u64) -> Vec<u64> {
         let mut now = Instant::ZERO;
-        let mut wait = || {
-            let begin = now;
+        fn wait(now: &mut Instant, found_after: u64, spin: &mut Spin) -> u64 {
+            let begin = *now;
             // The first look submits an answer, whose end is a completion.
-            let mut looks = spin.should_look_again(true, now);
-            spin.note_completion(now);
+            let mut looks = spin.should_look_again(true, *now);
+            spin.note_completion(*now);
             while looks && now.since(begin) < Duration::from_us(found_after) {
-                looks = spin.should_look_again(false, now);
-                now = now + Duration::from_us(u64::from(looks));
+                looks = spin.should_look_again(false, *now);
+                *now = *now + Duration::from_us(u64::from(looks));
             }
             let spun = now.since(begin).as_ns() / 1000;
-            spin.note_completion(now);
-            now = begin + Duration::from_us(found_after);
+            spin.note_completion(*now);
+            *now = begin + Duration::from_us(found_after);
             spun
-        };
-        (0..waits).map(|_| wait()).collect()
+        }
+        (0..waits).map(|_| wait(&mut now, found_after, spin)).collect()
     }
 
     /// [spins-where-it-pays], [one-processor-never-spins]

@@ -59,15 +59,12 @@ impl<'a> Question<'a> {
 
     fn parse(line: &'a [u8]) -> Result<Self, Refusal> {
         let line = core::str::from_utf8(line).map_err(|_| Refusal::Bad)?;
-        let mut words = line.split(' ');
-        let (Some(method), Some(target), Some(version), None) =
-            (words.next(), words.next(), words.next(), words.next())
-        else {
-            return Err(Refusal::Bad);
-        };
-        if !version.starts_with("HTTP/1.") {
-            return Err(Refusal::Bad);
-        }
+        let (method, target) = line
+            .rsplit_once(" HTTP/1.")
+            .filter(|(_, minor)| !minor.contains(' '))
+            .and_then(|(words, _)| words.split_once(' '))
+            .filter(|(_, target)| !target.contains(' '))
+            .ok_or(Refusal::Bad)?;
         let wants_body = match method {
             "GET" => true,
             "HEAD" => false,

@@ -108,9 +108,11 @@ impl Extended {
         while told < len {
             let payload = self.ask(STATUS, 0, offset + told, len - told).unwrap();
             for extent in payload[8..].chunks_exact(16) {
-                let number = |at| u64::from_be_bytes(extent[at..at + 8].try_into().unwrap());
-                all.push((number(0), number(8)));
-                told += number(0);
+                fn number(at: usize, extent: &[u8]) -> u64 {
+                    u64::from_be_bytes(extent[at..at + 8].try_into().unwrap())
+                }
+                all.push((number(0, extent), number(8, extent)));
+                told += number(0, extent);
             }
         }
         all

@@ -30,8 +30,12 @@ impl Loop {
     pub(crate) fn stops_zeroing(&self) -> bool {
         let zero = Command::new("fallocate").args(["-z", "-l", "4096"]).arg(&self.path).output();
         let queue = Path::new("/sys/block").join(self.path.file_name().unwrap()).join("queue");
-        let most = |what: &str| fs::read_to_string(queue.join(what)).unwrap().trim().to_owned();
-        zero.is_ok() && most("write_zeroes_max_bytes") == "0" && most("discard_max_bytes") != "0"
+        fn most(what: &str, queue: &Path) -> String {
+            fs::read_to_string(queue.join(what)).unwrap().trim().to_owned()
+        }
+        zero.is_ok()
+            && most("write_zeroes_max_bytes", &queue) == "0"
+            && most("discard_max_bytes", &queue) != "0"
     }
 }
 

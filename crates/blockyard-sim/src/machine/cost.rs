@@ -383,7 +383,7 @@ mod tests {
         let tags = TagSetConfig::single(64);
         let machine = Device::lookup("srp").unwrap().machine;
         let mut sink = CostSink::new(&machine, &Policies::mq_deadline(), 1, &tags);
-        let mut paid = |drops| {
+        let paid = [false, true].map(|drops| {
             sink.acquire(Some(0), Hold { by: Submit, time: Duration::from_ns(5) });
             sink.free_ns += 7;
             if drops {
@@ -391,8 +391,8 @@ mod tests {
             }
             let held = sink.next_lock().map(|_| sink.taken()[0].time.as_ns());
             (held, sink.take_free().as_ns())
-        };
-        assert_eq!([paid(false), paid(true)], [(Some(5), 7), (None, 0)]);
+        });
+        assert_eq!(paid, [(Some(5), 7), (None, 0)]);
     }
 
     fn acquisitions(policies: &Policies, steps: &[(u16, Action)]) -> Vec<usize> {
@@ -504,18 +504,19 @@ mod tests {
 
     #[test]
     fn a_design_may_remove_several_requests_under_one_acquisition() {
-        let removals = |batch, count| {
-            let steps = vec![(0, Schedule); count];
-            all_acquisitions(&Policies::mq_deadline(), batch, 0, &steps)[0]
-        };
-        assert_eq!([removals(1, 7), removals(3, 7), removals(256, 7)], [7, 3, 1]);
+        let removals = [1, 3, 256].map(|batch| {
+            all_acquisitions(&Policies::mq_deadline(), batch, 0, &[(0, Schedule); 7])[0]
+        });
+        assert_eq!(removals, [7, 3, 1]);
         let in_between = [(0, Schedule), (0, Issue), (0, Schedule)];
         assert_eq!(all_acquisitions(&Policies::mq_deadline(), 256, 0, &in_between)[0], 2);
     }
 
     #[test]
     fn a_request_uses_the_words_of_its_tags_and_a_refused_one_its_dispatch_list() {
-        let used = |policies: &Policies, steps| all_acquisitions(policies, 1, 1, steps);
+        fn used(policies: &Policies, steps: &[(u16, Action)]) -> Vec<usize> {
+            all_acquisitions(policies, 1, 1, steps)
+        }
         let whole = [(1, GetRequest), (1, Issue), (1, Action::Complete(Status::Ok))];
         // Two locks, two lists, one word of three driver tags.
         assert_eq!(used(&Policies::NONE, &whole), [0, 0, 0, 0, 2]);

@@ -292,14 +292,16 @@ mod tests {
         let taken = lock.take(CpuId(1), at(300), ns(0), &[by(Dispatch, 40)], ns(7));
         assert_eq!((taken.wait, taken.held), (ns(0), ns(40)));
         lock.note_wait(Dispatch, ns(9));
-        let counts = |acquisitions, moves, holds: [u64; 2], waits: [u64; 2]| LockCounts {
-            acquisitions,
-            moves,
-            held: ns(holds[0]),
-            longest_hold: ns(holds[1]),
-            waited: ns(waits[0]),
-            longest_wait: ns(waits[1]),
-        };
+        fn counts(acquisitions: u64, moves: u64, holds: [u64; 2], waits: [u64; 2]) -> LockCounts {
+            LockCounts {
+                acquisitions,
+                moves,
+                held: ns(holds[0]),
+                longest_hold: ns(holds[1]),
+                waited: ns(waits[0]),
+                longest_wait: ns(waits[1]),
+            }
+        }
         let expected = [
             counts(3, 2, [100 + 12 + 15, 100], [80, 80]),
             counts(1, 1, [67, 67], [0, 0]),
@@ -314,7 +316,8 @@ mod tests {
     /// Work that takes two locks, each taken for 100 ns more, waits for 100 ns and not for 200.
     #[test]
     fn a_processor_that_waits_for_one_lock_does_not_wait_for_another_at_the_same_time() {
-        let (mut first, mut second) = (Contended::default(), Contended::default());
+        let mut first = Contended::default();
+        let mut second = Contended::default();
         take(&mut first, 0, 0, 100);
         take(&mut second, 0, 0, 100);
         let mut busy = ns(0);
@@ -331,13 +334,13 @@ mod tests {
     fn cache_lines_move_when_another_processor_had_the_lock_or_wants_it() {
         let mut lock = Contended::default();
         let three = [by(Submit, 30), by(Insert, 30), by(Dispatch, 40)];
-        let held = |lock: &mut Contended, cpu, now| {
-            lock.take(CpuId(cpu), at(now), ns(0), &three, ns(7)).held.as_ns()
-        };
-        assert_eq!([held(&mut lock, 0, 0), held(&mut lock, 0, 200)], [100, 100]);
-        assert_eq!(held(&mut lock, 1, 300), 107);
+        fn held(lock: &mut Contended, cpu: u16, now: u64, three: &[Hold; 3]) -> u64 {
+            lock.take(CpuId(cpu), at(now), ns(0), three, ns(7)).held.as_ns()
+        }
+        assert_eq!([held(&mut lock, 0, 0, &three), held(&mut lock, 0, 200, &three)], [100, 100]);
+        assert_eq!(held(&mut lock, 1, 300, &three), 107);
         assert_eq!(lock.ask(CpuId(0), at(310)), Ask::Wait(Some(at(407))));
-        assert_eq!(held(&mut lock, 1, 407), 114);
+        assert_eq!(held(&mut lock, 1, 407, &three), 114);
         assert_eq!(LockCounts::sum(lock.counts()).moves, 3);
     }
 }

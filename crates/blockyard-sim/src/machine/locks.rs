@@ -252,14 +252,16 @@ mod tests {
     #[test]
     fn every_lock_has_a_place_of_its_own() {
         let tags = TagSetConfig { hctxs: 2, queues: 3, ..TagSetConfig::single(64) };
-        let all = |policies: &Policies, lines_move| Sites::new(policies, &tags, lines_move).all();
-        assert_eq!(all(&Policies::mq_deadline(), false), 3);
+        fn all(policies: &Policies, lines_move: bool, tags: &TagSetConfig) -> usize {
+            Sites::new(policies, tags, lines_move).all()
+        }
+        assert_eq!(all(&Policies::mq_deadline(), false, &tags), 3);
         // Locks of queues, lists, words of driver tags, and words of 128 scheduler tags.
-        assert_eq!(all(&Policies::NONE, true), 3 + 6 + 2 * 4);
-        assert_eq!(all(&Policies::mq_deadline(), true), 3 + 6 + 2 * 4 + 6 * 4);
+        assert_eq!(all(&Policies::NONE, true, &tags), 3 + 6 + 2 * 4);
+        assert_eq!(all(&Policies::mq_deadline(), true, &tags), 3 + 6 + 2 * 4 + 6 * 4);
         let shared = Policies { dispatch: Dispatch::SharedList, ..Policies::NONE };
-        assert_eq!(all(&shared, true), 3 + 3 + 2 * 4);
+        assert_eq!(all(&shared, true, &tags), 3 + 3 + 2 * 4);
         let single = Policies { model: Model::SingleLock, ..Policies::mq_deadline() };
-        assert_eq!(all(&single, true), 3);
+        assert_eq!(all(&single, true, &tags), 3);
     }
 }

@@ -175,7 +175,8 @@ mod tests {
 
     #[test]
     fn a_long_run_has_as_many_samples_as_a_short_one() {
-        let (short, long) = (sampled(100).series(), sampled(1000).series());
+        let short = sampled(100).series();
+        let long = sampled(1000).series();
         assert_eq!(short.at_ns.len(), 100);
         assert!((SAMPLES_MAX / 2..SAMPLES_MAX).contains(&long.at_ns.len()), "{long:?}");
     }
@@ -183,7 +184,8 @@ mod tests {
     /// A slow device has few events, so its first samples are farther apart than the period.
     #[test]
     fn samples_of_a_slow_device_are_evenly_spread() {
-        let (mut sampler, stats) = (SeriesSampler::default(), JobStats::new(&[Op::Read]));
+        let mut sampler = SeriesSampler::default();
+        let stats = JobStats::new(&[Op::Read]);
         for nth in 1..=1000 {
             let now = Instant::from_ns(nth * 25_000_000);
             if sampler.is_due(now) {
@@ -192,7 +194,8 @@ mod tests {
         }
         let at_ns = sampler.series().at_ns;
         let gaps: Vec<_> = at_ns.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let (shortest, longest) = (gaps.iter().min().unwrap(), gaps.iter().max().unwrap());
+        let shortest = gaps.iter().min().unwrap();
+        let longest = gaps.iter().max().unwrap();
         assert!(longest <= &(2 * shortest), "{at_ns:?}");
         assert!(at_ns[0] <= 2 * longest, "{at_ns:?}");
     }

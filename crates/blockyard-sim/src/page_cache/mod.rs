@@ -243,7 +243,8 @@ mod tests {
     #[test]
     fn the_same_file_is_the_same_cache() {
         let mut cache = PageCache::default();
-        let (first, other) = (cache.open(placement(0)), cache.open(placement(1 << 20)));
+        let first = cache.open(placement(0));
+        let other = cache.open(placement(1 << 20));
         assert_eq!((cache.open(placement(0)), first == other), (first, false));
         assert_eq!(claim(&mut cache, first, 0..4), 0..4);
         assert_eq!(claim(&mut cache, first, 2..6), 4..6);
@@ -257,12 +258,13 @@ mod tests {
         let mut cache = PageCache::default();
         let file = cache.open(placement(0));
         claim(&mut cache, file, 0..8);
-        let submit = |cache: &mut PageCache, pages| {
+        fn submit(cache: &mut PageCache, pages: Range<u64>, file: FileId) -> u32 {
             let number = cache.next_number();
             cache.submitted(Run { file, pages, transfer: Transfer::Read });
             number
-        };
-        let (first, second) = (submit(&mut cache, 0..4), submit(&mut cache, 4..8));
+        }
+        let first = submit(&mut cache, 0..4, file);
+        let second = submit(&mut cache, 4..8, file);
         for (page, task) in [(3, 7), (4, 8), (0, 9)] {
             cache.wait(file, page, Transfer::Read, TaskId(task));
         }
@@ -274,7 +276,7 @@ mod tests {
         let states = [3, 4].map(|page| cache.pages(file).state(page));
         assert_eq!(states, [PageState::Ready, PageState::Absent]);
         claim(&mut cache, file, 8..9);
-        assert_eq!(submit(&mut cache, 8..9), second, "numbers are used again");
+        assert_eq!(submit(&mut cache, 8..9, file), second, "numbers are used again");
     }
 
     // [page-written-once]

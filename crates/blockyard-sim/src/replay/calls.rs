@@ -21,8 +21,9 @@ impl Calls {
     /// Returns whether another record may belong to the first call, as far as `last` is known: the
     /// trace's latest record.
     pub(super) fn wants(&self, last: Option<&Record>) -> bool {
-        let (Some(first), Some(last)) = (self.first(), last) else { return true };
-        self.records < CALLS_RECORDS_MAX && last.at <= first.at + CALL_SPAN_MAX
+        self.first().zip(last).is_none_or(|(first, last)| {
+            self.records < CALLS_RECORDS_MAX && last.at <= first.at + CALL_SPAN_MAX
+        })
     }
 
     /// Adds a record, which follows all earlier ones.

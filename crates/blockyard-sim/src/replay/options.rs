@@ -2,6 +2,9 @@
 
 use core::str::FromStr;
 
+use blockyard::time::Instant;
+use blockyard_text::quantity;
+
 /// When a record is issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
@@ -28,14 +31,14 @@ impl Speed {
     /// The recorded speed.
     pub const RECORDED: Self = Self { thousandths: 1000 };
 
-    /// Converts a time span of the trace to virtual time.
-    pub(super) fn scale_ns(self, ns: u64) -> u64 {
+    /// Converts an instant of the trace to virtual time.
+    pub(super) fn scale(self, at: Instant) -> Instant {
         debug_assert!(self.thousandths > 0, "a speed is positive");
         if self == Self::RECORDED {
-            return ns;
+            return at;
         }
-        let scaled = u128::from(ns) * 1000 / u128::from(self.thousandths);
-        u64::try_from(scaled).unwrap_or(u64::MAX)
+        let scaled = u128::from(at.as_ns()) * 1000 / u128::from(self.thousandths);
+        Instant::from_ns(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 }
 
@@ -46,18 +49,9 @@ impl FromStr for Speed {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const WRONG: &str = "a factor from 0.001 to 1000000, such as 2x or 0.5x";
         let digits = text.strip_suffix('x').unwrap_or(text);
-        let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
-        let plain = |text: &str| {
-            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            if digits { text.parse::<u64>().ok() } else { None }
-        };
-        let (Some(whole), Some(_)) = (plain(whole), plain(part)) else { return Err(WRONG) };
-        if part.len() > 3 || whole > 1_000_000 {
-            return Err(WRONG);
-        }
-        let part = plain(&format!("{part:0<3}")).ok_or(WRONG)?;
-        let thousandths = whole * 1000 + part;
-        if thousandths == 0 { Err(WRONG) } else { Ok(Self { thousandths }) }
+        let thousandths = quantity::scaled_decimal(digits, 1000);
+        let thousandths = thousandths.filter(|factor| (1..=1_000_000_000).contains(factor));
+        thousandths.map(|thousandths| Self { thousandths }).ok_or(WRONG)
     }
 }
 
@@ -96,7 +90,9 @@ mod tests {
 
     #[test]
     fn a_speed_is_a_factor() {
-        let ns = |text: &str| text.parse::<Speed>().map(|speed| speed.scale_ns(3_000));
+        fn ns(text: &str) -> Result<u64, &str> {
+            text.parse::<Speed>().map(|speed| speed.scale(Instant::from_ns(3_000)).as_ns())
+        }
         assert_eq!(ns("1"), Ok(3_000));
         assert_eq!(ns("2x"), Ok(1_500));
         assert_eq!(ns("0.5"), Ok(6_000));

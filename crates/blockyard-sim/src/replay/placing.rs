@@ -58,14 +58,15 @@ mod tests {
 
     #[test]
     fn mapped_addresses_lie_on_the_device() {
-        let queue = QueueId(0);
-        let placing = |map| Placing {
-            queue,
-            map,
-            end_bytes: 10_000 * 512,
-            device_bytes: 1000 * 512,
-            block_bytes: 4096,
-        };
+        fn placing(map: Option<Map>) -> Placing {
+            Placing {
+                queue: QueueId(0),
+                map,
+                end_bytes: 10_000 * 512,
+                device_bytes: 1000 * 512,
+                block_bytes: 4096,
+            }
+        }
         let wrap = placing(Some(Map::Wrap));
         assert_eq!(wrap.place(2008 * 512, 4096), 8 * 512);
         assert_eq!(wrap.place(999 * 512, 1024), 998 * 512, "a range does not cross the end");

@@ -140,15 +140,19 @@ impl Replay {
         if options.pace == Pace::Think && summary.more_processes {
             return Err(trace.fault(TraceFault::TooManySubmitters).into());
         }
-        let names = || summary.disks.iter().map(|disk| disk.name.clone()).collect::<Vec<_>>();
         let chosen: Vec<bool> = match &options.disk {
             None => vec![true; summary.disks.len()],
             Some(asked) => {
                 let named = summary.disks.iter().position(|disk| disk.name == *asked);
                 let numbered = || asked.parse().ok().filter(|at| *at < summary.disks.len());
                 let Some(at) = named.or_else(numbered) else {
-                    let (trace, found) = (trace.name().to_owned(), asked.clone());
-                    return Err(ReplayError::NoSuchDisk { trace, found, names: names() });
+                    let trace = trace.name().to_owned();
+                    let found = asked.clone();
+                    return Err(ReplayError::NoSuchDisk {
+                        trace,
+                        found,
+                        names: summary.disks.iter().map(|disk| disk.name.clone()).collect(),
+                    });
                 };
                 (0..summary.disks.len()).map(|disk| disk == at).collect()
             }
@@ -177,12 +181,11 @@ impl Replay {
     /// The kinds of I/O in the trace.
     #[must_use]
     pub fn kinds(&self) -> Vec<Op> {
-        let any = |of: fn(&DiskSummary) -> u64| self.disks().any(|(_, disk)| of(disk) > 0);
-        let mut kinds = Vec::new();
-        kinds.extend(any(|disk| disk.reads).then_some(Op::Read));
-        kinds.extend(any(|disk| disk.writes).then_some(Op::Write));
-        kinds.extend(any(|disk| disk.discards).then_some(Op::Trim));
-        kinds
+        let ios = self.disks().fold([0; 3], |sums: [u64; 3], (_, disk)| {
+            [sums[0] + disk.reads, sums[1] + disk.writes, sums[2] + disk.discards]
+        });
+        let kinds = ios.into_iter().zip([Op::Read, Op::Write, Op::Trim]);
+        kinds.filter(|(ios, _)| *ios > 0).map(|(_, op)| op).collect()
     }
 
     /// Returns the job that stands for the replay in answers. It has the name of the trace's file,
@@ -275,7 +278,8 @@ impl Replay {
         for ((at, disk), queue) in self.disks().zip(0..) {
             let end_bytes = disk.end_bytes;
             if self.options.map.is_none() && end_bytes > device_bytes {
-                let (trace, disk) = (trace(), disk.name.clone());
+                let trace = trace();
+                let disk = disk.name.clone();
                 return Err(ReplayError::BeyondDevice { trace, disk, end_bytes, device_bytes });
             }
             if u64::from(disk.len_bytes_max) > device_bytes {
@@ -293,7 +297,8 @@ impl Replay {
                 let discards = disk.discards;
                 return Err(ReplayError::NoDiscard { trace: trace(), discards });
             }
-            let (queue, map) = (QueueId(queue), self.options.map);
+            let queue = QueueId(queue);
+            let map = self.options.map;
             placings[at] = Some(Placing { queue, map, end_bytes, device_bytes, block_bytes });
         }
         Ok(placings)

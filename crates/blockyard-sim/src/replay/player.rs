@@ -210,7 +210,7 @@ impl Player {
 
     fn known_at(&self, record: &Record) -> Instant {
         debug_assert!(!matches!(self.pace, Pace::Closed(_)), "a closed loop must have no instants");
-        let at = self.speed.scale_ns(record.at.as_ns());
+        let at = self.speed.scale(record.at).as_ns();
         Instant::from_ns(at.saturating_sub(self.lead.as_ns()))
     }
 
@@ -250,9 +250,8 @@ impl Player {
     /// trace was opened.
     fn delivery(&mut self, record: &Record, task: u32, joins: bool) -> Option<Delivery> {
         let placing = self.placings.get(usize::from(record.disk)).copied().flatten()?;
-        let scaled = |instant: Instant| Instant::from_ns(self.speed.scale_ns(instant.as_ns()));
-        let at = scaled(record.at);
-        let ended = record.took.map(|took| scaled(record.at + took));
+        let at = self.speed.scale(record.at);
+        let ended = record.took.map(|took| self.speed.scale(record.at + took));
         debug_assert!(ended.is_none_or(|ended| at <= ended), "a record must end after its issue");
         let alone = match self.pace {
             Pace::Open => Due::At(at),
@@ -304,7 +303,9 @@ mod tests {
     fn think_time_counts_from_the_latest_issue_or_completion() {
         let at = Instant::from_ns;
         let mut thinking = Thinking::default();
-        let after = |outstanding, gap| Due::After { outstanding, gap: Duration::from_ns(gap) };
+        fn after(outstanding: u32, gap: u64) -> Due {
+            Due::After { outstanding, gap: Duration::from_ns(gap) }
+        }
         assert_eq!(thinking.due(at(5), Some(at(100))), after(0, 5));
         assert_eq!(thinking.due(at(20), Some(at(60))), after(1, 15), "after the issue at 5");
         assert_eq!(thinking.due(at(70), None), after(1, 10), "after the completion at 60");

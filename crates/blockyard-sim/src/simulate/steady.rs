@@ -129,7 +129,8 @@ mod tests {
 
     /// Returns the batches after which jobs with these numbers of I/Os in each batch are steady.
     fn steady_after(ios: impl Fn(u64) -> u64) -> Option<u64> {
-        let (mut steady, mut stats) = (Steady::new(), JobStats::new(&[Op::Write]));
+        let mut steady = Steady::new();
+        let mut stats = JobStats::new(&[Op::Write]);
         let mut now = Instant::ZERO;
         for batch in 0..300 {
             assert!(steady.is_due(now));
@@ -169,19 +170,19 @@ mod tests {
     #[test]
     fn a_p99_that_rests_on_few_ios_is_not_known() {
         let mut stats = JobStats::new(&[Op::Write]);
-        let mut add = |count: u64, ns: u64| {
+        fn add(count: u64, ns: u64, stats: &mut JobStats) -> bool {
             let values = &mut stats.op_mut(Op::Write).expect("writes").lat_ns;
             (0..count).for_each(|_| values.record(ns));
-            are_p99s_known(&stats)
-        };
-        assert!(!add(999, 1_000_000));
-        assert!(add(1, 1_000_000), "1,000 equal ones");
+            are_p99s_known(stats)
+        }
+        assert!(!add(999, 1_000_000, &mut stats));
+        assert!(add(1, 1_000_000, &mut stats), "1,000 equal ones");
         // One in fifty takes ten times as long. The interval of a thousand begins at the 93rd
         // percentile, before the step.
-        assert!(!add(20, 10_000_000));
+        assert!(!add(20, 10_000_000, &mut stats));
         // That of 101,020 begins at 98.4 %, behind the step at 98.04 %.
-        add(98_000, 1_000_000);
-        assert!(add(2_000, 10_000_000), "a hundred thousand");
+        add(98_000, 1_000_000, &mut stats);
+        assert!(add(2_000, 10_000_000, &mut stats), "a hundred thousand");
         let syncs = stats.sync_lat_ns.get_or_insert_default();
         (0..50).for_each(|_| syncs.record(30_000_000));
         assert!(!are_p99s_known(&stats), "50 syncs");

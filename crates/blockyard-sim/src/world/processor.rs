@@ -155,7 +155,8 @@ impl<O: Observer> World<O> {
         if !self.host.driver.completes_one_by_one() {
             cost += self.complete_at_once();
         }
-        cost += self.host.driver.model_mut().take_spent(); // the processor itself moves the data of persistent memory
+        // The processor itself moves the data of persistent memory.
+        cost += self.host.driver.model_mut().take_spent();
         // The work may have brought work for a sleeping driver. Its wake-up belongs to this piece
         // ([waker-pays]).
         let sleepers = self.driver_sleepers();

@@ -60,7 +60,8 @@ fn kind(event: &Event<'_>) -> String {
 /// `N` of an event without a kind.
 pub(crate) fn comparable(line: &str) -> String {
     let mut words = line.split(' ');
-    let (action, kind) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    let action = words.next().unwrap_or("");
+    let kind = words.next().unwrap_or("");
     let kind = kind.trim_end_matches(['S', 'M']);
     let kept = [action].into_iter().chain((kind != "N").then_some(kind)).chain(words);
     kept.collect::<Vec<_>>().join(" ")
@@ -117,7 +118,8 @@ impl Parameters {
 
     /// Returns the built-in design `base` with the parameters of the queue.
     pub(crate) fn design_on(&self, base: &str) -> Design {
-        let (mut queue, mut deadline) = (String::new(), String::new());
+        let mut queue = String::new();
+        let mut deadline = String::new();
         for (key, value) in &self.0 {
             match key.as_str() {
                 "nr_requests" => queue += &format!("sched-depth = {value}\n"),
@@ -181,7 +183,8 @@ impl Recording {
     /// Returns the events of our block layer for the job.
     pub(crate) fn simulate(&self) -> Vec<String> {
         let parameters = self.parameters();
-        let (device, design) = (parameters.device(), parameters.design(&self.scheduler));
+        let device = parameters.device();
+        let design = parameters.design(&self.scheduler);
         let jobs = parse_bytes(&self.job, self.job_file().as_bytes(), &NoSource).unwrap();
         let mut recorder = Recorder::default();
         let simulation =

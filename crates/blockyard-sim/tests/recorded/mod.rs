@@ -35,7 +35,9 @@ const PROCESSES: &[(u32, &str)] = &[(700, "db"), (701, "log"), (702, "scan")];
 pub(crate) fn database() -> Vec<Io> {
     let mut ios = Vec::new();
     // Any fixed pattern works.
-    let scatter = |n: u64| (n * 7919 + 13) % 4096 * 16;
+    fn scatter(n: u64) -> u64 {
+        (n * 7919 + 13) % 4096 * 16
+    }
     for n in 0..50 {
         let page = Io::new(n * 200 + 7, Op::Read, scatter(n), 16);
         ios.push(Io { took_us: 90 + n % 5 * 10, flags: Flags::NONE, ..page });
@@ -94,7 +96,8 @@ pub(crate) fn iolog_v2(ios: &[Io]) -> String {
             now_ms = at_ms;
             writeln!(text, "/dev/a wait {now_ms} 0").unwrap();
         }
-        let (offset, len) = (io.sector * 512, u64::from(io.sectors) * 512);
+        let offset = io.sector * 512;
+        let len = u64::from(io.sectors) * 512;
         writeln!(text, "/dev/a {} {offset} {len}", word(io.op)).unwrap();
     }
     text + "/dev/a close\n"
@@ -104,7 +107,8 @@ pub(crate) fn iolog_v2(ios: &[Io]) -> String {
 pub(crate) fn iolog_v3(ios: &[Io]) -> String {
     let mut text = "fio version 3 iolog\n0 /dev/a add\n0 /dev/a open\n".to_owned();
     for io in ios {
-        let (offset, len) = (io.sector * 512, u64::from(io.sectors) * 512);
+        let offset = io.sector * 512;
+        let len = u64::from(io.sectors) * 512;
         writeln!(text, "{} /dev/a {} {offset} {len}", io.at_us, word(io.op)).unwrap();
     }
     let end_us = ios.last().map_or(0, |io| io.at_us);
@@ -121,8 +125,10 @@ pub(crate) fn msr(ios: &[Io]) -> String {
             Op::Write => "Write",
             _ => continue,
         };
-        let (offset, len) = (io.sector * 512, u64::from(io.sectors) * 512);
-        let (at, took) = (FIRST + io.at_us * 10, io.took_us * 10);
+        let offset = io.sector * 512;
+        let len = u64::from(io.sectors) * 512;
+        let at = FIRST + io.at_us * 10;
+        let took = io.took_us * 10;
         writeln!(text, "{at},web,0,{kind},{offset},{len},{took}").unwrap();
     }
     text
@@ -151,24 +157,24 @@ fn events(ios: &[Io]) -> Vec<Event> {
 
 /// blktrace's files, one for each of `cpus` processors.
 pub(crate) fn blktrace(ios: &[Io], cpus: u32, big_endian: bool) -> Vec<Vec<u8>> {
-    let mut files = vec![Vec::new(); cpus as usize];
-    let mut sequences = vec![0; cpus as usize];
-    let mut put = |cpu: u32, words: Words, follows: &[u8]| {
-        let file = &mut files[cpu as usize];
-        sequences[cpu as usize] += 1;
-        words.write(file, sequences[cpu as usize], cpu, follows, big_endian);
-    };
+    let mut written: Vec<(u32, Words, String)> = Vec::new();
     for (pid, name) in PROCESSES {
         let notice = Words { action: 1 << 26, pid: *pid, ..Words::default() };
-        for cpu in 0..cpus {
-            put(cpu, notice, format!("{name}\0").as_bytes());
-        }
+        written.extend((0..cpus).map(|cpu| (cpu, notice, format!("{name}\0"))));
     }
     for Event { at_ns, letter, io } in events(ios) {
         let sector = if io.op == Op::Flush { 0 } else { io.sector };
         let pid = if letter == 'C' { 0 } else { io.pid };
         let bytes = io.sectors * 512;
-        put(io.cpu, Words { at_ns, sector, bytes, action: action(letter, &io), pid }, &[]);
+        let action = action(letter, &io);
+        written.push((io.cpu, Words { at_ns, sector, bytes, action, pid }, String::new()));
+    }
+    let mut files = vec![Vec::new(); cpus as usize];
+    let mut sequences = vec![0; cpus as usize];
+    for (cpu, words, follows) in written {
+        let file = &mut files[cpu as usize];
+        sequences[cpu as usize] += 1;
+        words.write(file, sequences[cpu as usize], cpu, follows.as_bytes(), big_endian);
     }
     files
 }
@@ -222,9 +228,9 @@ fn action(letter: char, io: &Io) -> u32 {
         Op::Discard | Op::SecureErase => WRITE | DISCARD,
         Op::DriverIn | Op::DriverOut => panic!("no trace is written of a driver's commands"),
     };
-    let set = |flag: Flags, bit: u32| if io.flags.contains(flag) { bit } else { 0 };
-    let flags = set(Flags::SYNC, SYNC) | set(Flags::FUA, FUA) | set(Flags::PREFLUSH, FLUSH);
-    step | op | flags
+    let bits = [(Flags::SYNC, SYNC), (Flags::FUA, FUA), (Flags::PREFLUSH, FLUSH)];
+    let set = bits.into_iter().filter(|(flag, _)| io.flags.contains(*flag));
+    set.fold(step | op, |action, (_, bit)| action | bit)
 }
 
 /// The output of blkparse for the files of [`blktrace`].
@@ -236,7 +242,8 @@ pub(crate) fn blkparse(ios: &[Io]) -> String {
     for Event { at_ns, letter, io } in events(ios) {
         sequences[io.cpu as usize] += 1;
         let at = at_ns - begin;
-        let (seconds, nanoseconds) = (at / 1_000_000_000, at % 1_000_000_000);
+        let seconds = at / 1_000_000_000;
+        let nanoseconds = at % 1_000_000_000;
         let pid = if letter == 'C' { 0 } else { io.pid };
         let letters = letters(&io);
         let name =

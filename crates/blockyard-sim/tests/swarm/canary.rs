@@ -89,10 +89,10 @@ fn each_flaw_is_caught_by_its_checker() {
 
 #[test]
 fn an_outside_influence_is_caught_by_the_hash() {
-    let hash = || {
+    fn hash() -> Result<crate::tally::Hash, String> {
         let flaw = Some(Flaw::OutsideInfluence);
         run(1, Plan::new(1), flaw).map(|summary| summary.tally.hash)
-    };
+    }
     assert_ne!(hash(), hash());
 }
 

@@ -132,7 +132,9 @@ impl Driver for Target {
             Accept::Busy(busy)
         } else {
             let (delay, outcome) = self.service();
-            let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+            let queue = issue.queue;
+            let hctx = issue.hctx;
+            let tag = issue.tag;
             self.accepted.push((delay, Finished { queue, hctx, tag, outcome }));
             self.outstanding[queue.index()] += 1;
             Accept::Queued

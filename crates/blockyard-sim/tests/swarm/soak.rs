@@ -15,7 +15,8 @@ const REPORT_EVERY: Duration = Duration::from_secs(60);
 fn fresh_seeds_pass_for_the_requested_time() {
     let Some(seconds) = number("BLOCKYARD_SWARM_SOAK") else { return };
     let began = Instant::now();
-    let (mut reported, mut total) = (began, Total::default());
+    let mut reported = began;
+    let mut total = Total::default();
     let first = fresh_seed();
     println!("fresh seeds from {first} on");
     for seed in first.. {

@@ -47,7 +47,8 @@ impl Total {
     }
 
     pub(crate) fn add(&mut self, one: &Summary) {
-        let (tally, misbehaved) = (&one.tally, &one.misbehaved);
+        let tally = &one.tally;
+        let misbehaved = &one.misbehaved;
         let counts = [
             one.events,
             one.runs,

@@ -66,15 +66,13 @@ impl<'a> Io<'a> {
     /// Returns the bio of the I/O at `place` of a call. Memory of 2 TiB or more has more sectors
     /// than a card.
     pub(super) fn bio(&self, place: usize) -> Bio {
-        let sectors_of =
-            |bytes: &[u8]| u32::try_from(bytes.len() / BLOCK_BYTES).unwrap_or(u32::MAX);
         let (op, sectors) = match &self.work {
-            Work::Read(to) => (Op::Read, sectors_of(to)),
-            Work::Write(from) => (Op::Write, sectors_of(from)),
-            Work::Erase(sectors) => (Op::Discard, *sectors),
+            Work::Read(to) => (Op::Read, to.len() / BLOCK_BYTES),
+            Work::Write(from) => (Op::Write, from.len() / BLOCK_BYTES),
+            Work::Erase(sectors) => (Op::Discard, *sectors as usize),
             Work::Flush => (Op::Flush, 0),
         };
-        Bio::new(op, self.sector, sectors, place as u64)
+        Bio::new(op, self.sector, u32::try_from(sectors).unwrap_or(u32::MAX), place as u64)
     }
 }
 

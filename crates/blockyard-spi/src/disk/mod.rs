@@ -109,7 +109,9 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Disk<Bus, Cs, Delay> {
     pub async fn new(mut card: Card<Bus, Cs, Delay>, design: Design) -> Result<Self, Error> {
         let identity = card.identify().await?.clone();
         let staged = Staged::new(&identity, design);
-        let (is_second_try, last_error, counts) = (false, None, Counts::default());
+        let is_second_try = false;
+        let last_error = None;
+        let counts = Counts::default();
         Ok(Self { card, identity, staged, is_second_try, last_error, counts })
     }
 
@@ -248,7 +250,8 @@ async fn perform<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs>(
     taken: Taken,
     mut memory: Memory<'_, '_>,
 ) -> Result<(), Failed> {
-    let (sector, sectors) = (taken.sector, taken.sectors);
+    let sector = taken.sector;
+    let sectors = taken.sectors;
     match taken.op {
         Op::Read => card.read(sector, sectors, &mut memory).await,
         Op::Write => card.write(sector, sectors, &memory).await,

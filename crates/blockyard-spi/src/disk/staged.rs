@@ -161,7 +161,9 @@ impl Driver for Slot {
         let Issue { queue, hctx, tag, .. } = *issue;
         let finished = Finished { queue, hctx, tag, outcome: Outcome::Again };
         let request = issue.request();
-        let (op, sector, sectors) = (request.op, request.sector, request.sectors);
+        let op = request.op;
+        let sector = request.sector;
+        let sectors = request.sectors;
         self.taken = Some(Taken { finished, op, sector, sectors });
         self.pieces.clear();
         self.pieces.extend(issue.pieces());

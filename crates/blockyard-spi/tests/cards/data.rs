@@ -29,9 +29,11 @@ fn data_is_read_back_blocking_and_async() {
             for round in 0..20 {
                 let at = usize::try_from(random.below(8192 - 300)).unwrap();
                 let sectors = 1 + usize::try_from(random.below(300)).unwrap();
-                let (range, sector) = (at * 512..(at + sectors) * 512, at as u64);
+                let range = at * 512..(at + sectors) * 512;
+                let sector = at as u64;
                 let new = pattern(round, sectors);
-                let (mut first, mut again) = (vec![0; new.len()], vec![0; new.len()]);
+                let mut first = vec![0; new.len()];
+                let mut again = vec![0; new.len()];
                 if round % 2 == 0 {
                     let mut disk = blocking_disk(&slot, design);
                     disk.read(sector, &mut first).unwrap();

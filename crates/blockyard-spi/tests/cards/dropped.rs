@@ -17,8 +17,10 @@ fn a_future_can_be_dropped_at_any_poll() {
         slot.0.borrow_mut().data.fill(1);
         let mut disk = async_disk(&slot, Design::SMALL);
         slot.0.borrow_mut().rough = true;
-        let (old, new) = (vec![1; 6 * 512], pattern(1, 6));
-        let (mut two, mut one) = ([0; 1024], [0; 512]);
+        let old = vec![1; 6 * 512];
+        let new = pattern(1, 6);
+        let mut two = [0; 1024];
+        let mut one = [0; 512];
         let (many, single) = new.split_at(5 * 512);
         let mut ios = [
             Io::write(100, many),

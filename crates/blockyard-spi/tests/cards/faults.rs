@@ -43,7 +43,8 @@ fn a_block_that_was_damaged_on_the_wire_is_sent_again() {
     assert_eq!((disk.0.card().repeats(), disk.0.counts().requeues), (9, 0));
 }
 
-/// [damaged-is-sent-again]: the block behind the token is whole, and must not be taken for an answer.
+/// [damaged-is-sent-again]: the block behind the token is whole, and must not be taken for an
+/// answer.
 #[test]
 fn a_block_whose_start_token_was_damaged_is_sent_again() {
     let (slot, mut disk) = sdhc();

@@ -24,7 +24,8 @@ fn slot(model: Model) -> Slot {
 }
 
 fn blocking_card(slot: &Slot) -> Card<Blocking<Wire>, Select, Blocking<Wire>> {
-    let (bus, delay) = (Blocking(slot.wire()), Blocking(slot.wire()));
+    let bus = Blocking(slot.wire());
+    let delay = Blocking(slot.wire());
     Card::new(bus, slot.select(), delay, |bus, hz| bus.0.set_hz(hz))
 }
 

@@ -124,7 +124,8 @@ impl Pot {
         }
         // A lane that still waits will give back later, and will see this lane's bit then.
         let others = self.waiting.fetch_or(bit, Ordering::AcqRel) & !bit;
-        // [depth-waiter-rung]: either this try sees the depth that `put` gave back, or `put` sees the bit.
+        // [depth-waiter-rung]: either this try sees the depth that `put` gave back, or `put` sees
+        // the bit.
         fence(Ordering::SeqCst);
         if (has_share && others != 0) || !self.try_take(amount, &fits) {
             return false;

@@ -201,7 +201,8 @@ impl<B: Send + 'static> Ticket<B> {
 
     fn lend(memory: B, is_writable: bool, of: impl FnOnce(&mut B) -> Span) -> (Arc<Self>, Loan) {
         let ticket = Self::new(memory, State::Waiting(None));
-        // [lender-waits]: the memory stays where it is in the ticket, and nobody sees it until the loan ends.
+        // [lender-waits]: the memory stays where it is in the ticket, and nobody sees it until the
+        // loan ends.
         let span = of(lock(&ticket.memory).as_mut().expect("the memory of a new ticket"));
         let lender: Arc<dyn Lender> = Arc::<Self>::clone(&ticket);
         (ticket, Loan { span, is_writable, status: Cell::new(None), lender })

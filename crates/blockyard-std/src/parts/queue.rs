@@ -123,7 +123,8 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
 
     /// Returns a job that has ended, each exactly once. If a bio succeeded and its job has more,
     /// submits the next one and sets `submitted`.
-    #[inline(always)] // a call that moves a job to its owner would cost a lane 3 instructions of 100
+    // A call that moves a job to its owner would cost a lane 3 instructions of 100.
+    #[inline(always)]
     pub fn next_ended(&mut self, submitted: &mut bool) -> Option<EndedJob> {
         loop {
             let Ended { bio, mut status } = self.bios.next_ended()?;

@@ -1,4 +1,5 @@
-//! The configuration of a server, from the options of `serve`, its configuration file, or an operator.
+//! The configuration of a server, from the options of `serve`, its configuration file, or an
+//! operator.
 
 use core::time::Duration;
 use std::path::PathBuf;
@@ -174,7 +175,8 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Result<Config, Failure> {
     }
     config.connections_max = args.max_connections;
     config.handshake_deadline = args.handshake_timeout;
-    // The rest of the time is for flushes. A client has at least a second: none is cut off for the pauses of a network.
+    // The rest of the time is for flushes. A client has at least a second: none is cut off for the
+    // pauses of a network.
     config.patience = config.patience.min((args.drain_timeout / 2).max(Duration::from_secs(1)));
     config.polls = args.poll;
     config.io = match args.io {
@@ -198,7 +200,8 @@ fn tls(args: &Serve) -> Result<Option<TlsConfig>, Failure> {
     Ok(Some(TlsConfig { certificate, key, client_authorities, is_required }))
 }
 
-/// Returns the disk that an operator describes by the keys of a `[[disk]]` of the configuration file.
+/// Returns the disk that an operator describes by the keys of a `[[disk]]` of the configuration
+/// file.
 pub(super) fn added(described: &Map<String, Value>) -> Result<DiskConfig, String> {
     // Text, numbers and flags of JSON are those of TOML.
     let lines = described.iter().map(|(key, value)| format!("{} = {value}\n", json!(key)));

@@ -1,5 +1,5 @@
-//! The processes that run along with a server: the service manager that waits for it, and the command for which it runs. The parent is in
-//! [`parent`](super::parent).
+//! The processes that run along with a server: the service manager that waits for it, and the
+//! command for which it runs. The parent is in [`parent`](super::parent).
 
 use core::time::Duration;
 use std::fs::{self, DirBuilder};
@@ -64,8 +64,8 @@ impl Drop for PidFile {
 
 /// The service manager, if there is one, that hears what the server does.
 ///
-/// A thread talks to it, as a manager may leave its socket full for ever: nothing waits for it but for [`Self::end`], for a
-/// limited time.
+/// A thread talks to it, as a manager may leave its socket full for ever: nothing waits for it but
+/// for [`Self::end`], for a limited time.
 #[derive(Debug)]
 pub(super) struct Manager {
     tell: Sender<NotifyState<'static>>,
@@ -113,10 +113,11 @@ impl Manager {
     }
 }
 
-/// The limit of descriptors that this process was started with, and the higher one that it has since.
+/// The limit of descriptors that this process was started with, and the higher one that it has
+/// since.
 ///
-/// The processes that it starts get the former: some programs go through all descriptors up to their limit, or cannot use
-/// those from 1024 on.
+/// The processes that it starts get the former: some programs go through all descriptors up to
+/// their limit, or cannot use those from 1024 on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptors {
     /// The number at the start, if it has been raised.
@@ -149,7 +150,8 @@ impl PrivateFolder {
     ///
     /// The folder cannot be made.
     pub(super) fn new() -> io::Result<Self> {
-        let (own, mut number) = (std::process::id(), 0);
+        let own = std::process::id();
+        let mut number = 0;
         loop {
             let path = std::env::temp_dir().join(format!("blockyard-{own}-{number}"));
             match DirBuilder::new().mode(0o700).create(&path) {
@@ -174,13 +176,15 @@ impl Drop for PrivateFolder {
 
 /// A command that runs along with a server.
 ///
-/// Its process is not reaped before [`Self::conclude`], so that no other process can have its number.
+/// Its process is not reaped before [`Self::conclude`], so that no other process can have its
+/// number.
 #[derive(Debug)]
 pub(super) struct Run(Child);
 
 impl Run {
-    /// Ends the command of a server that has ended as `served` says: an error of the server is a line of the log, and the exit code
-    /// is that of the command. The command has until `until`, or another signal, to end.
+    /// Ends the command of a server that has ended as `served` says: an error of the server is a
+    /// line of the log, and the exit code is that of the command. The command has until `until`, or
+    /// another signal, to end.
     pub(super) fn conclude(
         mut self,
         served: Result<(), Failure>,
@@ -206,7 +210,8 @@ impl Run {
         if code == 0 { Ok(()) } else { Err(Failure::Verdict(code)) }
     }
 
-    /// Returns the exit code of the command, if it has ended: 128 more than the signal that killed it, as a shell has it.
+    /// Returns the exit code of the command, if it has ended: 128 more than the signal that killed
+    /// it, as a shell has it.
     fn code(&mut self) -> io::Result<Option<u8>> {
         let Some(status) = self.0.try_wait()? else { return Ok(None) };
         let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
@@ -214,8 +219,9 @@ impl Run {
     }
 }
 
-/// Runs `command` by a shell, with `uri`, and `unixsocket` or `port`, in its environment: the address of the export called
-/// `export`. It has the limit of `descriptors` before it was raised. When the command ends, the server is asked to end.
+/// Runs `command` by a shell, with `uri`, and `unixsocket` or `port`, in its environment: the
+/// address of the export called `export`. It has the limit of `descriptors` before it was raised.
+/// When the command ends, the server is asked to end.
 ///
 /// # Errors
 ///
@@ -260,10 +266,11 @@ pub(super) fn run(
 
 /// Returns `bytes` as a part of a URI: all but letters, digits and `-._~/` as `%XX`.
 fn percent_encoded(bytes: &[u8]) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    let encoded = bytes.iter().map(|byte| match is_plain(*byte) {
-        true => char::from(*byte).to_string(),
-        false => format!("%{byte:02X}"),
+    let encoded = bytes.iter().map(|byte| match byte {
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+            char::from(*byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
     });
     encoded.collect()
 }

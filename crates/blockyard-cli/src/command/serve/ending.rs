@@ -1,7 +1,7 @@
 //! The end of a server, by signals or by itself.
 //!
-//! Signals in quick succession count as one. `timeout` signals the program and then its group, which must not
-//! abandon requests in flight.
+//! Signals in quick succession count as one. `timeout` signals the program and then its group,
+//! which must not abandon requests in flight.
 
 use core::fmt;
 use core::time::Duration;
@@ -46,7 +46,8 @@ pub(super) enum Cause {
 }
 
 impl Cause {
-    /// Returns whether this is somebody's signal, which counts as the second one at a server that drains.
+    /// Returns whether this is somebody's signal, which counts as the second one at a server that
+    /// drains.
     fn is_signal(self) -> bool {
         matches!(self, Self::Signal | Self::Terminal)
     }
@@ -85,7 +86,8 @@ pub(super) struct Ending {
 pub(super) struct Bell(Sender<Told>);
 
 impl Bell {
-    /// Asks the server to end. Unlike a second signal, another cause changes nothing at a server that drains.
+    /// Asks the server to end. Unlike a second signal, another cause changes nothing at a server
+    /// that drains.
     pub(super) fn ask(&self, cause: Cause) {
         // This fails only if nobody waits for the end any more.
         let _ = self.0.send(Told::Asked(cause));

@@ -1,7 +1,7 @@
 //! The events of a server, in the log.
 //!
-//! Strangers can connect as often as they like, so lines about clients are limited. Those about disks are not: each disk
-//! has a few in its life.
+//! Strangers can connect as often as they like, so lines about clients are limited. Those about
+//! disks are not: each disk has a few in its life.
 
 use core::time::Duration;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -20,7 +20,8 @@ const BURST: u32 = 200;
 /// The time after which one more line about a client may come.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Starts a thread that logs the events of the server, until it has dropped `config` and all else that sends them.
+/// Starts a thread that logs the events of the server, until it has dropped `config` and all else
+/// that sends them.
 pub(super) fn start_log(config: &mut Config) -> JoinHandle<()> {
     let (events, happened) = sync_channel(EVENTS_MAX);
     config.events = Some(events);
@@ -100,7 +101,9 @@ mod tests {
     fn a_flood_is_cut_to_a_burst_and_a_rate() {
         let start = Instant::now();
         let mut limit = Limit::new(start);
-        let admitted = |limit: &mut Limit, now| (0..1000).filter(|_| limit.admits(now)).count();
+        fn admitted(limit: &mut Limit, now: Instant) -> usize {
+            (0..1000).filter(|_| limit.admits(now)).count()
+        }
         assert_eq!(admitted(&mut limit, start), 200);
         assert_eq!(limit.suppressed, 800);
         assert_eq!(admitted(&mut limit, start + Duration::from_secs(1)), 20);

@@ -2,8 +2,9 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[late-disk-has-a-line]** A disk has a line when, of its completions in the last 10 s, at least 100 and more than 1 % were late by
-//!   [`LATE`] or more. It has no further line for a minute. For example, 6 late completions of 168 are no line, and 120 of 9000 are one.
+//! - **[late-disk-has-a-line]** A disk has a line when, of its completions in the last 10 s, at
+//!   least 100 and more than 1 % were late by [`LATE`] or more. It has no further line for a
+//!   minute. For example, 6 late completions of 168 are no line, and 120 of 9000 are one.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -59,7 +60,8 @@ impl Judge {
         Self { seen: VecDeque::from([Lateness::default()]), quiet: 0 }
     }
 
-    /// Looks at the counts. Returns the late ones and all of the completions that deserve a line ([late-disk-has-a-line]).
+    /// Looks at the counts. Returns the late ones and all of the completions that deserve a line
+    /// ([late-disk-has-a-line]).
     fn look(&mut self, now: Lateness) -> Option<(u64, u64)> {
         let before = *self.seen.front().expect("the counts of an earlier look are kept");
         self.seen.push_back(now);
@@ -111,7 +113,8 @@ fn watch(disks: &[(String, Arc<Timing>)], ended: &Receiver<()>) {
 mod tests {
     use super::*;
 
-    /// Returns the looks, from 1, at which a disk with these completions and late ones in each second has a line.
+    /// Returns the looks, from 1, at which a disk with these completions and late ones in each
+    /// second has a line.
     fn lines(seconds: impl IntoIterator<Item = (u64, u64)>) -> Vec<usize> {
         let mut judge = Judge::new();
         let mut now = Lateness::default();

@@ -37,8 +37,8 @@ use operator::Operator;
 use ticker::Ticker;
 use trace::Traces;
 
-/// The time for lanes to end after requests in flight are abandoned. Later, traces end without the events that
-/// lanes have not handed over.
+/// The time for lanes to end after requests in flight are abandoned. Later, traces end without the
+/// events that lanes have not handed over.
 const LEAVING: Duration = Duration::from_secs(1);
 /// The further time for closing the traces.
 const CLOSING: Duration = Duration::from_secs(4);
@@ -147,10 +147,12 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     verdict
 }
 
-/// Returns the name of the export that `--run` tells its command: the default one, or else the first.
+/// Returns the name of the export that `--run` tells its command: the default one, or else the
+/// first.
 fn main_export(config: &Config) -> &str {
-    let names = || config.disks.iter().map(|disk| disk.name.as_str());
-    names().find(|name| name.is_empty()).or_else(|| names().next()).unwrap_or_default()
+    let mut names = config.disks.iter().map(|disk| disk.name.as_str());
+    let first = names.next().unwrap_or_default();
+    names.find(|name| name.is_empty()).unwrap_or(first)
 }
 
 /// Logs what does the server's I/O, if it is not io_uring.
@@ -199,7 +201,8 @@ fn announce(server: &Server, config: &Config, descriptors: Descriptors) {
     }
 }
 
-/// Gives the server a socket that only this user can reach, if it `runs` a command and has no address.
+/// Gives the server a socket that only this user can reach, if it `runs` a command and has no
+/// address.
 fn private_socket(config: &mut Config, runs: bool) -> Result<Option<PrivateFolder>, Failure> {
     if !runs || !config.addresses.is_empty() || !config.listeners.is_empty() {
         return Ok(None);
@@ -209,8 +212,8 @@ fn private_socket(config: &mut Config, runs: bool) -> Result<Option<PrivateFolde
     Ok(Some(folder))
 }
 
-/// The control socket at `path`, whose command to drain asks `bell` to end the server. Disks may admit clients by certificates
-/// if the server `has_authority` for those.
+/// The control socket at `path`, whose command to drain asks `bell` to end the server. Disks may
+/// admit clients by certificates if the server `has_authority` for those.
 fn controls(path: PathBuf, bell: Bell, has_authority: bool) -> ControlConfig {
     let (drain, commands) = mpsc::channel();
     std::thread::spawn(move || {
@@ -226,7 +229,8 @@ fn controls(path: PathBuf, bell: Bell, has_authority: bool) -> ControlConfig {
     ControlConfig { path, drain, read_faults, read_disk: Some(read_disk) }
 }
 
-/// A channel for failures of lanes. Each is logged immediately, and the rest of the server is drained for a limited time.
+/// A channel for failures of lanes. Each is logged immediately, and the rest of the server is
+/// drained for a limited time.
 fn failures(bell: Bell) -> mpsc::Sender<String> {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {

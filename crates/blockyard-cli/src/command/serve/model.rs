@@ -20,8 +20,8 @@ pub(super) struct Modelled {
 }
 
 impl Modelled {
-    /// Returns the built-in device of this name, or the device in the file at this path, under `design` and with
-    /// the `faults` of its card and host.
+    /// Returns the built-in device of this name, or the device in the file at this path, under
+    /// `design` and with the `faults` of its card and host.
     pub(super) fn new(
         name: &str,
         design: &Design,
@@ -38,7 +38,8 @@ impl Modelled {
     }
 }
 
-/// Returns the failure that `faults` has faults of a card while the disk does not behave like a card.
+/// Returns the failure that `faults` has faults of a card while the disk does not behave like a
+/// card.
 pub(super) fn no_card(faults: &FaultRules) -> Failure {
     let words = "`[card]` and `[host]` only work with --as an eMMC or SD device";
     Failure::Input(format!("{}: {words}", faults.name))

@@ -1,10 +1,11 @@
-//! Signals that do not end a server: SIGHUP reads the certificates again, SIGUSR1 logs the server's load, and the others are
-//! ignored with a line in the log.
+//! Signals that do not end a server: SIGHUP reads the certificates again, SIGUSR1 logs the server's
+//! load, and the others are ignored with a line in the log.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[signal-ends-in-order]** No signal ends the server without a drain, but SIGKILL and those of a fault in the program
-//!   (SIGSEGV, SIGABRT and the like). [`ending`](super::ending) has the signals that ask for the end.
+//! - **[signal-ends-in-order]** No signal ends the server without a drain, but SIGKILL and those of
+//!   a fault in the program (SIGSEGV, SIGABRT and the like). [`ending`](super::ending) has the
+//!   signals that ask for the end.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -20,9 +21,11 @@ use signal_hook::low_level::signal_name;
 use super::ticker::rates;
 use crate::message::{note, warning};
 
-/// The signals whose default is to end the program, and which mean nothing to it. Real-time signals are more of them.
+/// The signals whose default is to end the program, and which mean nothing to it. Real-time signals
+/// are more of them.
 const IGNORED: [i32; 7] = [SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT];
-/// The time after a line about a signal in which the same signal has no line: a timer may send thousands each second.
+/// The time after a line about a signal in which the same signal has no line: a timer may send
+/// thousands each second.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// The signals that have arrived since its creation.
@@ -31,7 +34,8 @@ pub(super) struct Operator(Signals);
 impl Operator {
     /// Starts to receive the signals, so that none ends the program ([signal-ends-in-order]).
     ///
-    /// A write beyond the limit on the size of files raises SIGXFSZ. As the program receives it, the write fails with EFBIG.
+    /// A write beyond the limit on the size of files raises SIGXFSZ. As the program receives it,
+    /// the write fails with EFBIG.
     pub(super) fn listen() -> io::Result<Self> {
         let real_time = SIGRTMIN()..=SIGRTMAX();
         let own = [SIGHUP, SIGUSR1, SIGXFSZ];
@@ -40,7 +44,8 @@ impl Operator {
 
     /// Starts the thread that handles the signals until the program ends.
     pub(super) fn obey(mut self, server: &Server) {
-        let (gauge, reloader) = (server.gauge(), server.reloader());
+        let gauge = server.gauge();
+        let reloader = server.reloader();
         std::thread::spawn(move || {
             let mut before = (Instant::now(), Traffic::default());
             let mut said = BTreeMap::new();

@@ -2,18 +2,20 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[ends-with-starter]** The server ends when the process that started it has ended: all of it, not only the thread that started
-//!   the server, and even if it ended before the server looked.
+//! - **[ends-with-starter]** The server ends when the process that started it has ended: all of it,
+//!   not only the thread that started the server, and even if it ended before the server looked.
 //!
-//! When a parent ends, the kernel gives its children to another process: number 1, or a subreaper. A program can only ask for its
-//! present parent, so the following shows that the parent is not the starter:
+//! When a parent ends, the kernel gives its children to another process: number 1, or a subreaper.
+//! A program can only ask for its present parent, so the following shows that the parent is not the
+//! starter:
 //!
 //! - It has another number than the option gives.
-//! - It is in another session, and this process leads none. A child is in the session of its parent until it begins its own.
+//! - It is in another session, and this process leads none. A child is in the session of its parent
+//!   until it begins its own.
 //! - It is process 1 in another process group, and this process leads none.
 //!
-//! If the starter ended before that and was in the session and the group of process 1, as a script that is started by the first program of a
-//! container, only the number shows it.
+//! If the starter ended before that and was in the session and the group of process 1, as a script
+//! that is started by the first program of a container, only the number shows it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -32,8 +34,9 @@ use crate::message::Failure;
 
 /// Asks for the end of the server when its parent ends ([ends-with-starter]).
 ///
-/// Linux before 5.3 has no descriptors for processes, and a parent in another namespace has no number. The kernel then
-/// sends SIGTERM, when the thread of the parent ends that started the server.
+/// Linux before 5.3 has no descriptors for processes, and a parent in another namespace has no
+/// number. The kernel then sends SIGTERM, when the thread of the parent ends that started the
+/// server.
 ///
 /// # Errors
 ///
@@ -73,7 +76,8 @@ fn may_be_starter(parent: Option<Pid>, wanted: Parent) -> Result<bool, NixErrno>
     if let Parent::Number(number) = wanted {
         return Ok(i64::from(parent.get()) == i64::from(number));
     }
-    let (own, parent) = (unistd::getpid(), unistd::Pid::from_raw(parent.get()));
+    let own = unistd::getpid();
+    let parent = unistd::Pid::from_raw(parent.get());
     let session = getsid(None)?;
     let group = getpgid(None)?;
     let is_in_session = session == own || session == getsid(Some(parent))?;

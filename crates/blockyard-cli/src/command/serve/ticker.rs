@@ -53,16 +53,19 @@ impl Ticker {
 
 /// Formats the rates between `before` and `now`, which are `passed` apart.
 pub(super) fn rates(before: &Traffic, now: &Traffic, passed: Duration) -> String {
-    let rate = |now: u64, before: u64| approximate(now - before) / passed.as_secs_f64();
-    let mib = |now, before| digits(rate(now, before) / f64::from(1 << 20));
+    let [reads, read, writes, written] = [
+        (now.reads, before.reads),
+        (now.read_bytes, before.read_bytes),
+        (now.writes, before.writes),
+        (now.written_bytes, before.written_bytes),
+    ]
+    .map(|(now, before)| approximate(now - before) / passed.as_secs_f64());
+    let [read, written] = [read, written].map(|rate| digits(rate / f64::from(1 << 20)));
+    let [reads, writes] = [reads, writes].map(count);
     let clients = counted(now.clients, "client");
+    let in_flight = now.in_flight;
     format!(
-        "read {}/s, {} MiB/s; write {}/s, {} MiB/s; {clients}, {} in flight",
-        count(rate(now.reads, before.reads)),
-        mib(now.read_bytes, before.read_bytes),
-        count(rate(now.writes, before.writes)),
-        mib(now.written_bytes, before.written_bytes),
-        now.in_flight,
+        "read {reads}/s, {read} MiB/s; write {writes}/s, {written} MiB/s; {clients}, {in_flight} in flight"
     )
 }
 

@@ -66,8 +66,8 @@ impl Traces {
         Ok(Self(Some(traced)))
     }
 
-    /// Writes the events that the lanes have handed over, which are all events if the lanes have ended. A second
-    /// caller waits for the first.
+    /// Writes the events that the lanes have handed over, which are all events if the lanes have
+    /// ended. A second caller waits for the first.
     pub(super) fn finish(&self) -> Result<(), OutputError> {
         let Some(traced) = &self.0 else { return Ok(()) };
         let mut recorder = traced.recorder();

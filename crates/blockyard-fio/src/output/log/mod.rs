@@ -154,35 +154,51 @@ impl Logs {
 
     /// Creates the logs of instance `number` of the job file.
     fn instance(&mut self, job: &Job, number: u32) -> Result<InstanceLogs, LogError> {
+        debug_assert!(number > 0, "instances are counted from 1");
         let reporting = &job.reporting;
         let logging = &reporting.logging;
-        let windowed = logging.window_ms > 0;
-        let mut log = |prefix: &Option<LogPrefix>, kind, averaged: bool| {
-            let Some(prefix) = prefix else { return Ok(None) };
-            let prefix = match prefix {
-                LogPrefix::JobName => &job.name,
-                LogPrefix::Given(prefix) => prefix,
-            };
-            let path = if logging.per_instance {
-                format!("{prefix}_{kind}.{number}.log")
-            } else {
-                format!("{prefix}_{kind}.log")
-            };
-            debug_assert!(number > 0, "instances are counted from 1");
-            let windows = || Windows::new(logging.window_ms, logging.largest);
-            let file = self.file(path)?;
-            Ok(Some(Log { file, windows: (averaged && windowed).then(windows) }))
-        };
         let latency = &logging.latency;
         Ok(InstanceLogs {
-            slat: if reporting.disable_slat { None } else { log(latency, "slat", true)? },
-            clat: log(latency, "clat", true)?,
-            lat: if reporting.disable_lat { None } else { log(latency, "lat", true)? },
+            slat: if reporting.disable_slat {
+                None
+            } else {
+                self.log(job, number, latency, "slat", true)?
+            },
+            clat: self.log(job, number, latency, "clat", true)?,
+            lat: if reporting.disable_lat {
+                None
+            } else {
+                self.log(job, number, latency, "lat", true)?
+            },
             // A value that is not measured leaves its file empty.
-            bandwidth: log(&logging.bandwidth, "bw", false)?.filter(|_| !reporting.disable_bw),
-            iops: log(&logging.iops, "iops", false)?,
+            bandwidth: self
+                .log(job, number, &logging.bandwidth, "bw", false)?
+                .filter(|_| !reporting.disable_bw),
+            iops: self.log(job, number, &logging.iops, "iops", false)?,
             shape: Shape::of(job),
         })
+    }
+
+    /// Creates the log of instance `number` whose name ends in `kind`, if it has a prefix.
+    fn log(
+        &mut self,
+        job: &Job,
+        number: u32,
+        prefix: &Option<LogPrefix>,
+        kind: &str,
+        averaged: bool,
+    ) -> Result<Option<Log>, LogError> {
+        let Some(prefix) = prefix else { return Ok(None) };
+        let logging = &job.reporting.logging;
+        let prefix = match prefix {
+            LogPrefix::JobName => &job.name,
+            LogPrefix::Given(prefix) => prefix,
+        };
+        let instance = if logging.per_instance { format!(".{number}") } else { String::new() };
+        let file = self.file(format!("{prefix}_{kind}{instance}.log"))?;
+        let windows = (averaged && logging.window_ms > 0)
+            .then(|| Windows::new(logging.window_ms, logging.largest));
+        Ok(Some(Log { file, windows }))
     }
 
     /// Returns the index of the file at `path`, which is created unless it is known.

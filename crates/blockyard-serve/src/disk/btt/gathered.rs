@@ -244,7 +244,9 @@ mod tests {
         (0..20_u8).for_each(|n| write(&mut gathered, n.into(), n.into(), n + 1));
         let mut told = Vec::new();
         gathered.carry_out(&mut way, &table.sharing, |of, done| told.push((of, done)));
-        let expected = |n| if n == 7 { Err(IoError::Map) } else { Ok(()) };
+        fn expected(n: usize) -> Result<(), IoError> {
+            if n == 7 { Err(IoError::Map) } else { Ok(()) }
+        }
         assert_eq!(told, (0..20).map(|n| (n, expected(n))).collect::<Vec<_>>());
         let others = (0..20_u8).filter(|n| *n != 7);
         others.for_each(|n| assert_eq!(read(&mut way, n.into()), n + 1, "sector {n}"));

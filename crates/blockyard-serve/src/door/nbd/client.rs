@@ -525,7 +525,8 @@ impl Client {
             match target {
                 Target::Buffer { pages, .. } => lane.return_buffer(&mut account, pages, granted),
                 Target::Disk { .. } => {
-                    lane.disk(serving.disk).mark_written(request.offset(), request.len()); // [payload-received-in-place]
+                    // [payload-received-in-place]
+                    lane.disk(serving.disk).mark_written(request.offset(), request.len());
                 }
             }
         }

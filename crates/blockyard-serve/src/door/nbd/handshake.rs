@@ -66,7 +66,8 @@ impl Client {
                     return false;
                 }
                 Step::Transmit(agreed) => return self.enter_export(agreed, lane),
-                Step::StartTls if !self.batch.is_empty() => return false, // the answer is sent before TLS starts
+                // The answer is sent before TLS starts.
+                Step::StartTls if !self.batch.is_empty() => return false,
                 Step::StartTls => {
                     handshake.tls_started();
                     self.start_tls();

@@ -76,10 +76,12 @@ fn write_flush_and_read(disk: &DiskConfig) {
     let read = vec![ask_lanes(Op::Read, 2, 4, 16 * BLOCK), ask_lanes(Op::Read, 20, 1, 24 * BLOCK)];
     let rounds = vec![fill, write, flush, read];
     let mut next = in_turn(rounds, |memory| {
-        let block = |at: usize| memory.read(at * BLOCK..(at + 1) * BLOCK);
+        fn block(at: usize, memory: &Memory) -> Vec<u8> {
+            memory.read(at * BLOCK..(at + 1) * BLOCK)
+        }
         let expected = [(16, 0), (17, 1), (18, 2), (19, 0), (24, 4)];
         for (at, byte) in expected {
-            assert!(block(at) == [byte; BLOCK], "block {at} of the client's memory");
+            assert!(block(at, memory) == [byte; BLOCK], "block {at} of the client's memory");
         }
     });
     let mut is_filled = false;

@@ -138,12 +138,12 @@ impl Flushes {
         let under_way = site.data.iter().find(|(_, (since, _))| *since < began);
         if let Some(((cookie, sector), (since, _))) = under_way {
             let data = &site.data;
-            let may_wait = |cookie: u64| {
+            fn may_wait(cookie: u64, data: &BTreeMap<(u64, u64), (Instant, bool)>) -> bool {
                 let of_it = (cookie, 0)..=(cookie, u64::MAX);
                 !data.range(of_it).any(|(_, (_, whole))| *whole)
-            };
+            }
             let open = self.open.range((at.0, 0)..=(at.0, u64::MAX));
-            let mut waits = open.filter(|((_, cookie), _)| may_wait(*cookie));
+            let mut waits = open.filter(|((_, cookie), _)| may_wait(*cookie, data));
             let patient = waits.any(|(_, submitted)| *submitted + HOLD_MAX <= began);
             assert!(
                 patient,

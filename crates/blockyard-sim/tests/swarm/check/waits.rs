@@ -57,7 +57,8 @@ impl Waits {
 
     pub(crate) fn ended(&mut self, queue: usize, cookie: u64, now: Instant) {
         let Some(since) = self.since.remove(&cookie) else { return };
-        let (waited, bound) = (now.since(since), self.bounds[queue]);
+        let waited = now.since(since);
+        let bound = self.bounds[queue];
         self.longest = self.longest.max(waited);
         assert!(
             waited <= bound,

@@ -78,12 +78,14 @@ fn tunables(prng: &mut Prng) -> DeadlineTunables {
 
 /// Draws tunables of kyber, often with so few tokens that requests wait for one.
 fn kyber(prng: &mut Prng) -> KyberTunables {
-    let mut depth = |linux| prng.pick(&[1, 1, 2, 5, linux]);
+    fn depth(linux: u32, prng: &mut Prng) -> u32 {
+        prng.pick(&[1, 1, 2, 5, linux])
+    }
     KyberTunables {
-        read_depth: depth(256),
-        write_depth: depth(128),
-        discard_depth: depth(64),
-        other_depth: depth(16),
+        read_depth: depth(256, prng),
+        write_depth: depth(128, prng),
+        discard_depth: depth(64, prng),
+        other_depth: depth(16, prng),
         read_latency: Duration::from_us(prng.pick(&[0, 50, 2_000])),
         write_latency: Duration::from_us(prng.pick(&[0, 50, 10_000])),
         adjust: prng.pick(&[KyberAdjust::Percentiles, KyberAdjust::Steps]),

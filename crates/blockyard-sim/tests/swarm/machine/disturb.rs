@@ -79,10 +79,10 @@ impl Machine {
     /// Reports a late completion or one of no request. It must change nothing ([first-end-wins]).
     fn complete_a_stray(&mut self) {
         let tags = self.plan.tags;
-        let below = |machine: &mut Self, count: usize| {
+        fn below(machine: &mut Machine, count: usize) -> u16 {
             u16::try_from(machine.prng.below(count as u64))
                 .expect("a number below the count should fit 16 bits")
-        };
+        }
         let queue = QueueId(below(self, self.queues.len()));
         let hctx = HctxId(below(self, usize::from(tags.hctxs)));
         let tag = DriverTag(below(self, usize::from(tags.depth) + 1));

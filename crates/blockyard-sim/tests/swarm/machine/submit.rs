@@ -42,7 +42,8 @@ fn kind(bio: &Bio) -> usize {
 impl Machine {
     /// Lets a submitter submit a batch, with or without a plug.
     pub(super) fn step(&mut self, at: usize) {
-        let (queue, cpu) = (self.submitters[at].plan.queue, self.submitters[at].plan.cpu);
+        let queue = self.submitters[at].plan.queue;
+        let cpu = self.submitters[at].plan.cpu;
         if self.submitters[at].asleep != Asleep::No {
             return;
         }
@@ -73,7 +74,8 @@ impl Machine {
     fn submit(&mut self, at: usize) -> bool {
         let cookie = self.next_cookie;
         let submitter = &mut self.submitters[at];
-        let (queue, cpu) = (submitter.plan.queue, submitter.plan.cpu);
+        let queue = submitter.plan.queue;
+        let cpu = submitter.plan.cpu;
         let limits = &self.plan.queues[queue.index()].limits;
         let process = u32::try_from(at).expect("a submitter's number should fit 32 bits");
         let bio = submitter
@@ -121,7 +123,8 @@ impl Machine {
     }
 
     pub(super) fn register(&mut self, at: usize, bio: &Bio) {
-        let (queue, cpu) = (self.submitters[at].plan.queue, self.submitters[at].plan.cpu);
+        let queue = self.submitters[at].plan.queue;
+        let cpu = self.submitters[at].plan.cpu;
         let waited = self.queues[queue.index()].wait(&mut self.host, cpu, bio, at as u64, self.now);
         assert!(waited.is_ok(), "[refusal] no room to wait");
     }

@@ -293,12 +293,14 @@ impl Model {
 
     fn end_block(&mut self) {
         let Phase::Block { sector, many, bytes } = &self.phase else { return };
-        let (sector, many) = (*sector, *many);
+        let sector = *sector;
+        let many = *many;
         let Some((block, crc)) = bytes.split_at_checked(512).filter(|(_, crc)| crc.len() == 2)
         else {
             return;
         };
-        let (block, is_whole) = (block.to_vec(), crc == crc16(block));
+        let is_whole = crc == crc16(block);
+        let block = block.to_vec();
         self.check(is_whole, "the host sent a block with a wrong checksum");
         let is_damaged = count_down(&mut self.damaged_writes, sector);
         let response = match sector {

@@ -219,7 +219,8 @@ impl<K> Ring<K> {
 impl<K> Drop for Ring<K> {
     fn drop(&mut self) {
         if !self.ops.is_empty() {
-            self.ops.leak(); // the kernel, or a thread, may still use the memory of these operations
+            // The kernel, or a thread, may still use the memory of these operations.
+            self.ops.leak();
         }
     }
 }

@@ -102,19 +102,26 @@ fn a_quick_send_fails_where_another_waits() {
         let (ours, mut theirs) = pair();
         let fd = ours.as_raw_fd();
         let memory = Arc::new(map(1 << 20));
-        let push = |ring: &mut Ring<u32>, range, quick, number| {
+        fn push(
+            ring: &mut Ring<u32>,
+            range: std::ops::Range<usize>,
+            quick: bool,
+            number: u32,
+            memory: &Arc<Map>,
+            fd: i32,
+        ) {
             let mut message = ring.message();
             message.spans.push(memory.span(range));
             ring.send(fd, message, quick, number);
-        };
+        }
         memory.write(0, &[7; 1 << 20]);
         // A part of it is no success, so it ends the wait.
-        push(&mut ring, 0..1 << 20, true, 999);
+        push(&mut ring, 0..1 << 20, true, 999, &memory, fd);
         let (_, part) = next(&mut ring);
         let mut sent = part.expect("a part fits");
         assert!(sent < 1 << 20);
         for number in 0.. {
-            push(&mut ring, 0..1 << 16, true, number);
+            push(&mut ring, 0..1 << 16, true, number, &memory, fd);
             ring.enter(None).expect("a ring that works");
             match next(&mut ring) {
                 (_, Ok(bytes)) => sent += bytes,
@@ -124,7 +131,7 @@ fn a_quick_send_fails_where_another_waits() {
                 }
             }
         }
-        push(&mut ring, 0..1 << 20, false, 1000);
+        push(&mut ring, 0..1 << 20, false, 1000, &memory, fd);
         assert!(!is_done(&mut ring), "nobody has read");
         let reader = std::thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -139,7 +146,7 @@ fn a_quick_send_fails_where_another_waits() {
             start += result.expect("the other end reads");
             number += 1;
             if start < 1 << 20 {
-                push(&mut ring, start..1 << 20, false, number);
+                push(&mut ring, start..1 << 20, false, number, &memory, fd);
             }
         }
         ring.forget(fd);
@@ -217,31 +224,33 @@ fn files_are_written_read_zeroed_and_cut_short() {
         let file: Arc<OwnedFd> = Arc::new(options.expect("a file in the temporary folder").into());
         let memory = map(200 * 4096);
         let cache = Backing::PageCache;
-        let push = |ring: &mut Ring<u32>, op, spans, backing, number| {
-            ring.file(FileIo { fd: Arc::clone(&file), backing, op, spans }, number);
-        };
         for number in 0..200 {
             let at = start_of(number);
             memory.write(at, &[number.to_le_bytes()[0]; 4096]);
             let spans = vec![memory.span(at..at + 100), memory.span(at + 100..at + 4096)];
             let op = FileOp::Write { offset: at as u64, fua: number % 2 == 0 };
-            push(&mut ring, op, spans, cache, number);
+            ring.file(FileIo { fd: Arc::clone(&file), backing: cache, op, spans }, number);
         }
         let all: Vec<_> = (0..200).map(|number| (number, Ok(4096))).collect();
         assert_eq!(next_200(&mut ring), all);
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        push(&mut ring, FileOp::Allocate { mode, offset: 4096, len: 4096 }, Vec::new(), cache, 1);
-        assert_eq!(next(&mut ring), (1, Ok(0)));
-        push(&mut ring, FileOp::Sync, Vec::new(), cache, 2);
-        assert_eq!(next(&mut ring), (2, Ok(0)));
-        push(&mut ring, FileOp::Prefetch { offset: 0, len: 4096 }, Vec::new(), cache, 3);
-        assert_eq!(next(&mut ring), (3, Ok(0)));
+        let ops = [
+            FileOp::Allocate { mode, offset: 4096, len: 4096 },
+            FileOp::Sync,
+            FileOp::Prefetch { offset: 0, len: 4096 },
+        ];
+        for (op, number) in ops.into_iter().zip(1..) {
+            let io = FileIo { fd: Arc::clone(&file), backing: cache, op, spans: Vec::new() };
+            ring.file(io, number);
+            assert_eq!(next(&mut ring), (number, Ok(0)));
+        }
         for backing in [cache, Backing::Memory, Backing::Disk] {
             memory.zero(0..200 * 4096);
             for number in 0..200 {
                 let at = start_of(number);
                 let op = FileOp::Read { offset: start_of(number) as u64 };
-                push(&mut ring, op, vec![memory.span(at..at + 4096)], backing, number);
+                let spans = vec![memory.span(at..at + 4096)];
+                ring.file(FileIo { fd: Arc::clone(&file), backing, op, spans }, number);
             }
             assert_eq!(next_200(&mut ring), all);
             for number in 0..200 {
@@ -251,7 +260,9 @@ fn files_are_written_read_zeroed_and_cut_short() {
                 assert_eq!(bytes, [expected; 4096], "block {number}");
             }
         }
-        push(&mut ring, FileOp::Read { offset: 200 * 4096 }, vec![memory.span(0..1)], cache, 4);
+        let op = FileOp::Read { offset: 200 * 4096 };
+        let spans = vec![memory.span(0..1)];
+        ring.file(FileIo { fd: file, backing: cache, op, spans }, 4);
         assert_eq!(next(&mut ring), (4, Ok(0)), "the end of the file");
         let read_only: OwnedFd = File::open(&path).expect("the file").into();
         let io = FileIo {

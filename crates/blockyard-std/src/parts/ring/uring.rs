@@ -78,7 +78,8 @@ impl Uring {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
-            .setup_taskrun_flag() // a caller that does not wait sees pending completions by this flag
+            // A caller that does not wait sees pending completions by this flag.
+            .setup_taskrun_flag()
             .setup_submit_all()
             .setup_cqsize(completions)
             .build(submissions)

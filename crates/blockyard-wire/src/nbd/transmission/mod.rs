@@ -32,13 +32,14 @@
 //! | request | error |
 //! |---|---|
 //! | a command that the export does not offer | EINVAL |
-//! | a flag that is unknown, not offered or not valid for the command (FUA, if offered, is valid for all) | EINVAL |
+//! | a flag that is unknown, not offered or not valid for the command | EINVAL |
 //! | a write to a read-only export | EPERM |
 //! | a range beyond the end of the export | ENOSPC for WRITE and WRITE_ZEROES, otherwise EINVAL |
-//! | a range that is not aligned to the minimum block | EINVAL, but TRIM takes any range, and so does WRITE_ZEROES with `partial_zeroes` |
+//! | a range that is not aligned to the minimum block | EINVAL |
 //! | a READ that is too long | EOVERFLOW, or EINVAL if replies are simple |
 //!
-//! A command that carries no data may have any length.
+//! If FUA is offered, it is valid for all commands. TRIM takes a range that is not aligned, and so
+//! does WRITE_ZEROES with `partial_zeroes`. A command that carries no data may have any length.
 
 mod charge;
 mod check;
