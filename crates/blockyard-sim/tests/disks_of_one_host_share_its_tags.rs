@@ -112,7 +112,8 @@ fn disks_on_the_ports_of_an_ahci_host_do_not_hinder_each_other() {
 /// A host takes 16 commands at a time. One disk has 15 jobs on 15 hardware queues, the other has
 /// one job with more I/Os than the host takes. All of them are always stopped. Where the oldest
 /// refusal goes first, one restart of 16 is for the disk with one hardware queue: 6 % of the
-/// commands. In turn, each command of one disk makes room for one of the other: half of them.
+/// commands. In turn, each command of one disk makes room for one of the other: half of them. A
+/// worker makes the run, and meanwhile one of 15 submitters may take the room.
 #[test]
 fn disks_of_a_full_host_have_equal_shares_if_they_are_restarted_in_turn() {
     let device = Device::lookup("lpfc-host-full").unwrap().with_disks(2).unwrap();
@@ -120,7 +121,7 @@ fn disks_of_a_full_host_have_equal_shares_if_they_are_restarted_in_turn() {
                 --size=1g --name=many --numjobs=15 --iodepth=4 --filename=/dev/a \
                 --name=one --numjobs=1 --iodepth=32 --filename=/dev/b";
     let jobs = parse_args(jobs.split_whitespace(), &NoSource).unwrap();
-    for (base, own, in_turn) in [("mq-none", 4..10, 45..55), ("mq-deadline", 4..10, 45..55)] {
+    for (base, own, in_turn) in [("mq-none", 1..10, 38..52), ("mq-deadline", 1..10, 38..52)] {
         for (restart, percent) in [("own", own), ("in-turn", in_turn)] {
             let text = format!("base = \"{base}\"\n[queue]\nrestart = \"{restart}\"\n");
             let design = Design::parse("restart.toml", &text).unwrap();
