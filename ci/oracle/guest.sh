@@ -4,9 +4,10 @@
 #     guest.sh KERNEL PROCESSORS OUT FOLDER...     as root on Debian, with apt-get, cpio and QEMU
 #
 # KERNEL is the name of a kernel of trixie or trixie-backports, such as 6.12.117+deb13-cloud-amd64
-# or 7.3.4+deb13-cloud-amd64, and may end with `=VERSION`. The heads of the job files are as in record.sh. The script writes
-# OUT/JOB.SCHEDULER.1 and .2: the text of tracefs, which pack.py and recording.py --ftrace
-# read. blktrace is not used, since blktrace 1.2 loses requests with FUA from Linux 7.2 on.
+# or 7.3.4+deb13-cloud-amd64, and may end with `=VERSION`. The heads of the job files are as in
+# record.sh. The script writes OUT/JOB.SCHEDULER.1 and .2: the text of tracefs, which pack.py and
+# recording.py --ftrace read. blktrace is not used, since blktrace 1.2 loses requests with FUA from
+# Linux 7.2 on.
 #
 # Time in the guest passes with its instructions, so that a busy machine does not change a
 # recording. PROCESSORS is 1; a job with four queues needs 4. Some 400 MB in the temporary folder.
