@@ -281,7 +281,8 @@ mod tests {
 
     #[test]
     fn work_is_added_by_its_kind() {
-        let (mut one, mut other) = (WorkTimes::NONE, WorkTimes::NONE);
+        let mut one = WorkTimes::NONE;
+        let mut other = WorkTimes::NONE;
         for (at, work) in Work::ALL.into_iter().enumerate() {
             assert_eq!(work as usize, at, "{work:?} has another place in the list");
         }

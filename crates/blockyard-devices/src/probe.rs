@@ -64,7 +64,9 @@ mod tests {
         let rules =
             FaultRules { name: String::new(), rules: Vec::new(), mmc: MmcFaults::default() };
         for bits in 0..8 {
-            let (has_media, has_faults, is_checked) = (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0);
+            let has_media = bits & 1 != 0;
+            let has_faults = bits & 2 != 0;
+            let is_checked = bits & 4 != 0;
             let media = || Media::new([&terms[0].limits], &TAGS, Prng::new(1));
             let layers = Layering {
                 media: has_media.then(media),

@@ -69,8 +69,8 @@ impl Crosspoint {
                 usize::try_from((first + nth) % channels).expect("a channel should be below 1024");
             let on_channel = (units - nth).div_ceil(channels);
             let free_at = &mut self.free_at[at];
-            let (begin, time) =
-                ((*free_at).max(now), Duration::from_ns(time.as_ns().saturating_mul(on_channel)));
+            let begin = (*free_at).max(now);
+            let time = Duration::from_ns(time.as_ns().saturating_mul(on_channel));
             *free_at = begin + time;
             self.counts.wait += begin.since(now);
             self.counts.used += time;

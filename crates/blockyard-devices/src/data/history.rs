@@ -625,7 +625,8 @@ mod tests {
         let bio = Bio::write(0, 8, 1);
         history.submitted(&bio, Stamp(1));
         let _ = history.ended(&bio, Status::Ok);
-        let (right, old) = (Content::of(Stamp(1)), Content::default());
+        let right = Content::of(Stamp(1));
+        let old = Content::default();
         let words = |sectors| {
             format!("sectors {sectors}: found nothing, as before the first write; right: write 1")
         };

@@ -132,7 +132,8 @@ impl Disk {
             self.durable.set(range, content);
             return;
         }
-        let (done, image) = (self.done, &mut self.durable);
+        let done = self.done;
+        let image = &mut self.durable;
         self.cache.update(range.clone(), |range, versions| {
             if versions.len() == VERSIONS_MAX {
                 image.set(range, versions.remove(0).content);
@@ -166,7 +167,8 @@ impl Disk {
     /// Makes the writes up to number `up_to` durable, in each range for which `all_of` returns true
     /// ([flush-empties-cache]).
     fn flush(&mut self, up_to: u64, mut all_of: impl FnMut() -> bool) {
-        let (durable, mut rest) = (&mut self.durable, Spans::new());
+        let durable = &mut self.durable;
+        let mut rest = Spans::new();
         for (range, versions) in self.cache.iter() {
             let kept = versions.partition_point(|version| version.done <= up_to);
             let mut versions = versions.clone();
@@ -324,7 +326,8 @@ impl Media {
                 let Some((range, _)) = parts.first() else { return };
                 let first = range.start + u64::from(place.from);
                 for (range, content) in parts {
-                    let (start, end) = (range.start.max(first), range.end);
+                    let start = range.start.max(first);
+                    let end = range.end;
                     let end = end.min(first + (sectors.end - sectors.start));
                     if !(start..end).is_empty() {
                         let at = sectors.start + (start - first);
@@ -462,7 +465,8 @@ impl Media {
         let in_flight = self.in_flight[slot].take();
         let in_flight = in_flight.expect("a model should end each accepted request once");
         let InFlight { queue, work, by_device, sent, .. } = in_flight;
-        let (disk, draws) = (&mut self.disks[queue.index()], &mut self.draws);
+        let disk = &mut self.disks[queue.index()];
+        let draws = &mut self.draws;
         let well = outcome == Outcome::Done(Status::Ok);
         match work {
             Work::Read(pieces) => {

@@ -141,7 +141,8 @@ impl Verifier {
     #[must_use]
     pub fn new(disks: u16, cache: Cache, draws: Prng) -> Self {
         let histories = (0..disks).map(|_| History::new(cache)).collect();
-        let (last, verified) = (Stamp::NEVER, Verified::default());
+        let last = Stamp::NEVER;
+        let verified = Verified::default();
         Self { histories, last, draws, kept: VIOLATIONS_KEPT, verified }
     }
 

@@ -239,7 +239,8 @@ mod tests {
     #[test]
     fn a_write_cache_holds_what_a_set_of_sectors_holds() {
         let mut prng = Prng::new(7);
-        let (mut cache, mut set) = (WriteCache::new(1_000), BTreeSet::new());
+        let mut cache = WriteCache::new(1_000);
+        let mut set = BTreeSet::new();
         for _ in 0..20_000 {
             let start = prng.below(60);
             let end = start + 1 + prng.below(12);

@@ -89,8 +89,10 @@ impl Geometry {
     /// Returns the instant on the course, from the start of a zone, at which its track `track`
     /// starts.
     const fn track_begin(&self, track: u64) -> u64 {
-        let (bands, in_band) = (track / (self.heads * self.band), track % (self.heads * self.band));
-        let (heads, steps) = (in_band / self.band, in_band % self.band);
+        let bands = track / (self.heads * self.band);
+        let in_band = track % (self.heads * self.band);
+        let heads = in_band / self.band;
+        let steps = in_band % self.band;
         let of_head = (self.band - 1) * self.cylinder_skew;
         let of_band = self.heads * of_head + (self.heads - 1) * self.head_skew + self.band_skew;
         let skews =
@@ -102,9 +104,12 @@ impl Geometry {
     pub(super) fn spot(&self, sector: u64) -> Spot {
         let zone = &self.zones[self.zones.partition_point(|zone| zone.first_sector <= sector) - 1];
         let in_zone = sector - zone.first_sector;
-        let (track, in_track) = (in_zone / zone.track_sectors, in_zone % zone.track_sectors);
-        let (band, in_band) = (track / (self.heads * self.band), track % (self.heads * self.band));
-        let (head, step) = (in_band / self.band, in_band % self.band);
+        let track = in_zone / zone.track_sectors;
+        let in_track = in_zone % zone.track_sectors;
+        let band = track / (self.heads * self.band);
+        let in_band = track % (self.heads * self.band);
+        let head = in_band / self.band;
+        let step = in_band % self.band;
         let step = if head.is_multiple_of(2) { step } else { self.band - 1 - step };
         let cylinder = zone.first_cylinder + band * self.band + step;
         let begin = zone.begin + self.track_begin(track);
@@ -129,7 +134,8 @@ impl Geometry {
     /// `first` for `time`, at most `end`.
     pub(super) fn passed(&self, first: u64, end: u64, time: Duration) -> u64 {
         debug_assert!(first <= end, "a head reads from {first} on to {end}");
-        let (mut low, mut high) = (first, end);
+        let mut low = first;
+        let mut high = end;
         while low < high {
             let middle = low + (high - low) / 2;
             if self.transfer(first, middle + 1) <= time { low = middle + 1 } else { high = middle }

@@ -130,7 +130,8 @@ impl Platters {
     pub(super) fn new(profile: PlattersProfile, capacity: u64, mut prng: Prng) -> Self {
         let cylinders = profile.zone_cylinders(capacity) * u64::from(profile.zones);
         let seek = |times| Seek::new(times, profile.head_switch, cylinders);
-        let (read_seek, write_seek) = (seek(profile.read), seek(profile.write));
+        let read_seek = seek(profile.read);
+        let write_seek = seek(profile.write);
         let geometry = Geometry::new(&profile, capacity, [read_seek, write_seek]);
         let phase = prng.below(profile.revolution().as_ns());
         let sectors = |bytes: u64| bytes / u64::from(SECTOR_BYTES);
@@ -420,7 +421,8 @@ impl Platters {
 
     /// Returns the time on the course between sector `sector` and the one before it.
     fn gap(&self, sector: u64) -> Duration {
-        let (before, spot) = (self.geometry.spot(sector - 1), self.geometry.spot(sector));
+        let before = self.geometry.spot(sector - 1);
+        let spot = self.geometry.spot(sector);
         Duration::from_ns(spot.begin - before.end)
     }
 
@@ -458,7 +460,8 @@ impl Platters {
 impl Medium for Platters {
     fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
         self.last_use = now;
-        let (start, end) = (access.start, access.start + u64::from(access.sectors));
+        let start = access.start;
+        let end = access.start + u64::from(access.sectors);
         debug_assert!(end <= self.capacity, "{access:?} is beyond the end of the disk");
         let is_write = matches!(access.op, Op::Write | Op::WriteZeroes);
         let held = Held { id, start, end, is_write, since: now, errors: Errors::default() };

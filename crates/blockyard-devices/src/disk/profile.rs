@@ -313,7 +313,8 @@ pub(crate) fn platters(parent: &Table<'_>) -> Result<PlattersProfile, ProfileErr
             return wrong(key, words);
         }
     }
-    let (longest, shortest) = (profile.track_sectors(0), profile.track_sectors(profile.zones - 1));
+    let longest = profile.track_sectors(0);
+    let shortest = profile.track_sectors(profile.zones - 1);
     if shortest < 8 || longest > TRACK_SECTORS_MAX {
         return wrong("outer", "with these rates, a track has less than 4KiB or more than 512MiB");
     }

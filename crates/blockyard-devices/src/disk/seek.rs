@@ -57,7 +57,8 @@ impl Seek {
             let root = (((distance - 1) << 32) / (self.knee_distance - 1).max(1)).isqrt();
             return self.track + (((self.knee - self.track) * root) >> 16);
         }
-        let (beyond, rest) = (distance - self.knee_distance, self.longest - self.knee_distance);
+        let beyond = distance - self.knee_distance;
+        let rest = self.longest - self.knee_distance;
         self.knee + (self.full - self.knee) * beyond / rest
     }
 }
@@ -81,7 +82,8 @@ mod tests {
         assert_eq!(seek.time(CYLINDERS - 1, false), LAPTOP.full);
         // The mean over all pairs, as the makers define it: a distance n occurs for CYLINDERS - n
         // pairs.
-        let (mut sum, mut pairs) = (0_u64, 0_u64);
+        let mut sum = 0_u64;
+        let mut pairs = 0_u64;
         for distance in 1..CYLINDERS {
             let of_distance = u64::from(CYLINDERS - distance);
             sum += seek.time(distance, false).as_ns() * of_distance;

@@ -130,7 +130,8 @@ impl Rig {
     /// Keeps `depth` commands of `next` in the disk until `count` have ended. Returns the number
     /// per second.
     fn rate(&mut self, depth: usize, count: usize, mut next: impl FnMut(usize) -> Access) -> u64 {
-        let (first, start) = (self.began.len(), self.now);
+        let first = self.began.len();
+        let start = self.now;
         for nth in 0..count {
             self.begin(next(nth));
             let in_disk =
@@ -181,7 +182,8 @@ fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
 fn mean_seek_us() -> u64 {
     let curve = Seek::new(profile().read, Duration::ZERO, 500);
     let weight = |ring: u32| u64::from(1_000 - ring);
-    let (mut sum_us, mut pairs) = (0, 0);
+    let mut sum_us = 0;
+    let mut pairs = 0;
     for (one, other) in (0..500).flat_map(|one| (0..500).map(move |other| (one, other))) {
         let both = weight(one) * weight(other);
         sum_us += curve.time(one.abs_diff(other), false).as_ns() / 1_000 * both;
@@ -236,7 +238,8 @@ fn the_outer_zone_is_twice_as_fast_as_the_inner() {
         rate * 512 * 1_024 / 1_000_000
     };
     // [skew-covers-the-step]: the rates of the data sheet include the steps from track to track.
-    let (outer, inner) = (megabytes(0), megabytes(CAPACITY - 1_024_000));
+    let outer = megabytes(0);
+    let inner = megabytes(CAPACITY - 1_024_000);
     assert!(outer.abs_diff(200) <= 3, "{outer} MB/s");
     assert!(inner.abs_diff(100) <= 3, "{inner} MB/s");
 }
@@ -272,7 +275,8 @@ fn a_reader_alone_is_served_from_what_was_read_ahead() {
         }
         2_000 * 128 * 512 * 1_000 / rig.now.since(start).as_ns()
     };
-    let (without, with) = (megabytes(profile()), megabytes(read_cache(8 << 20)));
+    let without = megabytes(profile());
+    let with = megabytes(read_cache(8 << 20));
     assert!(without < 15, "{without} MB/s: a turn for each read");
     assert!(with.abs_diff(200) <= 6, "{with} MB/s");
 }
@@ -343,7 +347,8 @@ fn acknowledged_writes_are_sorted_and_faster_than_reads() {
 fn reads_and_writes_that_wait_for_room_take_turns() {
     // [turns-under-pressure]. The cache has room for 16 writes; 24 more wait.
     let mut rig = Rig::new(write_cache(64 << 10));
-    let (mut write, mut read) = (random(Op::Write, 11), random(Op::Read, 12));
+    let mut write = random(Op::Write, 11);
+    let mut read = random(Op::Read, 12);
     let writes: Vec<_> = (0..40).map(|nth| rig.begin(write(nth)) as usize).collect();
     let reads: Vec<_> = (0..10).map(|nth| rig.begin(read(nth)) as usize).collect();
     let ended =
@@ -351,7 +356,8 @@ fn reads_and_writes_that_wait_for_room_take_turns() {
     assert_eq!(ended(&rig, &writes), 16);
     while ended(&rig, &reads) < reads.len() {
         rig.step();
-        let (read, written) = (ended(&rig, &reads), ended(&rig, &writes) - 16);
+        let read = ended(&rig, &reads);
+        let written = ended(&rig, &writes) - 16;
         assert!(read.abs_diff(written) <= 1, "{read} reads and {written} writes");
     }
 }
@@ -439,7 +445,8 @@ fn reading_ahead_occupies_the_head_as_far_as_a_read_waits_for_it() {
     let asked = rig.now;
     rig.pass(Duration::from_ms(1));
     assert!(rig.run(read(1_500, 1_000)) > Duration::ZERO, "the head is not there yet");
-    let (since, spent) = (rig.now.since(asked).as_ns(), occupied(&rig).as_ns() - before.as_ns());
+    let since = rig.now.since(asked).as_ns();
+    let spent = occupied(&rig).as_ns() - before.as_ns();
     assert!(spent.abs_diff(since) * 50 < since, "{spent} ns in use, of {since} ns");
 }
 

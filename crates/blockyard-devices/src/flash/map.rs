@@ -82,8 +82,10 @@ impl Map {
     /// Returns the map of a drive by `profile`, for the units that hold data, without any of it.
     pub(super) fn new(profile: &FlashProfile) -> Self {
         let small = |n: u64| usize::try_from(n).expect("a map should fit in memory");
-        let (block_units, die_blocks) = (small(profile.block_units()), small(profile.die_blocks()));
-        let (dies, units) = (small(profile.all_dies()), small(profile.data_units()));
+        let block_units = small(profile.block_units());
+        let die_blocks = small(profile.die_blocks());
+        let dies = small(profile.all_dies());
+        let units = small(profile.data_units());
         debug_assert!(dies > 0 && units > 0, "{units} units on {dies} dies");
         let blocks = dies * die_blocks;
         let die = |die| {
@@ -184,7 +186,8 @@ impl Map {
         if place >= BUFFERED {
             return;
         }
-        let (block, die) = (place / number(self.block_units), self.die_of(place as usize));
+        let block = place / number(self.block_units);
+        let die = self.die_of(place as usize);
         self.placed[unit as usize / WORD_UNITS] &= !bit(unit);
         self.unit_at[place as usize] = NOWHERE;
         self.dies[die].valid -= 1;

@@ -456,7 +456,8 @@ impl Flash {
 
     /// Forgets the data of `units` ([discard-by-share]).
     fn discard(&mut self, units: Range<u64>) {
-        let (capacity, simulated) = (self.capacity, self.map.units());
+        let capacity = self.capacity;
+        let simulated = self.map.units();
         let standing = |entry: u32| {
             let entry = u64::from(entry);
             let sharing = capacity.saturating_sub(entry).div_ceil(simulated).max(1);

@@ -16,7 +16,8 @@ pub(super) fn precondition(
     let filled = map.units();
     debug_assert!(filled > 0, "a drive holds data before the run");
     let overwrites = filled * u64::from(profile.overwritten) / 100;
-    let (mut row, mut die) = (Vec::new(), 0);
+    let mut row = Vec::new();
+    let mut die = 0;
     for nth in 0..filled + overwrites {
         let unit = if nth < filled { nth } else { prng.below(filled) };
         let unit = u32::try_from(unit).expect("a unit should be a u32");

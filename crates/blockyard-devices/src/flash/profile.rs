@@ -246,7 +246,8 @@ impl FlashProfile {
     /// what to raise.
     fn lack_of_spare(&self) -> String {
         debug_assert!(!self.can_collect(), "{self:?} has spare");
-        let (blocks, data) = (self.die_blocks(), self.data_blocks());
+        let blocks = self.die_blocks();
+        let data = self.data_blocks();
         let enough =
             (self.spare..=SPARE_MAX).find(|spare| Self { spare: *spare, ..*self }.can_collect());
         let remedy = match enough {
@@ -341,7 +342,8 @@ fn not_longer(
     if time <= most {
         return Ok(());
     }
-    let (given, limit) = (table.stated(key), table.stated(bound));
+    let given = table.stated(key);
+    let limit = table.stated(bound);
     let words = format!(
         "`{key}` is `{given}`, longer than `{bound}`, `{limit}`: lower `{key}` or raise `{bound}`"
     );
@@ -397,7 +399,8 @@ fn cache_fits(top: &Table<'_>, flash: &FlashProfile, limits: &Limits) -> Result<
         return Ok(());
     }
     for file in top.files() {
-        let (table, limits) = (file.table("flash", FLASH_KEYS)?, file.table("limits", LIMITS)?);
+        let table = file.table("flash", FLASH_KEYS)?;
+        let limits = file.table("limits", LIMITS)?;
         if table.has("slc") {
             let words = format!(
                 "`slc` is `{}`, more than the drive's `capacity`, `{}`: lower `slc` or raise `capacity` of `[limits]`",

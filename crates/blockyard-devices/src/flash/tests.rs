@@ -74,7 +74,8 @@ impl Rig {
     fn new(profile: FlashProfile) -> Self {
         let sectors = profile.simulated / u64::from(SECTOR_BYTES);
         let flash = Flash::new(profile, sectors, Prng::new(1));
-        let (events, due) = (MediumEvents::new(), BTreeSet::new());
+        let events = MediumEvents::new();
+        let due = BTreeSet::new();
         Self { flash, events, due, serial: 0, now: Instant::ZERO }
     }
 
@@ -111,7 +112,8 @@ impl Rig {
         mut next: impl FnMut(u32) -> Access,
     ) -> Vec<(Op, Duration)> {
         let mut slots: Vec<_> = (0..depth).map(|_| (Op::Read, self.now)).collect();
-        let (mut begun, mut times) = (0, Vec::new());
+        let mut begun = 0;
+        let mut times = Vec::new();
         let mut free: Vec<_> = (0..depth).collect();
         while times.len() < commands as usize {
             while begun < commands
@@ -153,7 +155,8 @@ const FLUSH: Access = Access { op: Op::Flush, start: 0, sectors: 0, fua: false, 
 /// Returns the time of 100000 random writes of 4 KiB at steady state, and the write amplification.
 fn steady(fill: u16) -> (u64, f64) {
     let mut rig = Rig::new(FlashProfile { fill, overwritten: 400, ..profile() });
-    let (mut prng, units) = (Prng::new(2), rig.flash.map.units());
+    let mut prng = Prng::new(2);
+    let units = rig.flash.map.units();
     rig.run(32, 100_000, |_| at(Op::Write, prng.below(units)));
     (rig.now.as_ns(), rig.count("write_amplification_percent") as f64 / 100.0)
 }
@@ -181,7 +184,8 @@ fn amplification_of_uniform_random_writes_is_that_of_the_published_analysis() {
 /// have some 128.
 fn amplification(collection: Choice, hot: u64) -> u64 {
     let mut rig = Rig::new(FlashProfile { collection, fill: 90, programs: 16, ..profile() });
-    let (mut prng, units) = (Prng::new(2), rig.flash.map.units());
+    let mut prng = Prng::new(2);
+    let units = rig.flash.map.units();
     let hot_units = units * (100 - hot) / 100;
     let mut write = |_| {
         let of_hot = prng.below(100) < hot;
@@ -202,7 +206,9 @@ fn amplification(collection: Choice, hot: u64) -> u64 {
 #[test]
 fn cost_benefit_collection_moves_less_than_greedy_where_writes_are_skewed() {
     let both = |hot| [Choice::Greedy, Choice::CostBenefit].map(|by| amplification(by, hot));
-    let (even, skewed, more) = (both(50), both(80), both(90));
+    let even = both(50);
+    let skewed = both(80);
+    let more = both(90);
     println!("greedy and cost-benefit: uniform {even:?}, 80 to 20 {skewed:?}, 90 to 10 {more:?} %");
     assert!(even[0].abs_diff(even[1]) * 100 <= even[0] * 5);
     assert!(even[0] < skewed[0] && skewed[0] < more[0]);
@@ -226,7 +232,8 @@ fn cost_benefit_weighs_the_age_of_a_block_against_its_valid_units() {
 
 #[test]
 fn random_writes_at_steady_state_slow_down_as_the_fill_rises() {
-    let (low, high) = (steady(50), steady(100));
+    let low = steady(50);
+    let high = steady(100);
     println!("50 %: {} ns, {:.2}; 100 %: {} ns, {:.2}", low.0, low.1, high.0, high.1);
     assert!(high.0 > 2 * low.0 && high.1 > low.1);
 }
@@ -276,7 +283,8 @@ fn the_write_rate_drops_once_the_cache_of_single_level_cells_is_full_and_idle_ti
 fn a_tail_of_reads_rises_by_an_order_of_magnitude_beside_writes() {
     let tail = |writes: bool| {
         let mut rig = Rig::new(FlashProfile { overwritten: 100, ..profile() });
-        let (mut prng, units) = (Prng::new(3), rig.flash.map.units());
+        let mut prng = Prng::new(3);
+        let units = rig.flash.map.units();
         let times = rig.run(2, 20_000, |nth| {
             let op = if writes && nth % 4 == 0 { Op::Write } else { Op::Read };
             at(op, prng.below(units))
@@ -286,7 +294,8 @@ fn a_tail_of_reads_rises_by_an_order_of_magnitude_beside_writes() {
         reads.sort_unstable();
         (reads[reads.len() * 999 / 1000], rig.count("read_wait_ns"))
     };
-    let (alone, beside) = (tail(false), tail(true));
+    let alone = tail(false);
+    let beside = tail(true);
     println!("p99.9 alone {} ns, beside writes {} ns", alone.0, beside.0);
     assert!(beside.0 > 10 * alone.0 && beside.1 > 10 * alone.1);
 }
@@ -299,11 +308,13 @@ fn reads_take_the_times_of_their_spread_and_no_longer_on_average() {
     let read_spread = Spread::new(&halves);
     assert!(read_spread.is_some());
     let mut rig = Rig::new(FlashProfile { read_spread, ..profile() });
-    let (mut prng, units) = (Prng::new(3), rig.flash.map.units());
+    let mut prng = Prng::new(3);
+    let units = rig.flash.map.units();
     let times = rig.run(1, 10_000, |_| at(Op::Read, prng.below(units)));
     let took = |us| times.iter().filter(|(_, time)| *time == Duration::from_us(us)).count();
     // 5 us more on the channel.
-    let (fast, slow) = (took(30 + 5), took(90 + 5));
+    let fast = took(30 + 5);
+    let slow = took(90 + 5);
     assert_eq!(fast + slow, 10_000);
     assert!((4800..5200).contains(&fast), "{fast} fast reads, {slow} slow ones");
 }
@@ -313,7 +324,8 @@ fn reads_take_the_times_of_their_spread_and_no_longer_on_average() {
 fn an_erase_takes_its_whole_time_once_for_the_blocks_of_the_map_that_a_real_one_is() {
     let erases = |erase_programs| {
         let mut rig = Rig::new(FlashProfile { overwritten: 100, erase_programs, ..profile() });
-        let (mut prng, units) = (Prng::new(2), rig.flash.map.units());
+        let mut prng = Prng::new(2);
+        let units = rig.flash.map.units();
         rig.run(32, 50_000, |_| at(Op::Write, prng.below(units)));
         let load = rig.flash.load();
         let work = load.parts.iter().flat_map(|parts| parts.work.iter());
@@ -353,7 +365,8 @@ fn beside_a_program(reads: u32, profile: FlashProfile) -> (Vec<u64>, u64) {
 #[test]
 fn writes_slow_down_evenly_when_the_drive_must_collect() {
     let mut rig = Rig::new(FlashProfile { overwritten: 400, ..profile() });
-    let (mut prng, units) = (Prng::new(2), rig.flash.map.units());
+    let mut prng = Prng::new(2);
+    let units = rig.flash.map.units();
     rig.run(4, 50_000, |_| at(Op::Write, prng.below(units)));
     let before = rig.now.as_ns();
     let times = rig.run(4, 50_000, |_| at(Op::Write, prng.below(units)));
@@ -416,7 +429,8 @@ fn a_die_reads_ahead_of_its_channel_by_its_registers() {
         let mut rig = Rig::new(profile);
         (0..4).for_each(|nth| rig.begin(nth, at(Op::Read, 8 * u64::from(nth))));
         rig.wait(150_000);
-        let (begun, mut ends) = (rig.count("pages_read"), Vec::new());
+        let begun = rig.count("pages_read");
+        let mut ends = Vec::new();
         while rig.step(u64::MAX) {
             ends.extend(rig.flash.next_ended().map(|_| rig.now.as_ns() / 1000));
         }
@@ -480,7 +494,8 @@ fn only_data_from_before_the_run_is_read_again() {
 fn read_retries_cause_a_tail_that_reads_of_other_data_share() {
     let tail = |retries| {
         let mut rig = Rig::new(FlashProfile { retries, ..profile() });
-        let (mut prng, units) = (Prng::new(3), rig.flash.map.units());
+        let mut prng = Prng::new(3);
+        let units = rig.flash.map.units();
         let times = rig.run(4, 50_000, |_| at(Op::Read, prng.below(units)));
         let mut times: Vec<_> = times.into_iter().map(|(_, time)| time.as_ns()).collect();
         times.sort_unstable();
@@ -536,7 +551,8 @@ fn a_discard_takes_a_time_by_its_length_and_the_next_one_waits() {
 /// A run of 18 ms once took 20 s, because each discard of the drive looked at all of its map.
 #[test]
 fn a_discard_looks_only_at_units_that_have_a_place() {
-    let (looked, mut prng) = (RefCell::new(Vec::new()), Prng::new(7));
+    let looked = RefCell::new(Vec::new());
+    let mut prng = Prng::new(7);
     let mut rig = Rig::new(FlashProfile { fill: 99, ..profile() });
     let units = u32::try_from(rig.flash.map.units()).expect("a small map");
     // Looks at `range` and discards every `nth` unit of it.
@@ -617,7 +633,8 @@ fn writes_wait_for_the_map_when_its_pages_come_slowly() {
     let map_memory = Some(8 << 10);
     let profile = FlashProfile { map_memory, passes: 1, channels: 1, dies: 1, ..profile() };
     let mut rig = Rig::new(profile);
-    let (mut prng, units) = (Prng::new(5), rig.flash.map.units());
+    let mut prng = Prng::new(5);
+    let units = rig.flash.map.units();
     rig.run(64, 4000, |_| at(Op::Write, prng.below(units)));
     assert!(
         rig.count("map_pages_read") > 1000 && rig.flash.replaced <= 256,
@@ -688,7 +705,8 @@ fn a_flush_leaves_the_rest_of_a_row_empty() {
 fn collection_frees_space_from_blocks_with_one_invalid_unit_each() {
     // 128 of 130 blocks are full, and the first row of another one.
     let profile = FlashProfile { channels: 1, dies: 1, spare: 2, ..profile() };
-    let (mut map, mut collection) = (Map::new(&profile), Collection::default());
+    let mut map = Map::new(&profile);
+    let mut collection = Collection::default();
     let put = |map: &mut Map, units: [u32; 4]| {
         units.iter().for_each(|unit| assert!(!map.buffer(*unit)));
         map.program(0, &units.map(Source::buffer));
@@ -697,7 +715,8 @@ fn collection_frees_space_from_blocks_with_one_invalid_unit_each() {
     (0..90).for_each(|block| map.discard(256 * block..256 * block + 1, |_| true));
     assert!(!map.is_short(0));
     put(&mut map, [0, 1, 2, 3].map(|block| 256 * block));
-    let (mut moved, mut erased) = (0, 0);
+    let mut moved = 0;
+    let mut erased = 0;
     while erased == 0 {
         match collection.next_step(&mut map, 0).expect("a die that is short should collect") {
             Step::Read(_) => collection.moved(),

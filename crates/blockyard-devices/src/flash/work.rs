@@ -269,7 +269,8 @@ impl Flash {
             None => return,
             Some(operation @ Operation::Read(read)) => {
                 self.dies[die].fill();
-                let (transfer, units) = (Transfer::Out(die, read), read.units.into());
+                let transfer = Transfer::Out(die, read);
+                let units = read.units.into();
                 self.transfer(die, transfer, operation.work(), units, now, events);
             }
             Some(Operation::Program(Writer::Collection | Writer::Fold(_), _)) => {}

@@ -107,7 +107,8 @@ mod tests {
     /// batch.
     #[test]
     fn commands_go_one_by_one_and_are_answered_together() {
-        let (at, us) = (|us: u64| Instant::from_ns(us * 1000), Duration::from_us);
+        let at = |us: u64| Instant::from_ns(us * 1000);
+        let us = Duration::from_us;
         let mut engine = SyncEngine::new(us(20));
         assert!(engine.sleeps());
         assert_eq!(engine.take(7, at(100)), Some(at(120)));

@@ -317,7 +317,8 @@ impl FamilyModel for Drive {
         if event.0 & OF_VECTOR != 0 {
             return self.vectors.expire((event.0 & !OF_VECTOR) as usize, now);
         }
-        let (slot, command) = (event.0, &mut self.commands[event.0 as usize]);
+        let slot = event.0;
+        let command = &mut self.commands[event.0 as usize];
         match command.stage {
             Stage::Posted => self.take(slot, now, events),
             Stage::Sent => {

@@ -93,7 +93,8 @@ impl Kept {
             u64::from_le_bytes(word.try_into().expect("a chunk should have eight bytes"))
         });
         let mut word = || words.next().expect("a sector should have two words");
-        let (mark, of) = (word(), word());
+        let mark = word();
+        let of = word();
         let whole = words.zip([mark, of].into_iter().cycle()).all(|(word, like)| word == like);
         let last = |sector| self.last.get(&sector).copied().unwrap_or(0);
         if !whole {
@@ -157,7 +158,8 @@ mod tests {
     fn only_what_was_written_last_and_whole_is_right() {
         let mut kept = Kept::new(Prng::new(1));
         let tag = DriverTag(0);
-        let (mut one, mut two) = (vec![0; 1024], vec![0; 1024]);
+        let mut one = vec![0; 1024];
+        let mut two = vec![0; 1024];
         assert_eq!(kept.see(5, &one[..512]), Sight::Right, "a sector that was never written");
         kept.write(tag, 4, &mut one);
         kept.write(tag, 4, &mut two);

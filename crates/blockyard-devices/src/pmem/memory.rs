@@ -114,7 +114,8 @@ impl Inside {
     fn store_word(&mut self, at: u64, word: &[u8]) {
         debug_assert!(at.is_multiple_of(word.len() as u64), "{} bytes at {at}", word.len());
         if self.keeps_data {
-            let (aligned, mut before) = (at / 8 * 8, [0; 8]);
+            let aligned = at / 8 * 8;
+            let mut before = [0; 8];
             self.store.read(aligned, &mut before);
             self.unfenced.push((self.machine.cpu(), aligned, before));
         }

@@ -136,7 +136,8 @@ impl Pmem {
             },
             Disk::Btt(btt, seats) => {
                 let sector_bytes = u64::from(btt.sector_bytes());
-                let (lba, count) = (at / sector_bytes, bytes as u64 / sector_bytes);
+                let lba = at / sector_bytes;
+                let count = bytes as u64 / sector_bytes;
                 let seat = &mut seats[request.cpu.index()];
                 match request.op {
                     Op::Read => seat.read(btt, lba, data),

@@ -87,7 +87,8 @@ fn index(at: u64) -> usize {
 
 /// Fills the part of the chunk at `at` that is in the map.
 fn fill(chunk: &mut [u8], at: u64, map: &Range<u64>) {
-    let (first, end) = (map.start.max(at), map.end.min(at + CHUNK));
+    let first = map.start.max(at);
+    let end = map.end.min(at + CHUNK);
     for entry in (first..end.max(first)).step_by(WORD) {
         let lba = u32::try_from((entry - map.start) / MAP_ENTRY_BYTES)
             .expect("a premap ABA should fit 32 bits");
@@ -103,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_map_is_that_of_sectors_written_in_order_wherever_it_lies_in_chunks() {
-        let (begin, end) = (CHUNK - 8, 2 * CHUNK + 4);
+        let begin = CHUNK - 8;
+        let end = 2 * CHUNK + 4;
         let mut store = Store::new(4 * CHUNK);
         store.write(CHUNK - 12, &[7; 2]);
         store.set_map(begin..end);

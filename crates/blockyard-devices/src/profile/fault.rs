@@ -288,7 +288,8 @@ fn turns(table: &Table<'_>) -> Result<Turns, ProfileError> {
     if let Some(every) = every {
         return Ok(Turns::Every(every));
     }
-    let (first, last) = (first.unwrap_or(1), last.unwrap_or(u64::MAX));
+    let first = first.unwrap_or(1);
+    let last = last.unwrap_or(u64::MAX);
     if last < first {
         let words = "`last` is before `first`: the rule would never fire";
         return Err(table.wrong("last", Problem::Contradiction(words)));
@@ -406,7 +407,8 @@ mod tests {
         };
         let card = CardFaults { program_one_in: Some(50), ..CardFaults::default() };
         assert_eq!(faults.mmc, MmcFaults { card, host });
-        let (card, disk) = (Device::lookup("sd-hs").unwrap(), Device::lookup("srp").unwrap());
+        let card = Device::lookup("sd-hs").unwrap();
+        let disk = Device::lookup("srp").unwrap();
         let DeviceModel::Mmc(struck) = faults.strike(&card).unwrap().model else { panic!() };
         assert_eq!((struck.card.timing.faults, struck.host.faults), (faults.mmc.card, host));
         assert_eq!(faults.strike(&disk), Err(NoCard));

@@ -124,7 +124,8 @@ pub(crate) fn between(low: u64, high: u64, place: u8) -> u64 {
         let part = u128::from(high) * u128::from(place) / u128::from(u8::MAX);
         return u64::try_from(part).expect("a part of 64 bits");
     }
-    let (mut low, mut high) = (low, high);
+    let mut low = low;
+    let mut high = high;
     for bit in (0..u8::BITS).rev() {
         let middle = (u128::from(low) * u128::from(high)).isqrt();
         let middle = u64::try_from(middle).expect("a mean of 64 bits");

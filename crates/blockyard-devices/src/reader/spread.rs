@@ -38,7 +38,8 @@ impl Spread {
     /// figure; `None` if they do not lead from percentile 0 to 100, fall, or are more than 16.
     #[must_use]
     pub fn new(points: &[(u32, u32)]) -> Option<Self> {
-        let (first, last) = (*points.first()?, *points.last()?);
+        let first = *points.first()?;
+        let last = *points.last()?;
         let rises = points.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1);
         if points.len() > POINTS
             || first.0 != 0
@@ -62,7 +63,8 @@ impl Spread {
             return None;
         }
         let mut points = self.points;
-        let (all, place) = (u64::from(u8::MAX), u64::from(place));
+        let all = u64::from(u8::MAX);
+        let place = u64::from(place);
         for (point, high) in points.iter_mut().zip(&high.points) {
             let sum = u64::from(point.1) * (all - place) + u64::from(high.1) * place;
             point.1 = u32::try_from(sum / all).expect("between two values of 32 bits");
@@ -76,7 +78,8 @@ impl Spread {
     fn is_between(&self, one: &Self, other: &Self) -> bool {
         let mut points = self.points.iter().chain(&one.points).chain(&other.points);
         points.all(|(at, _)| {
-            let (one, other) = (one.percent_e6(*at), other.percent_e6(*at));
+            let one = one.percent_e6(*at);
+            let other = other.percent_e6(*at);
             (one.min(other)..=one.max(other)).contains(&self.percent_e6(*at))
         })
     }
@@ -107,7 +110,8 @@ impl Spread {
             return u64::from(self.points[POINTS - 1].1) * PARTS;
         };
         let ((low_at, low), (high_at, high)) = (self.points[above - 1], self.points[above]);
-        let (run, rise) = (u64::from(high_at - low_at), u64::from(high - low));
+        let run = u64::from(high_at - low_at);
+        let rise = u64::from(high - low);
         u64::from(low) * PARTS + rise * PARTS * u64::from(at - low_at) / run
     }
 }
@@ -142,7 +146,8 @@ impl Kind for Points {
     }
 
     fn vary(&self, range: &InRange<'_>) -> Result<Spread, Problem> {
-        let (low, high) = (self.read(range.key, range.low)?, self.read(range.key, range.high)?);
+        let low = self.read(range.key, range.low)?;
+        let high = self.read(range.key, range.high)?;
         let varied = low.toward(&high, range.place).ok_or(Problem::Contradiction(
             "both ends of the range of a spread have the same percentiles, and the second is higher somewhere",
         ))?;

@@ -37,7 +37,8 @@ fn twice(text: &str, span: Range<usize>) -> Option<String> {
 /// Returns the message about `line` if it has a key without a value, or with one that needs quotes.
 fn without_value(line: &str) -> Option<String> {
     let (key, value) = line.split_once('=')?;
-    let (key, value) = (key.trim(), value.split('#').next().unwrap_or_default().trim());
+    let key = key.trim();
+    let value = value.split('#').next().unwrap_or_default().trim();
     if value.is_empty() {
         return Some(format!("`{key}` has no value: write one after `=`"));
     }

@@ -239,7 +239,8 @@ impl<'a> Table<'a> {
         let words = range.map(|ends| ends.map(written));
         let place = self.source.notes.add(path.collect::<Vec<_>>().join("."), origin, words);
         let Some([low, high]) = range else { return Ok(value) };
-        let (stated, at_place) = (stated.get_ref(), place.unwrap_or_default());
+        let stated = stated.get_ref();
+        let at_place = place.unwrap_or_default();
         let range = InRange { key, low, high, stated, place: at_place };
         let varied = kind.vary(&range).map_err(wrong)?;
         Ok(if place.is_some() { varied } else { value })
@@ -377,7 +378,8 @@ impl<'a> Table<'a> {
         let offset = value.span().start;
         let DeValue::Table(entries) = value.get_ref() else {
             let given = value.get_ref().type_str().to_owned();
-            let (key, wanted) = (key.to_owned(), "a table");
+            let key = key.to_owned();
+            let wanted = "a table";
             let problem = Problem::Unsuitable { key, given, wanted, instead: None };
             return Err(self.source.wrong(offset, problem));
         };

@@ -47,7 +47,8 @@ impl InRange<'_> {
     fn ends<K: Kind<Out: PartialOrd>>(&self, kind: &K) -> Result<(K::Out, K::Out), Problem> {
         let [low, high, stated] =
             [self.low, self.high, self.stated].map(|value| kind.read(self.key, value));
-        let (low, high) = (low?, high?);
+        let low = low?;
+        let high = high?;
         if low > high {
             let words = "the lowest value of a range is above the highest";
             return Err(Problem::Contradiction(words));
@@ -351,7 +352,8 @@ impl Form {
         if range.contains(&amount) {
             return Ok(amount);
         }
-        let (key, given) = (key.to_owned(), written(value));
+        let key = key.to_owned();
+        let given = written(value);
         Err(Problem::OutOfRange { key, given, allowed: allowed.to_owned() })
     }
 }

@@ -160,7 +160,8 @@ impl Port {
             self.end_turn();
         }
         if self.turn_ends == now {
-            let (next, is_alone) = (&self.ring[self.place_after(self.turn)], self.ring.len() == 1);
+            let next = &self.ring[self.place_after(self.turn)];
+            let is_alone = self.ring.len() == 1;
             let after = next.after_turn();
             let next = if is_alone { &after } else { next };
             if next.turns == 1 {
@@ -218,8 +219,10 @@ impl Port {
         // The command that has its turn now comes after all others.
         let current = [self.ring[self.turn].after_turn()];
         let order = [&self.ring[self.turn + 1..], &self.ring[..self.turn], &current];
-        let (mut at, mut bursts) = (self.turn_ends, Duration::ZERO);
-        let (mut fewest, mut bursts_before) = (u64::MAX, Duration::ZERO);
+        let mut at = self.turn_ends;
+        let mut bursts = Duration::ZERO;
+        let mut fewest = u64::MAX;
+        let mut bursts_before = Duration::ZERO;
         for commands in order {
             for command in commands {
                 if command.turns == 1 {
@@ -293,7 +296,9 @@ mod tests {
     /// The ends of commands by instant, and the number of events of the port.
     fn by_events(profile: &HbaProfile, arrivals: &[Arrival]) -> (Vec<(u64, usize)>, u64) {
         let mut port = Port::new(profile);
-        let (mut ends, mut count, mut events) = (Vec::new(), 0, Events::new());
+        let mut ends = Vec::new();
+        let mut count = 0;
+        let mut events = Events::new();
         let mut heap = crate::event::EventHeap::new();
         for (slot, (at, ..)) in arrivals.iter().enumerate() {
             heap.push(Instant::from_ns(*at), DeviceEvent(u32::try_from(slot).unwrap()));

@@ -53,8 +53,10 @@ impl Bucket {
     fn new(profile: BucketProfile) -> Self {
         debug_assert!(profile.rate > 0 && profile.credit > 0, "{profile:?} lets nothing pass");
         debug_assert!(profile.rate <= profile.burst, "{profile:?} fills faster than it empties");
-        let (zero, level) = (Instant::ZERO, i128::from(profile.credit) * i128::from(SECOND_NS));
-        let (used, level_before) = (WorkTimes::NONE, level);
+        let zero = Instant::ZERO;
+        let level = i128::from(profile.credit) * i128::from(SECOND_NS);
+        let used = WorkTimes::NONE;
+        let level_before = level;
         Self { profile, level, at: zero, free_at: zero, used, level_before }
     }
 

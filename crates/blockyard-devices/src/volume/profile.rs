@@ -95,7 +95,8 @@ fn checked(
     if bucket.rate <= bucket.burst {
         return Ok(bucket);
     }
-    let (rate, burst) = (words(bucket.rate), words(bucket.burst));
+    let rate = words(bucket.rate);
+    let burst = words(bucket.burst);
     let words = format!(
         "`burst` is `{burst}`, less than `rate`, `{rate}`: raise `burst` to `{rate}` or more, or lower `rate`"
     );

@@ -215,7 +215,8 @@ fn a_read_finds_what_the_device_sent_of_its_whole_pieces() {
             assert_eq!(sample.found, [], "not sent");
         }
         if let Some(sample) = found.get(1) {
-            let (nothing, data) = (Content::default(), Content::of(Stamp(1)));
+            let nothing = Content::default();
+            let data = Content::of(Stamp(1));
             let right = [(10..11, nothing), (11..14, data), (14..16, nothing)];
             assert_eq!((sample.cookie, &sample.range), (2, &(10..16)));
             assert_eq!(sample.found, right);

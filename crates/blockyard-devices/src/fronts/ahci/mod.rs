@@ -166,7 +166,8 @@ mod tests {
     #[test]
     fn a_flush_waits_until_the_drive_is_idle_and_everything_waits_for_it() {
         // [unqueued-command-alone]
-        let (read, flush) = (access(Op::Read, 8), access(Op::Flush, 0));
+        let read = access(Op::Read, 8);
+        let flush = access(Op::Flush, 0);
         let mut ahci = ahci(false);
         assert!(ahci.admit(read) && ahci.admit(read));
         assert!(!ahci.admit(flush));
@@ -181,7 +182,8 @@ mod tests {
 
     #[test]
     fn a_trim_waits_only_where_the_drive_cannot_queue_it() {
-        let (write, trim) = (access(Op::Write, 8), access(Op::Discard, 8));
+        let write = access(Op::Write, 8);
+        let trim = access(Op::Discard, 8);
         for queued in [false, true] {
             let mut ahci = ahci(queued);
             assert!(ahci.admit(write));
@@ -195,7 +197,8 @@ mod tests {
         // medium; then one of 32, its data of 4096 and 8, and one of 12. Each takes 600 ns and 1.67
         // ns a byte.
         let mut ahci = ahci(false);
-        let (read, write) = (access(Op::Read, 8), access(Op::Write, 8));
+        let read = access(Op::Read, 8);
+        let write = access(Op::Write, 8);
         let sent = |ns: u64| Instant::from_ns(ns + 10_000);
         assert_eq!(ahci.send(read, Instant::ZERO), sent(2 * 640));
         assert_eq!(ahci.answer(read, Instant::ZERO), Instant::from_ns(1_280 + 3 * 600 + 6_914));

@@ -100,7 +100,8 @@ mod tests {
     fn a_write_sends_its_data_when_the_device_has_asked() {
         // [write-asks-for-data]. A unit is one frame of 32 and 16 bytes; 4 KiB with a header are
         // 4128 in 17 frames.
-        let (unit, data) = (48, 4128 + 17 * 16);
+        let unit = 48;
+        let data = 4128 + 17 * 16;
         let mut ufs = ufs();
         assert_eq!(ufs.send(access(Op::Read), Instant::ZERO).as_ns(), 5_000 + unit);
         let second = 7_000 + unit;
@@ -119,7 +120,8 @@ mod tests {
 
     #[test]
     fn a_read_and_its_response_share_the_way_to_the_host() {
-        let (unit, data) = (48, 4128 + 17 * 16);
+        let unit = 48;
+        let data = 4128 + 17 * 16;
         let mut ufs = ufs();
         let answered =
             [Op::Read, Op::Write, Op::Read].map(|op| ufs.answer(access(op), Instant::ZERO).as_ns());
