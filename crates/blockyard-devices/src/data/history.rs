@@ -226,10 +226,9 @@ impl History {
     /// counts, as a requeued request may find the same sectors again.
     pub fn found(&mut self, sample: Sample) {
         let Some(read) = self.reads.get_mut(&sample.cookie) else { return };
-        let again = |(range, _): &(Range<u64>, Content)| {
-            range.start < sample.range.end && range.end > sample.range.start
-        };
-        read.found.retain(|found| !again(found));
+        read.found.retain(|(range, _)| {
+            range.start >= sample.range.end || range.end <= sample.range.start
+        });
         read.found.extend(sample.found);
     }
 
@@ -295,9 +294,10 @@ impl History {
         }
         // Every check against durable writes is weaker than one against all successful ones.
         debug_assert!(loss.wrong.len() <= lost.len(), "durable writes are successful writes");
-        let sectors = |all: &[Wrong]| all.iter().map(Wrong::sectors).sum::<u64>();
         // Data that is wrong after a loss of power is wrong without one: durable writes have ended.
-        loss.by_right = sectors(&lost) - sectors(&loss.wrong);
+        let [all, of_durable] =
+            [&lost, &loss.wrong].map(|wrong| wrong.iter().map(Wrong::sectors).sum::<u64>());
+        loss.by_right = all - of_durable;
         loss
     }
 

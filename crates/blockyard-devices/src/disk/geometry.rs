@@ -57,19 +57,20 @@ impl Geometry {
     pub(super) fn new(profile: &PlattersProfile, capacity: u64, seeks: [Seek; 2]) -> Self {
         debug_assert!(profile.heads > 0 && profile.band > 0, "a disk has tracks in bands");
         // [skew-covers-the-step]
-        let skew = |distance: u32, switches| {
-            let times = seeks.map(|seek| seek.time(distance, switches).as_ns());
-            times.into_iter().max().unwrap_or_default()
-        };
         let back = profile.heads.is_multiple_of(2) && profile.band > 1;
+        let of_band = (if back { profile.band } else { 1 }, profile.heads > 1);
+        let [cylinder_skew, head_skew, band_skew] = [(1, false), (0, true), of_band].map(|of| {
+            let times = seeks.map(|seek| seek.time(of.0, of.1).as_ns());
+            times.into_iter().max().unwrap_or_default()
+        });
         let mut geometry = Self {
             zones: Vec::with_capacity(profile.zones.into()),
             heads: profile.heads.into(),
             band: profile.band.into(),
             revolution: profile.revolution().as_ns(),
-            cylinder_skew: skew(1, false),
-            head_skew: skew(0, true),
-            band_skew: skew(if back { profile.band } else { 1 }, profile.heads > 1),
+            cylinder_skew,
+            head_skew,
+            band_skew,
         };
         let cylinders = profile.zone_cylinders(capacity);
         debug_assert!(cylinders.is_multiple_of(geometry.band), "whole bands");
@@ -113,12 +114,13 @@ impl Geometry {
         let step = if head.is_multiple_of(2) { step } else { self.band - 1 - step };
         let cylinder = zone.first_cylinder + band * self.band + step;
         let begin = zone.begin + self.track_begin(track);
-        let angle = |sectors: u64| begin + sectors * self.revolution / zone.track_sectors;
+        let [begin, end] = [in_track, in_track + 1]
+            .map(|sectors| begin + sectors * self.revolution / zone.track_sectors);
         Spot {
             cylinder: u32::try_from(cylinder).expect("a profile has at most 2 to the 24 cylinders"),
             head,
-            begin: angle(in_track),
-            end: angle(in_track + 1),
+            begin,
+            end,
             track_end: sector - in_track + zone.track_sectors,
         }
     }

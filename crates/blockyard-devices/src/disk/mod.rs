@@ -129,19 +129,18 @@ impl Platters {
     #[must_use]
     pub(super) fn new(profile: PlattersProfile, capacity: u64, mut prng: Prng) -> Self {
         let cylinders = profile.zone_cylinders(capacity) * u64::from(profile.zones);
-        let seek = |times| Seek::new(times, profile.head_switch, cylinders);
-        let read_seek = seek(profile.read);
-        let write_seek = seek(profile.write);
+        let [read_seek, write_seek] = [profile.read, profile.write]
+            .map(|times| Seek::new(times, profile.head_switch, cylinders));
         let geometry = Geometry::new(&profile, capacity, [read_seek, write_seek]);
         let phase = prng.below(profile.revolution().as_ns());
-        let sectors = |bytes: u64| bytes / u64::from(SECTOR_BYTES);
+        let sector = u64::from(SECTOR_BYTES);
         let cache = profile.cache;
         Self {
             arm: geometry.spot(0),
             estimate: Estimate::new(profile.knowledge(), profile.revolution(), prng),
             spindle: Spindle::new(profile.revolution(), phase),
-            reads: ReadCache::new(cache.segments, sectors(cache.read) / u64::from(cache.segments)),
-            writes: WriteCache::new(sectors(cache.write)),
+            reads: ReadCache::new(cache.segments, cache.read / sector / u64::from(cache.segments)),
+            writes: WriteCache::new(cache.write / sector),
             profile,
             capacity,
             geometry,

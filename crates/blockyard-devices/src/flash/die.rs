@@ -287,11 +287,12 @@ impl Die {
 
     /// Whether a program of `row` has not ended, so that its data is still in the drive's memory.
     pub(super) fn programs(&self, row: u32) -> bool {
-        let of = |operation| matches!(operation, Operation::Program(_, Some(at)) if at == row);
-        let state = match self.state {
-            State::Loading(operation, _) | State::Busy(operation, _) => of(operation),
-            State::Idle => false,
+        let begun = match self.state {
+            State::Loading(operation, _) | State::Busy(operation, _) => Some(operation),
+            State::Idle => None,
         };
-        state || self.held.is_some_and(|(operation, _)| of(operation))
+        [begun, self.held.map(|(operation, _)| operation)]
+            .iter()
+            .any(|of| matches!(of, Some(Operation::Program(_, Some(at))) if *at == row))
     }
 }

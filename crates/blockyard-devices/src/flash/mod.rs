@@ -579,14 +579,12 @@ impl Medium for Flash {
         debug_assert!(!self.dies.is_empty(), "flash should have a die");
         let mut work = WorkTimes::NONE;
         self.dies.iter().for_each(|die| work.merge(die.work()));
-        let load = |parts, units: usize, work| {
-            let units = u32::try_from(units).expect("dies should be at most 4096");
-            PartsLoad::of_work(parts, units, work)
-        };
+        let [channels, dies] = [self.channels.len(), self.dies.len()]
+            .map(|units| u32::try_from(units).expect("dies should be at most 4096"));
         MediumLoad {
             parts: vec![
-                load(Parts::Channels, self.channels.len(), self.carried),
-                load(Parts::Dies, self.dies.len(), work),
+                PartsLoad::of_work(Parts::Channels, channels, self.carried),
+                PartsLoad::of_work(Parts::Dies, dies, work),
                 PartsLoad::of_time(Parts::Discards, 1, self.discarding.time()),
             ],
             buffer_full: self.buffer_full.time(),

@@ -60,9 +60,8 @@ impl Modelled {
         let mut inside = self.inside();
         assert!(!inside.charges, "a second disk in one memory");
         assert!(start + layout.flogoff <= self.bytes, "an arena outside the memory");
-        let at = |offset| start + offset;
-        inside.data = at(layout.dataoff)..at(layout.mapoff);
-        inside.map = at(layout.mapoff)..at(layout.flogoff);
+        inside.data = start + layout.dataoff..start + layout.mapoff;
+        inside.map = start + layout.mapoff..start + layout.flogoff;
         let map = inside.map.clone();
         inside.store.set_map(map);
         inside.charges = true;

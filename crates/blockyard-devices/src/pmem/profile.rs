@@ -143,9 +143,10 @@ pub(crate) fn pmem("pmem") -> PmemProfile {
 const COPIES: &[&str] = &["rate", "bytewise", "nt", "aligned-nt"];
 
 fn copies(table: &Table<'_>) -> Result<CopyProfile, ProfileError> {
-    let page = |key| table.need(key, Time);
     let rate = table.need("rate", Rate)?;
-    Ok(CopyProfile { rate, page: [page("bytewise")?, page("nt")?, page("aligned-nt")?] })
+    let page =
+        [table.need("bytewise", Time)?, table.need("nt", Time)?, table.need("aligned-nt", Time)?];
+    Ok(CopyProfile { rate, page })
 }
 
 /// Checks the limits of persistent memory.

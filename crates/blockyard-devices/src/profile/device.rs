@@ -310,7 +310,6 @@ fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<(Limits, Option<u32>),
     let table = top.table("limits", LIMITS)?;
     let capacity = table.need("capacity", Bytes(1 << 20..=1 << 60))?;
     let usual = model.usual_limits(Limits::new(capacity / u64::from(SECTOR_BYTES)));
-    let any = || Count(0..=u32::MAX);
     let fua = table.take_or("fua", Flag, usual.fua)?;
     let of_hardware = table.take("max-hw-sectors", Count(8..=u32::MAX))?;
     let stated = table.take("max-sectors", Count(8..=u32::MAX))?;
@@ -324,10 +323,14 @@ fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<(Limits, Option<u32>),
         logical_block_sectors: table.take_or("logical-block", OneOf(LOGICAL_BLOCK), 1)?,
         max_sectors: stated.unwrap_or(allowed),
         max_segments: table.take_or("max-segments", Count(1..=u16::MAX), usual.max_segments)?,
-        max_discard_sectors: table.take_or("max-discard-sectors", any(), 0)?,
+        max_discard_sectors: table.take_or("max-discard-sectors", Count(0..=u32::MAX), 0)?,
         max_discard_segments: table.take_or("max-discard-segments", Count(1..=256), 1)?,
-        max_write_zeroes_sectors: table.take_or("max-write-zeroes-sectors", any(), 0)?,
-        chunk_sectors: table.take_or("chunk-sectors", any(), 0)?,
+        max_write_zeroes_sectors: table.take_or(
+            "max-write-zeroes-sectors",
+            Count(0..=u32::MAX),
+            0,
+        )?,
+        chunk_sectors: table.take_or("chunk-sectors", Count(0..=u32::MAX), 0)?,
         virt_boundary: table.take_or("virt-boundary", Flag, false)?,
         write_cache: table.take_or("write-cache", Flag, model.write_cache(fua))?,
         fua,

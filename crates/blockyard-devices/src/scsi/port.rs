@@ -80,14 +80,16 @@ impl Port {
     /// Returns the port of `profile`, without commands.
     pub(super) fn new(profile: &HbaProfile) -> Self {
         debug_assert!(profile.burst > 0, "a turn of the port carries data");
-        let way = |own, bytes_per_s| Way {
-            own,
-            bytes_per_s,
-            burst: transfer_time(profile.burst, bytes_per_s),
-        };
+        let [reads, writes] =
+            [(profile.port_read, profile.link_read), (profile.port_write, profile.link_write)].map(
+                |(own, bytes_per_s)| {
+                    let burst = transfer_time(profile.burst, bytes_per_s);
+                    Way { own, bytes_per_s, burst }
+                },
+            );
         Self {
-            reads: way(profile.port_read, profile.link_read),
-            writes: way(profile.port_write, profile.link_write),
+            reads,
+            writes,
             burst_bytes: profile.burst,
             ring: Vec::new(),
             turn: 0,
