@@ -53,8 +53,8 @@ fn one_vector_bounds_the_rate_of_four_disks() {
 }
 
 /// Four fast drives on the ports of an AHCI host with one vector, on four processors. A completion
-/// takes `complete`, an interrupt 1 us. A read is five frames of 600 ns with 4188 bytes at 600 MB/s:
-/// 10.0 us of the wire of its drive.
+/// takes `complete`, an interrupt 1 us. A read is five frames of 600 ns with 4188 bytes at 600
+/// MB/s: 10.0 us of the wire of its drive.
 fn ahci_host(complete: &str) -> Device {
     let text = format!(
         "base = \"sata-ssd\"\n[ahci]\nissue = \"0us\"\ninterval = \"0us\"\ncommand = \"0us\"\n\
