@@ -68,7 +68,8 @@ impl InUse {
 
     /// Begins to count at `at`. A use in progress continues.
     pub(super) fn forget(&mut self, at: Instant) {
-        let (from, until) = (at.max(self.from), at.max(self.until));
+        let from = at.max(self.from);
+        let until = at.max(self.until);
         *self = Self { from, until, begun: self.begun, ..Self::default() };
     }
 }

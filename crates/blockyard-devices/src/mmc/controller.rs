@@ -344,7 +344,8 @@ impl Controller {
     fn pump(&mut self, now: Instant) {
         let (Some(pio), Some(running)) = (&mut self.pio, &mut self.running) else { return };
         let at = now.max(pio.ready);
-        running.bus_from = running.bus_from.max(at); // Until then the request waited for the processor.
+        // Until then the request waited for the processor.
+        running.bus_from = running.bus_from.max(at);
         if pio.is_done() {
             let busy_until = pio.busy_until;
             self.pio = None;

@@ -67,7 +67,8 @@ mod tests {
     fn blocks_pass_when_their_memory_is_ready_and_each_once() {
         let at = Instant::from_ns;
         let mut memory = MemoryReady::default();
-        let (slot, other) = (SlotId(3), SlotId(1));
+        let slot = SlotId(3);
+        let other = SlotId(1);
         let dma = Dma::new(20, at(5));
         assert_eq!(dma.can_move(memory.blocks(slot)), 0);
         memory.prepare(slot, 8);

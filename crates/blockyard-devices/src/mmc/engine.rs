@@ -12,11 +12,11 @@
 //!   are queued at the card after that.
 //!
 //! The engine queues a task at the card (CMD44, CMD45) as soon as the command line is free, even
-//! while another task moves data. When it knows of no ready task, it asks the card (CMD13): at the end
-//! of a transfer, after the first task of an empty queue, and then in periods (CQHCI's send status
-//! idle timer) until a task is ready. Each completed task interrupts at once. If that interrupt is lost, the next one
-//! reports the task too. The engine waits for data as long as an SDHCI's counter can count, because
-//! it does not know the card's limits.
+//! while another task moves data. When it knows of no ready task, it asks the card (CMD13): at the
+//! end of a transfer, after the first task of an empty queue, and then in periods (CQHCI's send
+//! status idle timer) until a task is ready. Each completed task interrupts at once. If that
+//! interrupt is lost, the next one reports the task too. The engine waits for data as long as an
+//! SDHCI's counter can count, because it does not know the card's limits.
 
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::Command;

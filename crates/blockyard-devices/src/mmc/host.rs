@@ -267,7 +267,8 @@ impl MmcHost {
         events: &mut Events,
     ) {
         debug_assert!(begun <= now, "{act:?} ends before it began");
-        let (kind, context) = (act.kind(), act.context());
+        let kind = act.kind();
+        let context = act.context();
         let is_beside = matches!(kind, ActKind::PrepareFirst | ActKind::PrepareMore);
         let overlap = match kind {
             ActKind::PrepareFirst | ActKind::PrepareMore | ActKind::Prepare | ActKind::CopyIn => {

@@ -101,7 +101,8 @@ fn limit(typical: Duration) -> u8 {
 ///
 /// Panics if a register cannot be parsed; those of [`registers`] can.
 pub(super) fn known(registers: &Registers, mode: Mode, rca: Rca) -> Card {
-    let (cid, csd) = (Bits(registers.cid), Bits(registers.csd));
+    let cid = Bits(registers.cid);
+    let csd = Bits(registers.csd);
     let (kind, cid, csd) = match &registers.kind {
         RegistersKind::Mmc { ext_csd } => {
             let ext_csd =

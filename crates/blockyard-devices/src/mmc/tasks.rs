@@ -40,7 +40,8 @@ impl Controller {
         if let (Some(moving), Some(busy)) = (&mut self.engine.moving, self.card.busy_until())
             && moving.end == EngineEvent::TaskDone(moving.task)
         {
-            moving.until = moving.until.max(busy); // A read went before the last pages of this write.
+            // A read went before the last pages of this write.
+            moving.until = moving.until.max(busy);
         }
         if let Some(moved) = self.engine.moving.take_if(|moving| moving.until <= now) {
             self.uses.transaction(&moved.transaction, moved.since, moved.until);
@@ -84,8 +85,8 @@ impl Controller {
         }
     }
 
-    /// Returns when the next transfer may begin: the command line is free, the card has a task ready,
-    /// and the engine knows it or asks.
+    /// Returns when the next transfer may begin: the command line is free, the card has a task
+    /// ready, and the engine knows it or asks.
     fn may_begin(&self, now: Instant) -> Option<Instant> {
         let ready = self.card.next_task_ready(Instant::ZERO)?;
         let at = ready.max(self.free_at).max(now);
@@ -105,7 +106,8 @@ impl Controller {
         debug_assert!(self.engine.moving.is_none(), "[one-task-moves-data]");
         debug_assert!(!self.engine.failed, "[failed-engine-starts-nothing]");
         let task = self.engine.tasks[at];
-        let (number, blocks) = (task.parameters.task, task.parameters.blocks);
+        let number = task.parameters.task;
+        let blocks = task.parameters.blocks;
         let command = match task.parameters.direction {
             Direction::Read => Command::execute_read(number, blocks),
             Direction::Write => Command::execute_write(number, blocks),

@@ -64,7 +64,8 @@ impl Controller {
 
     /// Reads the tuning block [`BLOCKS`] times.
     fn sample(&mut self, command: &Command, at: &mut Instant) -> Result<(), HostError> {
-        let (from, mut works) = (*at, false);
+        let from = *at;
+        let mut works = false;
         for _ in 0..BLOCKS {
             let reaction = self.send(command, *at);
             *at = reaction.at + self.command_gap();

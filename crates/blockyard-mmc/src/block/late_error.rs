@@ -69,7 +69,8 @@ impl<H: HostController> Mmc<H> {
                 debug_assert!(self.slots[slot.index()].is_write(), "a late write error of a read");
                 self.slots[slot.index()].status = Status::IoError;
                 if let Some(bus) = self.bus.as_mut().filter(|bus| bus.slot == slot) {
-                    bus.end_with(Status::IoError); // background operations run before the write ends
+                    // background operations run before the write ends
+                    bus.end_with(Status::IoError);
                 }
                 self.counts.failures += 1;
             }

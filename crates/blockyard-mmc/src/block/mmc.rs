@@ -169,7 +169,8 @@ impl<H: HostController> Mmc<H> {
             plan,
             target,
             defers_starts,
-            slots: alloc::vec![Slot::FREE; usize::from(slots) + 1], // the last one is for internal operations
+            // the last one is for internal operations
+            slots: alloc::vec![Slot::FREE; usize::from(slots) + 1],
             slots_in_use: 0,
             budgets_taken: 0,
             limit: match hsq {

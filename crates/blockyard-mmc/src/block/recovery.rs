@@ -129,7 +129,8 @@ impl<H: HostController> Mmc<H> {
         }
         let bus = self.bus.as_ref().expect("claim of a check");
         if self.unconfirmed == UnconfirmedWrite::Held(bus.slot) {
-            self.unconfirmed = UnconfirmedWrite::None; // the write has failed, and is tried again or ends
+            // the write has failed, and is tried again or ends
+            self.unconfirmed = UnconfirmedWrite::None;
         }
         self.recover_with(NOT_BACK, BusStep::Reset, now);
         let bus = self.bus.as_mut().expect("claim of a check");
@@ -174,7 +175,8 @@ impl<H: HostController> Mmc<H> {
         let comes_back = back.is_some_and(|back| self.accept_returned(back));
         if comes_back {
             self.retune_needed = false;
-            self.lose_cache(); // [reset-loss-fails-flush]
+            // [reset-loss-fails-flush]
+            self.lose_cache();
             self.unconfirmed_write_in_doubt(); // a card that was reset reports nothing of earlier writes
         } else {
             self.lose_card();

@@ -67,7 +67,8 @@ impl Card {
             Opcode::QueueTaskParameters => self.tasks.check_new(Parameters::parse(argument)),
             Opcode::QueueTaskAddress if self.tasks.described().is_none() => Err(Wrong::NoTask),
             Opcode::ExecuteRead | Opcode::ExecuteWrite => {
-                let (number, direction) = (task_number(argument), direction_of(command));
+                let number = task_number(argument);
+                let direction = direction_of(command);
                 let blocks = blocks_of(command);
                 self.tasks.check_execute(number, direction, blocks, at).map(|_| ())
             }

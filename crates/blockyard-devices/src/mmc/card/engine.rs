@@ -69,7 +69,8 @@ impl Engine {
     /// at least `bytes`.
     pub(super) fn room_at(&self, bytes: u64, capacity: u64, now: Instant) -> Instant {
         debug_assert!(bytes <= capacity, "a page of {bytes} bytes never fits into {capacity}");
-        let (mut at, mut used) = (self.since, self.bytes);
+        let mut at = self.since;
+        let mut used = self.bytes;
         for page in &self.pages {
             if used + bytes <= capacity {
                 break;

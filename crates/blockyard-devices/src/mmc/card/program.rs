@@ -50,7 +50,8 @@ impl Card {
         let write = &self.timing.write;
         let page = write.page_bytes / SECTOR_BYTES;
         let gathers = write.gather != Gather::Command && self.ends_early(transfer.durable);
-        let (mut charged, mut cost) = (if gathers { sectors } else { page }, Duration::ZERO);
+        let mut charged = if gathers { sectors } else { page };
+        let mut cost = Duration::ZERO;
         if core::mem::take(&mut transfer.begins) {
             let begun = self.sequences.begin(first);
             transfer.follows &= begun.follows;

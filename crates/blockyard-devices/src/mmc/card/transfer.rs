@@ -289,7 +289,9 @@ impl Card {
         blocks: u32,
         at: Instant,
     ) -> Transferred {
-        let (mut left, mut at, mut begin) = (blocks, at, None);
+        let mut left = blocks;
+        let mut at = at;
+        let mut begin = None;
         loop {
             let run = self.next_read(transfer, at).min(left);
             let done = self.send(transfer, limit, run, at);

@@ -40,7 +40,8 @@ impl Units {
     /// Returns the copying time of a write of `sectors` that starts at `sector`, within one unit.
     pub(super) fn write(&mut self, sector: u64, sectors: u64) -> Duration {
         let unit = self.unit_sectors();
-        let (number, start) = (sector / unit, sector % unit);
+        let number = sector / unit;
+        let start = sector % unit;
         let mut copied = 0;
         let end = match self.open.iter().position(|open| open.number == number) {
             Some(at) => {
@@ -136,8 +137,11 @@ mod tests {
 
         fn write(&mut self, sector: u64, sectors: u64) -> u64 {
             self.writes += 1;
-            let (number, start, end) = (sector / 8, sector % 8, sector % 8 + sectors);
-            let (start, end) = (usize::try_from(start).unwrap(), usize::try_from(end).unwrap());
+            let number = sector / 8;
+            let start = sector % 8;
+            let end = sector % 8 + sectors;
+            let start = usize::try_from(start).unwrap();
+            let end = usize::try_from(end).unwrap();
             let (mut done, _) = self.open.remove(&number).unwrap_or((vec![false; 8], 0));
             let mut copied = 0;
             if done[start] {

@@ -128,8 +128,8 @@ pub struct HostCosts {
     /// it. A card that is written to is slower than the engine, and a command queue engine has its
     /// own.
     pub dma_per_kib: Duration,
-    /// The period in which a command queue engine asks the card which tasks are ready, while no data
-    /// moves (CQHCI's send status idle timer); 0: it learns of a task at the instant it is ready.
+    /// The period in which a command queue engine asks the card which tasks are ready, while no
+    /// data moves (CQHCI's send status idle timer); 0: it learns of a task at the instant it is ready.
     pub status_poll: Duration,
     /// Copying a KiB to or from the controller's FIFO, without the interrupts.
     pub pio_per_kib: Duration,

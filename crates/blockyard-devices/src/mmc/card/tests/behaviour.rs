@@ -190,7 +190,8 @@ fn a_read_waits_for_the_page_in_work_only() {
 
 #[test]
 fn a_stall_comes_as_often_and_lasts_as_long_as_the_figures_say() {
-    let (least, most) = (Duration::from_ms(10), Duration::from_ms(12));
+    let least = Duration::from_ms(10);
+    let most = Duration::from_ms(12);
     let mut timing = slow();
     let spread = Spread::new(&[(0, 100), (100_000_000, 120)]);
     timing.stall = Some(Stall { one_in_pages: 4, length: least, spread });

@@ -70,7 +70,8 @@ fn in_order(kib: u64) -> Vec<u32> {
 
 /// Returns the same records, each once, in random order.
 fn at_random(kib: u64) -> Vec<u32> {
-    let (mut sectors, mut prng) = (in_order(kib), Prng::new(kib));
+    let mut sectors = in_order(kib);
+    let mut prng = Prng::new(kib);
     for at in (1..sectors.len()).rev() {
         let other = usize::try_from(prng.below(at as u64 + 1)).unwrap();
         sectors.swap(at, other);
