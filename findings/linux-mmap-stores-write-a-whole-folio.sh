@@ -2,11 +2,11 @@
 # A store of 4 KiB through mmap makes Linux write 100 KiB: it marks the whole folio as dirty.
 #
 # The page cache holds a file in folios, which are larger the further Linux has read ahead. A store
-# through mmap marks the whole folio that it falls into as dirty, and msync writes all of it. A write
-# of the same 4 KiB by pwrite marks a block alone, where the file system keeps a bit for each block:
-# XFS does since Linux 6.6, and before that pwrite has the same effect. ext4 has large folios in
-# Linux 7.3. There, a program that maps its file, as some databases do, writes 26 times as much after
-# an upgrade of the kernel.
+# through mmap marks the whole folio that it falls into as dirty, and msync writes all of it. A
+# write of the same 4 KiB by pwrite marks a block alone, where the file system keeps a bit for each
+# block: XFS does since Linux 6.6, and before that pwrite has the same effect. ext4 has large folios
+# in Linux 7.3. There, a program that maps its file, as some databases do, writes 26 times as much
+# after an upgrade of the kernel.
 #
 # Here a file of 8 MiB is read once in order. Then eight times 4 KiB, 256 KiB apart, are stored and
 # synced one by one. 32 KiB are to be written; the device counts, in KiB:

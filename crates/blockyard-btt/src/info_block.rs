@@ -417,7 +417,8 @@ mod tests {
         Layout { dataoff, ..with_blocks(4) }
     }
 
-    /// [info-fields-consistent]: the next arena starts at a whole page, behind this one and before the end.
+    /// [info-fields-consistent]: the next arena starts at a whole page, behind this one and before
+    /// the end.
     #[test]
     fn the_next_arena_follows_this_one() {
         let layout = Layout { infooff: 8192, ..SMALL };

@@ -296,7 +296,8 @@ fn all_writers_that_wait_for_one_that_fails_are_told() {
                 return Err(MediaError::Failed);
             }
             if let Call::Relax(turn) = call {
-                let _ = looks.send(thread::current().id()); // nobody listens when the write has failed
+                // Nobody listens when the write has failed.
+                let _ = looks.send(thread::current().id());
                 assert!(turn < 1 << 28, "an endless wait");
             }
             Ok(())

@@ -117,8 +117,8 @@ fn log_words(lane: u64) -> [Option<Range<u64>>; 2] {
     [16, 24].map(|at| LOG + lane * 64 + at).map(|at| Some(at..at + 8))
 }
 
-/// [zero-found-is-durable]: a sector that is zeroed already needs no fence, but for one whose own fence is still to come. That of
-/// a call that failed never comes.
+/// [zero-found-is-durable]: a sector that is zeroed already needs no fence, but for one whose own
+/// fence is still to come. That of a call that failed never comes.
 #[test]
 fn a_sector_is_zeroed_once_unless_its_fence_is_still_to_come() {
     let fences = AtomicU32::new(0);
