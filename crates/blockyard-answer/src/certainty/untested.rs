@@ -25,14 +25,18 @@ fn deciding_keys(one: &Design, other: &Design) -> Vec<&'static str> {
     let [a, b] = [&one.policies, &other.policies];
     // Tunables of one elevator differ in the order of requests, which costs no step more.
     let same_elevator = discriminant(&a.elevator) == discriminant(&b.elevator);
-    let same_lock = a.elevator.has_one_lock() == b.elevator.has_one_lock();
+    let same_lock = a.elevator.has_one_lock() == b.elevator.has_one_lock()
+        && a.elevator.lists_insertions() == b.elevator.lists_insertions();
     let lists: [(bool, &[&[&'static str]]); 8] = [
         (a.model != b.model, &[SINGLE_LOCK, LOCK_MOVES, HANDOVER]),
         (!same_elevator, &[ELEVATOR]),
         (!same_lock || one.lock_batch != other.lock_batch, &[LOCK_MOVES]),
         ((a.merges == Merges::Off) != (b.merges == Merges::Off), &[&["cpu.merge-try"]]),
         (
-            a.dispatch != b.dispatch || a.dequeue != b.dequeue || a.plug != b.plug,
+            a.dispatch != b.dispatch
+                || a.dequeue != b.dequeue
+                || a.plug != b.plug
+                || a.restart != b.restart,
             &[&["cpu.run-delay"]],
         ),
         (
@@ -89,6 +93,17 @@ mod tests {
         // A page copy has no part in what distinguishes hosts.
         assert_eq!(found(&card_with("page-copy = \"1us\""), hosts), [""; 0]);
         assert_eq!(found(&card_with("run-delay = \"20us\""), ["hsq", "hsq"]), [""; 0]);
+    }
+
+    /// Two designs with mq-deadline differ in who waits for its lock, or in whom a completion
+    /// restarts, which a worker does after `run-delay`. Once their common elevator hid both.
+    #[test]
+    fn designs_with_one_elevator_differ_by_their_lock_or_their_restart() {
+        let fixed = "base = \"null\"\n[cpu]\nline-transfer = \"50ns\"\nrun-delay = \"2us\"\n";
+        let listed = ["mq-deadline-6.12", "mq-deadline-listed"];
+        assert_eq!(found(fixed, listed), ["cpu.line-transfer"]);
+        assert_eq!(found(fixed, ["mq-deadline", "mq-deadline-in-turn"]), ["cpu.run-delay"]);
+        assert_eq!(found("base = \"null\"\n", listed), [""; 0]);
     }
 
     /// A `line-transfer` without a range replaces that of the class, so no reading shows what
