@@ -3,8 +3,8 @@
 //! # Rules
 //!
 //! - **[batch-by-age]** Of the acknowledged writes, the oldest go to the platters in one batch, and
-//!   the next batch begins when it has gone. The part of a write behind the end of a track waits
-//!   for its turn by its age.
+//!   the next batch begins when it has gone. A piece of a batch ends with its track. What follows is
+//!   a piece of the same batch while that has room, and otherwise waits for its turn by its age.
 
 use super::estimate::Errors;
 use std::collections::BTreeMap;
@@ -101,6 +101,8 @@ pub(super) struct WriteCache {
     ranges: BTreeMap<u64, Range>,
     /// The first sectors of those in the batch, with the errors in the estimate of each.
     batch: BTreeMap<u64, Errors>,
+    /// Pieces for which the batch has room: parts of its writes behind the end of a track.
+    room: usize,
     sectors: u64,
     capacity: u64,
     /// Writes that were added.
@@ -110,7 +112,14 @@ pub(super) struct WriteCache {
 impl WriteCache {
     /// Returns an empty cache of `capacity` sectors.
     pub(super) const fn new(capacity: u64) -> Self {
-        Self { ranges: BTreeMap::new(), batch: BTreeMap::new(), sectors: 0, capacity, added: 0 }
+        Self {
+            ranges: BTreeMap::new(),
+            batch: BTreeMap::new(),
+            room: 0,
+            sectors: 0,
+            capacity,
+            added: 0,
+        }
     }
 
     /// Whether there is such a cache.
@@ -165,7 +174,9 @@ impl WriteCache {
                 self.put(low, Range { end: start, ..range }, errors);
             }
             if end < range.end {
-                self.put(end, range, None); // [batch-by-age]
+                let follows = errors.filter(|_| self.room > 0); // [batch-by-age]
+                self.room -= usize::from(follows.is_some());
+                self.put(end, range, follows);
             }
         }
     }
@@ -187,8 +198,8 @@ impl WriteCache {
         self.batch.remove(&start)
     }
 
-    /// Makes a batch of the `count` oldest ranges if there is none ([batch-by-age]). `draw` returns
-    /// the errors in the estimate of each.
+    /// Makes a batch of `count` pieces, of the oldest ranges, if there is none ([batch-by-age]).
+    /// `draw` returns the errors in the estimate of each range.
     pub(super) fn fill_batch(&mut self, count: u32, mut draw: impl FnMut() -> Errors) {
         debug_assert!(count > 0, "a batch has a write");
         if !self.batch.is_empty() {
@@ -201,6 +212,7 @@ impl WriteCache {
             oldest.select_nth_unstable(count);
             oldest.truncate(count);
         }
+        self.room = count - oldest.len();
         // The errors are drawn in the order of sectors, whatever the order of age.
         oldest.sort_unstable_by_key(|&(_, start)| start);
         self.batch.extend(oldest.into_iter().map(|(_, start)| (start, draw())));
@@ -285,6 +297,25 @@ mod tests {
         // What is left of the first write is the oldest of all.
         cache.fill_batch(2, Errors::default);
         assert_eq!(swept(&cache, 0), [(504, 508), (700, 708)]);
+    }
+
+    /// [batch-by-age]: of two streams of 10 tracks of 1000 sectors, a batch of four pieces has three
+    /// tracks of the first and one of the second. So the arm goes from one to the other twice in
+    /// eight tracks; with one piece of each stream in a batch, it would after each track.
+    #[test]
+    fn a_batch_of_two_streams_has_tracks_in_sequence() {
+        let mut cache = WriteCache::new(100_000);
+        cache.add(0, 10_000);
+        cache.add(50_000, 60_000);
+        let mut from = 0;
+        let pieces = [(); 8].map(|()| {
+            cache.fill_batch(4, Errors::default);
+            let (start, _) = swept(&cache, from)[0];
+            from = start + 1_000;
+            cache.remove(start, from);
+            start / 1_000
+        });
+        assert_eq!(pieces, [0, 1, 2, 50, 51, 52, 53, 3]);
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! # Rules
 //!
 //! - **[one-arm]** The arm does one thing at a time, and finishes it. Only reading ahead is broken
-//!   off, by any other work.
+//!   off, by any other work, but not the seek to where it begins.
 //! - **[only-awaited-reading-counts]** Of the head's time, reading ahead counts from the last read
 //!   that the cache answered, if the next one has to wait for the head.
 //! - **[flush-drains]** A flush ends when all writes that were acknowledged before it are on the
@@ -82,6 +82,8 @@ enum Task {
     Destage {
         sectors: u64,
     },
+    /// It seeks to where it is to read ahead, unless a write has made that out of date.
+    Approach(Option<Ahead>),
 }
 
 /// A hard disk.
@@ -164,7 +166,15 @@ impl Platters {
 
     /// Ends what the arm did. Returns the sector behind it if that was a read.
     fn finish(&mut self, task: Task, now: Instant) -> Option<u64> {
-        let Task::Command(held) = task else { return None };
+        let held = match task {
+            Task::Command(held) => held,
+            Task::Destage { .. } => return None,
+            Task::Approach(ahead) => {
+                self.ahead = ahead;
+                self.ahead_counted = now;
+                return None;
+            }
+        };
         debug_assert!(held.since <= now, "{held:?} ends before it came");
         self.last_use = now;
         self.ended.push_back(held.id);
@@ -339,8 +349,9 @@ impl Platters {
         }
     }
 
-    /// Whether the cache has the sectors of a read. If the read waited while the head read ahead,
-    /// that time counts ([only-awaited-reading-counts]).
+    /// Whether the cache has the sectors of a read. If it does, the head reads on ahead of the
+    /// reader if it reads there. If the read waited for that, the time counts
+    /// ([only-awaited-reading-counts]).
     fn is_cached(&mut self, read: Held, now: Instant) -> bool {
         let ahead = self.ahead;
         self.catch_up(now);
@@ -359,19 +370,30 @@ impl Platters {
         true
     }
 
-    /// Lets the head read on ahead of a reader at sector `reader`, who read from the cache.
+    /// Lets the head read on ahead of a reader at sector `reader`, who read from the cache, if it
+    /// reads there or is on the way there.
     fn keep_ahead(&mut self, reader: u64, now: Instant) {
         let held_end = self.reads.held(reader - 1, u64::MAX);
         let limit = self.ahead_limit(reader);
-        match &mut self.ahead {
-            Some(ahead) if (ahead.from..=ahead.limit).contains(&held_end) => {
-                ahead.limit = ahead.limit.max(limit);
-                self.ahead_counted = self.ahead_counted.max(now); // [only-awaited-reading-counts]
-            }
-            None if self.task.is_none() && held_end - reader < self.reads.segment / 2 => {
-                self.read_ahead(held_end, now, reader);
-            }
-            _ => {}
+        let ahead = match &mut self.task {
+            Some(Task::Approach(ahead)) => ahead,
+            _ => &mut self.ahead,
+        };
+        if let Some(ahead) = ahead
+            && (ahead.from..=ahead.limit).contains(&held_end)
+        {
+            ahead.limit = ahead.limit.max(limit);
+            self.ahead_counted = self.ahead_counted.max(now); // [only-awaited-reading-counts]
+        }
+    }
+
+    /// Lets an arm that has nothing to do read ahead of a reader at sector `reader`, who read from
+    /// the cache, once less than half a segment is left.
+    fn resume_ahead(&mut self, reader: u64, now: Instant, events: &mut MediumEvents) {
+        let is_idle = self.task.is_none() && self.ahead.is_none() && self.held.is_empty();
+        let held_end = self.reads.held(reader - 1, u64::MAX);
+        if is_idle && reader <= held_end && held_end - reader < self.reads.segment / 2 {
+            self.read_ahead(held_end, reader, now, events);
         }
     }
 
@@ -404,7 +426,7 @@ impl Platters {
     }
 
     /// Lets the head read ahead from sector `from` on, for a reader at sector `reader`.
-    fn read_ahead(&mut self, from: u64, now: Instant, reader: u64) {
+    fn read_ahead(&mut self, from: u64, reader: u64, now: Instant, events: &mut MediumEvents) {
         debug_assert!(self.task.is_none() && self.ahead.is_none(), "[one-arm]");
         debug_assert!(reader <= from, "the head reads ahead of its reader at {reader}");
         let limit = self.ahead_limit(reader);
@@ -412,10 +434,18 @@ impl Platters {
             return;
         }
         // The head is at the end of the sector before, if it has just read it.
-        let is_there = self.arm == self.geometry.spot(from - 1) && reader == from;
-        let since = if is_there { now + self.gap(from) } else { self.move_to(from, false, now) };
-        self.ahead_counted = if is_there { now } else { since };
-        self.ahead = Some(Ahead { from, since, limit });
+        if self.arm == self.geometry.spot(from - 1) && reader == from {
+            self.ahead_counted = now;
+            self.ahead = Some(Ahead { from, since: now + self.gap(from), limit });
+            return;
+        }
+        let spot = self.geometry.spot(from);
+        let (seek, wait) = self.position(&spot, false, now);
+        // The turn after the seek may be broken off, so it counts when a read has waited for it.
+        self.counts.moved(spot.cylinder != self.arm.cylinder, seek, Duration::ZERO);
+        self.arm = spot;
+        self.task = Some(Task::Approach(Some(Ahead { from, since: now + seek + wait, limit })));
+        events.push_back((now + seek, ARM_FREE));
     }
 
     /// Returns the time on the course between sector `sector` and the one before it.
@@ -449,7 +479,11 @@ impl Platters {
     /// Forgets what was read of the sectors from `start` to `end`, which are written.
     fn forget_read(&mut self, start: u64, end: u64, now: Instant) {
         self.catch_up(now);
-        if self.ahead.is_some_and(|ahead| start < ahead.limit && ahead.from < end) {
+        let is_old = |ahead: &mut Ahead| start < ahead.limit && ahead.from < end;
+        if let Some(Task::Approach(ahead)) = &mut self.task {
+            ahead.take_if(is_old);
+        }
+        if self.ahead.as_mut().is_some_and(is_old) {
             self.stop_ahead(now);
         }
         self.reads.forget(start, end);
@@ -468,6 +502,7 @@ impl Medium for Platters {
             Op::Read if self.is_cached(held, now) => {
                 self.counts.cached_reads += 1;
                 self.ended.push_back(id);
+                self.resume_ahead(end, now, events);
             }
             Op::Read => self.hold(held, events),
             Op::Write | Op::WriteZeroes => {
@@ -502,7 +537,7 @@ impl Medium for Platters {
         if self.task.is_none()
             && let Some(end) = read_end
         {
-            self.read_ahead(end, now, end);
+            self.read_ahead(end, end, now, events);
         }
         self.note_buffer_full(now);
     }

@@ -596,3 +596,20 @@ fn batches_of_one_are_as_slow_as_writes_by_arrival_and_larger_ones_faster() {
     assert!(rates[0].abs_diff(alone) * 100 <= 5 * alone, "{rates:?}, without a cache {alone}");
     assert!(rates.is_sorted_by(|less, more| less < more), "{rates:?}");
 }
+
+/// [one-arm]: reads of six places, of which the cache has four, so that it answers some two of
+/// three. The head often begins to read ahead and is broken off. All that it did took place one
+/// after the other.
+#[test]
+fn the_arm_is_never_in_use_for_longer_than_the_time_that_passes() {
+    for order in [CommandOrder::Shortest, CommandOrder::Arrival] {
+        let overhead = Duration::from_us(200);
+        let mut rig = Rig::new(PlattersProfile { order, overhead, ..read_cache(8 << 20) });
+        let mut prng = Prng::new(9);
+        rig.rate(4, 1_000, |_| access(Op::Read, prng.below(6) * (CAPACITY / 6), 8));
+        let occupied = rig.disk.load().parts[0].used;
+        let passed = rig.now.since(Instant::ZERO);
+        assert!(rig.disk.counts.cached_reads > 400, "{:?}", rig.disk.counts);
+        assert!(occupied <= passed, "{occupied:?} of {passed:?}: {:?}", rig.disk.counts);
+    }
+}
