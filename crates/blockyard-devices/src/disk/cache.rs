@@ -3,8 +3,8 @@
 //! # Rules
 //!
 //! - **[batch-by-age]** Of the acknowledged writes, the oldest go to the platters in one batch, and
-//!   the next batch begins when it has gone. A piece of a batch ends with its track. What follows is
-//!   a piece of the same batch while that has room, and otherwise waits for its turn by its age.
+//!   the next batch begins when it has gone. A piece of a batch ends with its track. What follows
+//!   is a piece of the same batch while that has room; otherwise it waits for its turn by its age.
 
 use super::estimate::Errors;
 use std::collections::BTreeMap;
@@ -299,9 +299,9 @@ mod tests {
         assert_eq!(swept(&cache, 0), [(504, 508), (700, 708)]);
     }
 
-    /// [batch-by-age]: of two streams of 10 tracks of 1000 sectors, a batch of four pieces has three
-    /// tracks of the first and one of the second. So the arm goes from one to the other twice in
-    /// eight tracks; with one piece of each stream in a batch, it would after each track.
+    /// [batch-by-age]: of two streams of 10 tracks of 1000 sectors, a batch of four pieces has
+    /// three tracks of the first and one of the second. So the arm goes from one to the other twice
+    /// in eight tracks; with one piece of each stream in a batch, it would after each track.
     #[test]
     fn a_batch_of_two_streams_has_tracks_in_sequence() {
         let mut cache = WriteCache::new(100_000);

@@ -129,7 +129,7 @@ pub struct HostCosts {
     /// own.
     pub dma_per_kib: Duration,
     /// The period in which a command queue engine asks the card which tasks are ready, while no
-    /// data moves (CQHCI's send status idle timer); 0: it learns of a task at the instant it is ready.
+    /// data moves (CQHCI's send status idle timer); 0: it learns of a task the instant it is ready.
     pub status_poll: Duration,
     /// Copying a KiB to or from the controller's FIFO, without the interrupts.
     pub pio_per_kib: Duration,
