@@ -43,10 +43,10 @@ pub struct LoadFigures {
     /// Its parts of each kind, each before those that wait for it.
     pub parts: Vec<PartsFigures>,
     /// The share of the time for which writes waited for room in the medium's buffer or cache.
-    pub buffer_full_percent: f64,
+    pub(crate) buffer_full_percent: f64,
     /// The time that commands waited for their parts, as a share of the time of all commands at the
     /// device.
-    pub waited_percent: f64,
+    pub(crate) waited_percent: f64,
     /// What flash wrote.
     pub written: Option<WrittenFigures>,
 }
@@ -70,9 +70,9 @@ pub struct PartsFigures {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrittenFigures {
     /// Data that went past the full cache of single-level cells.
-    pub past_cache_percent: f64,
+    pub(crate) past_cache_percent: f64,
     /// Data that was folded out of that cache, programmed again, because it was full.
-    pub folded_percent: f64,
+    pub(crate) folded_percent: f64,
     /// Data that collection moved.
     pub collected_percent: f64,
 }

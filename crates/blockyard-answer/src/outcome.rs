@@ -77,7 +77,7 @@ pub struct Stop {
     /// Why.
     pub why: Stopped,
     /// The measured part of the run, in nanoseconds of virtual time.
-    pub span_ns: u64,
+    pub(crate) span_ns: u64,
 }
 
 impl Stop {

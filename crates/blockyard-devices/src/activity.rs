@@ -4,7 +4,7 @@ use blockyard::time::{Duration, Instant};
 
 /// Counts the time during which a device had at least one command, and the gaps.
 #[derive(Clone, Debug, Default)]
-pub struct Activity {
+pub(crate) struct Activity {
     outstanding: u32,
     changed: Instant,
     busy: Duration,
@@ -52,7 +52,7 @@ impl Activity {
     }
 
     /// Starts counting again at `now`, with the commands that are outstanding then.
-    pub fn forget(&mut self, now: Instant) {
+    pub(crate) fn forget(&mut self, now: Instant) {
         *self = Self {
             outstanding: self.outstanding,
             changed: now,
@@ -63,7 +63,7 @@ impl Activity {
 
     /// Whether no command is outstanding.
     #[must_use]
-    pub const fn is_idle(&self) -> bool {
+    pub(crate) const fn is_idle(&self) -> bool {
         self.outstanding == 0
     }
 
@@ -89,14 +89,14 @@ impl Activity {
     /// Returns the mean length of the gaps without a command between the first command and the
     /// last; zero if there were none.
     #[must_use]
-    pub fn mean_gap(&self) -> Duration {
+    pub(crate) fn mean_gap(&self) -> Duration {
         debug_assert!(self.gaps > 0 || self.idle == Duration::ZERO, "idle time lies in gaps");
         Duration::from_ns(self.idle.as_ns().checked_div(self.gaps).unwrap_or_default())
     }
 
     /// Returns the sum over time of the commands outstanding, in command-nanoseconds.
     #[must_use]
-    pub const fn held_ns(&self) -> u128 {
+    pub(crate) const fn held_ns(&self) -> u128 {
         self.held
     }
 }

@@ -35,7 +35,7 @@ pub struct BttDesign {
     /// The points at which stores become durable.
     pub fences: Fences,
     /// Whether map entries are fetched while data is copied.
-    pub prefetch: bool,
+    pub(crate) prefetch: bool,
     /// Bytes of a sector: the disk's logical block.
     pub sector_bytes: u32,
 }

@@ -12,7 +12,7 @@ pub struct CacheProfile {
     /// Time of any flush.
     pub flush: Duration,
     /// Time for each MiB written since the last flush.
-    pub flush_per_mib: Duration,
+    pub(crate) flush_per_mib: Duration,
 }
 
 const MIB_BYTES: u64 = 1 << 20;

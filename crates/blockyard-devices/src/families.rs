@@ -18,11 +18,11 @@ pub(crate) struct Listed {
     /// The tables that only this family has.
     pub tables: &'static [&'static str],
     /// Those of them that make a file one of this family.
-    pub signs: &'static [&'static str],
+    pub(crate) signs: &'static [&'static str],
     /// The name of its signs in messages.
-    pub sign_words: &'static str,
+    pub(crate) sign_words: &'static str,
     /// For each of its tables, the device that is most likely the base of a file with it.
-    pub bases: fn() -> Vec<(&'static str, &'static str)>,
+    pub(crate) bases: fn() -> Vec<(&'static str, &'static str)>,
     /// Reads a device of the family.
     pub read: fn(&Table<'_>) -> Result<DeviceModel, ProfileError>,
 }

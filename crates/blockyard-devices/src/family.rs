@@ -45,7 +45,7 @@ pub struct Queues {
     /// Disks.
     pub disks: u16,
     /// Whether each disk has so many tags of its own. Otherwise the disks share them.
-    pub own_tags: bool,
+    pub(crate) own_tags: bool,
     /// Whether all hardware queues share one set of tags.
     pub shared: bool,
 }

@@ -101,7 +101,7 @@ pub struct Access {
 pub struct MediumEvent(pub u32);
 
 /// Events that a medium wants scheduled.
-pub type MediumEvents = VecDeque<(Instant, MediumEvent)>;
+pub(crate) type MediumEvents = VecDeque<(Instant, MediumEvent)>;
 
 /// Counters of a medium that explain a result. A name has words with underscores; the amount is a
 /// time in nanoseconds if it ends in `_ns`, and a share if it ends in `_percent`. A medium always

@@ -7,11 +7,11 @@ use std::fmt;
 
 /// The maximum number of I/Os in flight over all instances of a job file. It bounds the reserved
 /// memory.
-pub const IN_FLIGHT_MAX: u64 = 1 << 20;
+pub(crate) const IN_FLIGHT_MAX: u64 = 1 << 20;
 
 /// The maximum number of I/Os that jobs can ask for if no run time bounds them. A simulation of so
 /// many takes hours.
-pub const PLANNED_IOS_MAX: u64 = 1 << 34;
+pub(crate) const PLANNED_IOS_MAX: u64 = 1 << 34;
 
 /// The reason why a job does not fit a device.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ pub struct Placement {
     /// The request queue of its disk.
     pub queue: QueueId,
     /// The first byte of the file on the disk.
-    pub base_bytes: u64,
+    pub(crate) base_bytes: u64,
     /// The length of the file in bytes. Read-ahead stops at the end of the file.
     pub len_bytes: u64,
 }

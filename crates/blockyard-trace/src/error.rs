@@ -23,7 +23,7 @@ pub struct Place {
     /// The file as it was named.
     pub file: Arc<str>,
     /// The position in that file.
-    pub position: Position,
+    pub(crate) position: Position,
 }
 
 impl fmt::Display for Place {

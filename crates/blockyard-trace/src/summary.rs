@@ -30,7 +30,7 @@ pub struct DiskSummary {
     /// Bytes written, including zeroes.
     pub written_bytes: u64,
     /// Bytes discarded or securely erased.
-    pub discarded_bytes: u64,
+    pub(crate) discarded_bytes: u64,
     /// Number of reads.
     pub reads: u64,
     /// Number of writes, including writes of zeroes.

@@ -97,7 +97,7 @@ impl Run {
 
     /// Discards what the command prints on its standard output.
     #[must_use]
-    pub fn without_output(mut self) -> Self {
+    pub(crate) fn without_output(mut self) -> Self {
         self.command.stdout(Stdio::null());
         self
     }
@@ -117,13 +117,13 @@ impl Run {
 
     /// Runs the command, and returns whether it succeeds. A failure is reported.
     #[must_use]
-    pub fn succeeds(self) -> bool {
+    pub(crate) fn succeeds(self) -> bool {
         self.check().inspect_err(|failure| complain(&failure.0)).is_ok()
     }
 
     /// Runs the command silently, and returns whether it succeeds.
     #[must_use]
-    pub fn probe(self) -> bool {
+    pub(crate) fn probe(self) -> bool {
         self.quiet().command.status().is_ok_and(|status| status.success())
     }
 
@@ -172,7 +172,7 @@ impl Run {
     ///
     /// Panics if no pipe can be made or read, or if the output cannot be printed.
     #[must_use]
-    pub fn logged(mut self, log: &mut Vec<u8>) -> bool {
+    pub(crate) fn logged(mut self, log: &mut Vec<u8>) -> bool {
         say(&format!("$ {}", self.shown));
         let (mut from, to) = io::pipe().expect("pipe");
         self.command.stdout(to.try_clone().expect("second end of a pipe")).stderr(to);

@@ -32,7 +32,7 @@ pub fn complain(line: &str) {
 
 /// Whether continuous integration runs the step: `CI` is set and not empty.
 #[must_use]
-pub fn in_ci() -> bool {
+pub(crate) fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !value.is_empty())
 }
 
@@ -42,7 +42,7 @@ pub fn in_ci() -> bool {
 /// # Panics
 ///
 /// Panics if that file cannot be written.
-pub fn report_unchecked(check: &str) {
+pub(crate) fn report_unchecked(check: &str) {
     say(&format!("NOT CHECKED: {check}"));
     let Some(file) = env::var_os("BLOCKYARD_CI_UNCHECKED").filter(|file| !file.is_empty()) else {
         return;
@@ -56,7 +56,7 @@ pub fn report_unchecked(check: &str) {
 /// # Errors
 ///
 /// In CI, with `need`, the object that CI lacks.
-pub fn lacks(need: &str, check: &str) -> Outcome {
+pub(crate) fn lacks(need: &str, check: &str) -> Outcome {
     if in_ci() {
         return fail(format!("CI needs {need}"));
     }

@@ -35,12 +35,12 @@ pub fn has(command: &str) -> bool {
 
 /// Whether `file` may be executed.
 #[must_use]
-pub fn is_program(file: &Path) -> bool {
+pub(crate) fn is_program(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 /// Installs Debian packages where `apt-get` exists. A failure is no error: the caller looks again.
-pub fn install_packages(purpose: &str, packages: &[&str]) {
+pub(crate) fn install_packages(purpose: &str, packages: &[&str]) {
     if !has("apt-get") {
         return;
     }
@@ -88,7 +88,7 @@ pub fn need(command: &str, packages: &[&str]) -> bool {
 /// # Errors
 ///
 /// In CI, if the command does not exist afterwards.
-pub fn want(command: &str, packages: &[&str]) -> Outcome {
+pub(crate) fn want(command: &str, packages: &[&str]) -> Outcome {
     if need(command, packages) {
         return Ok(());
     }
@@ -100,13 +100,13 @@ pub fn want(command: &str, packages: &[&str]) -> Outcome {
 /// # Errors
 ///
 /// Without a C++ compiler.
-pub fn need_cpp_compiler() -> Outcome {
+pub(crate) fn need_cpp_compiler() -> Outcome {
     if need("c++", &["g++"]) { Ok(()) } else { fail("libFuzzer needs a C++ compiler") }
 }
 
 /// Whether Rust can compile for `target`, after rustup has tried to install it.
 #[must_use]
-pub fn has_target(target: &str) -> bool {
+pub(crate) fn has_target(target: &str) -> bool {
     let libraries = Run::new("rustc --print target-libdir --target").arg(target).output();
     libraries.is_ok_and(|path| Path::new(path.trim_end()).is_dir())
         || (has("rustup") && Run::new("rustup target add").arg(target).succeeds())
@@ -115,7 +115,7 @@ pub fn has_target(target: &str) -> bool {
 /// Returns the folder of a virtual environment of Python, made unless it exists; `None` if it
 /// cannot be made.
 #[must_use]
-pub fn environment_of_python(name: &str) -> Option<PathBuf> {
+pub(crate) fn environment_of_python(name: &str) -> Option<PathBuf> {
     let folder = target().join(name);
     let exists =
         is_program(&folder.join("bin/pip")) || Run::new("python3 -m venv").arg(&folder).succeeds();
@@ -124,7 +124,7 @@ pub fn environment_of_python(name: &str) -> Option<PathBuf> {
 
 /// Returns the command that installs Python packages into a virtual environment.
 #[must_use]
-pub fn pip_install(environment: &Path) -> Run {
+pub(crate) fn pip_install(environment: &Path) -> Run {
     Run::program(environment.join("bin/pip")).words("install -q --disable-pip-version-check")
 }
 
@@ -135,7 +135,7 @@ pub fn pip_install(environment: &Path) -> Run {
 /// # Errors
 ///
 /// In CI, if the trace processor is not there afterwards.
-pub fn want_perfetto() -> Outcome<Option<PathBuf>> {
+pub(crate) fn want_perfetto() -> Outcome<Option<PathBuf>> {
     if need("node", &["nodejs"]) && need("python3", &["python3", "python3-venv"]) {
         let environment = target().join("perfetto");
         let _ = environment_of_python("perfetto");
@@ -172,7 +172,7 @@ fn trace_processor(environment: &Path) -> Option<PathBuf> {
 /// # Errors
 ///
 /// In CI, if it cannot be had.
-pub fn want_python() -> Outcome<Option<PathBuf>> {
+pub(crate) fn want_python() -> Outcome<Option<PathBuf>> {
     if need("python3", &["python3", "python3-venv"])
         && let Some(environment) = environment_of_python("python")
         && pip_install(&environment).args(PYTHON_PACKAGES).succeeds()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Tests of the command line, `crates/blockyard-cli/tests/TARGET.rs`, that start a server.
-pub const SERVED: [&str; 15] = [
+pub(crate) const SERVED: [&str; 15] = [
     "a_failed_flush_is_reported",
     "a_flood_of_clients_leaves_the_operator_descriptors",
     "a_power_cut_loses_nothing_that_was_flushed",
@@ -38,16 +38,16 @@ const fn target_of(package: &'static str, name: &'static str) -> Target {
 }
 
 /// Benchmarks, `crates/PACKAGE/benches/TARGET.rs`. Each existing one must be here.
-pub const BENCHES: [Target; 2] =
+pub(crate) const BENCHES: [Target; 2] =
     [target_of("blockyard-bench", "elevator"), target_of("blockyard-bench", "histogram")];
 
 /// Swarms, `crates/PACKAGE/tests/TARGET.rs`, which read `BLOCKYARD_SWARM_SEEDS`,
 /// `BLOCKYARD_SWARM_SEED` and `BLOCKYARD_SWARM_SOAK`. Each existing one must be here.
-pub const SWARMS: [Target; 2] =
+pub(crate) const SWARMS: [Target; 2] =
     [target_of("blockyard-sim", "swarm"), target_of("blockyard-sim", "swarm_mmc")];
 
 /// The manifests outside the workspace.
-pub const OUTSIDE: [&str; 6] = [
+pub(crate) const OUTSIDE: [&str; 6] = [
     "fuzz/Cargo.toml",
     "ci/bare/Cargo.toml",
     "ci/sdhci/Cargo.toml",
@@ -72,7 +72,7 @@ pub fn program() -> PathBuf {
 /// The paths that match `pattern`, sorted, as a shell finds them: a `*` is any part of one name
 /// that does not begin with a dot. No match is an empty list.
 #[must_use]
-pub fn glob(pattern: impl AsRef<Path>) -> Vec<PathBuf> {
+pub(crate) fn glob(pattern: impl AsRef<Path>) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.as_ref() {
         let part = part.to_string_lossy();
@@ -107,7 +107,7 @@ fn entries(folder: &Path, matches: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 
 /// The name of a package of the workspace, and the text of its manifest.
 #[derive(Debug)]
-pub struct Package {
+pub(crate) struct Package {
     /// The package's name, which is that of its folder.
     pub name: String,
     /// The text of its `Cargo.toml`.
@@ -119,7 +119,7 @@ pub struct Package {
 /// # Errors
 ///
 /// If there is none.
-pub fn packages() -> Outcome<Vec<Package>> {
+pub(crate) fn packages() -> Outcome<Vec<Package>> {
     let mut found = vec![];
     for path in glob("crates/*/Cargo.toml") {
         let manifest = fs::read_to_string(&path).expect("manifest of a package");
@@ -134,7 +134,7 @@ pub fn packages() -> Outcome<Vec<Package>> {
 impl Package {
     /// Whether the package is not published.
     #[must_use]
-    pub fn is_private(&self) -> bool {
+    pub(crate) fn is_private(&self) -> bool {
         self.manifest.lines().any(|line| line.starts_with("publish = false"))
     }
 
@@ -189,7 +189,7 @@ fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
 /// # Errors
 ///
 /// The first target without a file, or file without a target.
-pub fn check_listed(folder: &str, pattern: &str, targets: &[Target]) -> Outcome {
+pub(crate) fn check_listed(folder: &str, pattern: &str, targets: &[Target]) -> Outcome {
     for Target { package, name } in targets {
         let path = format!("crates/{package}/{folder}/{name}.rs");
         if !Path::new(&path).is_file() {

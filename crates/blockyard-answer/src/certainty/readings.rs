@@ -78,7 +78,7 @@ impl Ranking {
 
     /// Whether all readings call the two designs equal.
     #[must_use]
-    pub const fn is_always_equal(&self) -> bool {
+    pub(crate) const fn is_always_equal(&self) -> bool {
         self.equal > 0 && self.faster + self.slower == 0
     }
 

@@ -159,19 +159,19 @@ pub enum Evidence {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferPeriod {
     /// The whole time.
-    pub period_ns: Pair,
+    pub(crate) period_ns: Pair,
     /// The bus or the card is busy.
-    pub work_ns: Pair,
+    pub(crate) work_ns: Pair,
     /// Both are idle while requests wait.
-    pub idle_ns: Pair,
+    pub(crate) idle_ns: Pair,
     /// There is no request.
-    pub absent_ns: Pair,
+    pub(crate) absent_ns: Pair,
     /// I/Os for each transfer.
     pub ios: Pair,
     /// The idle time for each I/O.
-    pub idle_of_io_ns: Pair,
+    pub(crate) idle_of_io_ns: Pair,
     /// What happens more often, or takes longer, under the design with more idle time.
-    pub in_idle_time: Vec<IdlePart>,
+    pub(crate) in_idle_time: Vec<IdlePart>,
 }
 
 /// Something in the idle time between two transfers.
@@ -208,11 +208,11 @@ pub struct IdleTime {
     /// The design.
     pub design: String,
     /// Idle time between two transfers.
-    pub idle_ns: f64,
+    pub(crate) idle_ns: f64,
     /// I/Os for each transfer.
     pub ios: f64,
     /// The idle time for each I/O.
-    pub idle_of_io_ns: f64,
+    pub(crate) idle_of_io_ns: f64,
     /// The whole time for each I/O.
     pub io_ns: f64,
 }
@@ -226,9 +226,9 @@ pub struct LongestStage {
     /// The mean time of a request.
     pub life_ns: f64,
     /// The place.
-    pub stage: LifeStage,
+    pub(crate) stage: LifeStage,
     /// The mean time there.
-    pub stage_ns: f64,
+    pub(crate) stage_ns: f64,
 }
 
 /// A part of the CPU time of an I/O on persistent memory that is longer under one design.
@@ -238,7 +238,7 @@ pub struct PartTime {
     /// The part.
     pub part: &'static str,
     /// By how much it is longer.
-    pub more_ns: f64,
+    pub(crate) more_ns: f64,
     /// What was counted of it for each I/O.
     pub counts: Vec<(&'static str, Pair)>,
 }

@@ -36,12 +36,12 @@ pub struct JobReason {
     pub lat_ns: Pair,
     /// The stage that carries the largest part of the difference in latency, if one carries a third
     /// of it.
-    pub stage: Option<LifeStage>,
+    pub(crate) stage: Option<LifeStage>,
     /// The mean time of a request in that stage.
-    pub stage_ns: Pair,
+    pub(crate) stage_ns: Pair,
     /// Whether other jobs do I/O in this direction too. The times in stages are of all requests in
     /// it.
-    pub is_shared: bool,
+    pub(crate) is_shared: bool,
 }
 
 /// Returns the reasons of the rows whose rates differ, in an answer with several rows.

@@ -106,7 +106,7 @@ impl Tolerance {
     /// Whether `ours` agrees with the figure that was `published`.
     #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
     #[must_use]
-    pub fn agrees(self, ours: f64, published: f64) -> bool {
+    pub(crate) fn agrees(self, ours: f64, published: f64) -> bool {
         let off = (ours - published).abs();
         match self {
             Self::Percent(most) => off <= published.abs() * most / 100.0,

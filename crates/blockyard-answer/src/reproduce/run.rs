@@ -17,7 +17,7 @@ use blockyard_sim::simulate::{Simulation, SimulationError};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reproduction {
     /// Name of the experiment.
-    pub experiment: &'static str,
+    pub(crate) experiment: &'static str,
     /// The publication.
     pub source: &'static str,
     /// How it is run here, for the reader.

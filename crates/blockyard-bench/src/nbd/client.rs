@@ -32,9 +32,9 @@ pub struct Progress {
     /// Replies received.
     pub ios: AtomicU64,
     /// Whether latencies count already.
-    pub measuring: AtomicBool,
+    pub(crate) measuring: AtomicBool,
     /// Whether the client must stop sending requests.
-    pub stopping: AtomicBool,
+    pub(crate) stopping: AtomicBool,
 }
 
 /// A connection in its transmission phase.

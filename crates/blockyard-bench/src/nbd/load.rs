@@ -53,7 +53,7 @@ impl Load {
     /// # Errors
     ///
     /// Returns an error if the process does not start, or with its message if it fails.
-    pub fn run_apart(
+    pub(crate) fn run_apart(
         &self,
         programs: &Programs,
         cpus: &str,
@@ -156,19 +156,19 @@ impl Reading {
 impl Measured {
     /// Processor time of the server for each I/O, in microseconds.
     #[must_use]
-    pub fn server_us_per_io(&self) -> f64 {
+    pub(crate) fn server_us_per_io(&self) -> f64 {
         Duration::from_nanos(self.server_ns).as_secs_f64() * 1e6 / self.ios.max(1) as f64
     }
 
     /// I/Os per second, in thousands.
     #[must_use]
-    pub fn thousand_iops(&self) -> f64 {
+    pub(crate) fn thousand_iops(&self) -> f64 {
         self.ios as f64 / 1e3 / Duration::from_nanos(self.wall_ns).as_secs_f64()
     }
 
     /// The 99th percentile of latencies, in milliseconds.
     #[must_use]
-    pub fn p99_ms(&self) -> f64 {
+    pub(crate) fn p99_ms(&self) -> f64 {
         Duration::from_nanos(self.p99_ns).as_secs_f64() * 1e3
     }
 }

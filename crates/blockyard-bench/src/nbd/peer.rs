@@ -90,7 +90,7 @@ impl Peer {
 
     /// Whether reads return written data.
     #[must_use]
-    pub fn keeps_data(self) -> bool {
+    pub(crate) fn keeps_data(self) -> bool {
         self != Self::QemuStorageNull
     }
 

@@ -18,9 +18,9 @@ pub struct CrosspointProfile {
     /// Bytes that lie together on one channel; the next ones lie on the next channel.
     pub unit: u64,
     /// Time for which a unit that is read occupies its channel.
-    pub read_unit: Duration,
+    pub(crate) read_unit: Duration,
     /// Time for which a unit that is written occupies its channel.
-    pub write_unit: Duration,
+    pub(crate) write_unit: Duration,
     /// Latency of a read beyond the time of its units.
     pub read: Duration,
     /// Latency of a write beyond the time of its units.

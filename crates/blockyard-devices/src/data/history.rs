@@ -132,10 +132,10 @@ impl fmt::Display for Wrong {
 
 /// The effect of a loss of power.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Loss {
+pub(crate) struct Loss {
     /// Sectors that no longer hold their last successful write nor anything newer, legally: no
     /// flush had made it durable ([durable-write-survives]).
-    pub by_right: u64,
+    pub(crate) by_right: u64,
     /// All other sectors that hold wrong data.
     pub wrong: Vec<Wrong>,
 }

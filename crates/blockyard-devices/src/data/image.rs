@@ -9,7 +9,7 @@ pub struct Stamp(pub u64);
 
 impl Stamp {
     /// The stamp of sectors that were never written.
-    pub const NEVER: Self = Self(0);
+    pub(crate) const NEVER: Self = Self(0);
 }
 
 impl fmt::Display for Stamp {

@@ -379,12 +379,12 @@ impl Media {
     }
 
     /// Forgets the bio with `cookie`, which has ended or was refused.
-    pub fn forget(&mut self, cookie: u64) {
+    pub(crate) fn forget(&mut self, cookie: u64) {
         self.stamps.remove(&cookie);
     }
 
     /// Returns the data that reads found since the last call.
-    pub fn take_samples(&mut self) -> Vec<Sample> {
+    pub(crate) fn take_samples(&mut self) -> Vec<Sample> {
         core::mem::take(&mut self.samples)
     }
 
@@ -403,7 +403,7 @@ impl Media {
     /// Returns the data that a loss of power would leave now on the disk of `queue`, by `draws`
     /// ([power-loss-keeps-durable-data], [block-is-never-torn]).
     #[must_use]
-    pub fn survivors(&self, queue: QueueId, draws: &mut Prng) -> Image {
+    pub(crate) fn survivors(&self, queue: QueueId, draws: &mut Prng) -> Image {
         let disk = &self.disks[queue.index()];
         let mut image = disk.survivors(draws);
         let others = self.in_flight.iter().flatten().filter(|one| !one.by_device);

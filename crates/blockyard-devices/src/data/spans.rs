@@ -20,7 +20,7 @@ impl<T: Clone + Default + Eq> Spans<T> {
     }
 
     /// Calls `change` once for each maximal range of equal values in `range`, in order.
-    pub fn update(&mut self, range: Range<u64>, mut change: impl FnMut(Range<u64>, &mut T)) {
+    pub(crate) fn update(&mut self, range: Range<u64>, mut change: impl FnMut(Range<u64>, &mut T)) {
         if range.is_empty() {
             return;
         }

@@ -32,20 +32,20 @@ const BATCH_MAX: u32 = 1 << 24;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlattersProfile {
     /// Revolutions of the spindle per minute.
-    pub rpm: u64,
+    pub(crate) rpm: u64,
     /// Surfaces with data, each with a head.
     pub heads: u16,
     /// Zones, each with the same number of cylinders and with tracks of one length.
-    pub zones: u16,
+    pub(crate) zones: u16,
     /// Bytes per second in sequence in the outermost zone, steps from track to track included.
-    pub outer: u64,
+    pub(crate) outer: u64,
     /// Bytes per second in sequence in the innermost zone.
-    pub inner: u64,
+    pub(crate) inner: u64,
     /// Cylinders that one head serves before the next head serves them on the way back. 1: cylinder
     /// by cylinder.
-    pub band: u32,
+    pub(crate) band: u32,
     /// Time from one head to another.
-    pub head_switch: Duration,
+    pub(crate) head_switch: Duration,
     /// The seeks of reads.
     pub read: SeekProfile,
     /// The seeks of writes: they settle for longer.
@@ -53,12 +53,12 @@ pub struct PlattersProfile {
     /// The order of the commands that the disk holds.
     pub order: CommandOrder,
     /// What the firmware knows, in the order [`CommandOrder::Estimated`].
-    pub estimate: EstimateProfile,
+    pub(crate) estimate: EstimateProfile,
     /// A command that has waited for longer goes next. It has no effect in the order of arrival.
-    pub age_max: Duration,
+    pub(crate) age_max: Duration,
     /// Time from the arrival of a command that the cache does not answer until the arm can serve
     /// it.
-    pub overhead: Duration,
+    pub(crate) overhead: Duration,
     /// The cache.
     pub cache: DiskCacheProfile,
 }
@@ -67,9 +67,9 @@ pub struct PlattersProfile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeekProfile {
     /// To the next cylinder.
-    pub track: Duration,
+    pub(crate) track: Duration,
     /// The mean over all pairs of cylinders.
-    pub average: Duration,
+    pub(crate) average: Duration,
     /// From the outermost to the innermost cylinder.
     pub full: Duration,
 }
@@ -81,23 +81,23 @@ pub struct SeekProfile {
 /// A command on the track under the head has no error: the servo marks show the firmware where it
 /// is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EstimateProfile {
+pub(crate) struct EstimateProfile {
     /// The standard deviation of the error of a seek's time.
-    pub seek_error: Duration,
+    pub(crate) seek_error: Duration,
     /// The standard deviation of the error of the angle at which the head arrives, as a time.
-    pub rotation_error: Duration,
+    pub(crate) rotation_error: Duration,
     /// Time by which the head has to arrive earlier than its sector. Otherwise the firmware expects
     /// another revolution.
-    pub margin: Duration,
+    pub(crate) margin: Duration,
     /// Commands among which the firmware chooses: the oldest ones.
     pub window: u32,
     /// Time by which a command is preferred for each second that it has waited. 0: none.
-    pub age_credit: Duration,
+    pub(crate) age_credit: Duration,
 }
 
 impl EstimateProfile {
     /// The knowledge of the exact time of each command.
-    pub const EXACT: Self = Self {
+    pub(crate) const EXACT: Self = Self {
         seek_error: Duration::ZERO,
         rotation_error: Duration::ZERO,
         margin: Duration::ZERO,
@@ -171,7 +171,7 @@ impl PlattersProfile {
 
     /// Returns the time of a revolution.
     #[must_use]
-    pub const fn revolution(&self) -> Duration {
+    pub(crate) const fn revolution(&self) -> Duration {
         Duration::from_ns(60_000_000_000 / self.rpm)
     }
 

@@ -97,9 +97,9 @@ pub struct FlashProfile {
     /// Channels, each of which carries one transfer at a time.
     pub channels: u16,
     /// Dies on each channel.
-    pub dies: u16,
+    pub(crate) dies: u16,
     /// Planes of a die that program together.
-    pub planes: u16,
+    pub(crate) planes: u16,
     /// Bytes of a page of one plane, a multiple of 4 KiB.
     pub page: u64,
     /// Programs, of all planes together, that fill a block.
@@ -107,28 +107,28 @@ pub struct FlashProfile {
     /// Bytes of the drive as the map has it, whatever the capacity is.
     pub simulated: u64,
     /// Bytes of `simulated` in flash beyond those that the host sees, in percent.
-    pub spare: u16,
+    pub(crate) spare: u16,
     /// Share of the drive that holds data, in percent. All addresses that the host uses share the
     /// units of this data.
     pub fill: u16,
     /// Random overwrites before the start, in percent of the data.
-    pub overwritten: u16,
+    pub(crate) overwritten: u16,
     /// How collection chooses a block.
-    pub collection: Choice,
+    pub(crate) collection: Choice,
     /// Time of reading a page.
     pub read: Duration,
     /// How that time spreads from page to page; `None`: all pages take as long.
-    pub read_spread: Option<Spread>,
+    pub(crate) read_spread: Option<Spread>,
     /// How many more times a page is read until its errors can be corrected, as points
     /// `[percentile, times]` with at most 100 times, for data that was there before the run;
     /// `None`: never.
-    pub retries: Option<Spread>,
+    pub(crate) retries: Option<Spread>,
     /// Time of a program of all planes.
     pub program: Duration,
     /// Time of an erase of a block of all planes.
     pub erase: Duration,
     /// Programs of a die that one erase makes room for; `None`: those of a block of the map.
-    pub erase_programs: Option<u16>,
+    pub(crate) erase_programs: Option<u16>,
     /// Time of a suspended program or erase to give way to a read; `None`: reads wait.
     pub suspend: Option<Duration>,
     /// Which work of a die goes next.
@@ -149,32 +149,32 @@ pub struct FlashProfile {
     /// Fixed time of a discard, to which the time of its length is added.
     pub discard: Duration,
     /// Time of a discard for each GiB that it covers.
-    pub discard_per_gib: Duration,
+    pub(crate) discard_per_gib: Duration,
     /// Bytes of the write buffer.
     pub buffer: u64,
     /// What waits behind a write for which the buffer has no room.
-    pub full_buffer: FullBuffer,
+    pub(crate) full_buffer: FullBuffer,
     /// Time of a write into the buffer, and of a read that needs no flash.
     pub buffered: Duration,
     /// Whether the buffer survives a loss of power, so that flushes need not wait.
-    pub protected: bool,
+    pub(crate) protected: bool,
     /// Steps by which a flush makes the map durable after the data, one after another: such as the
     /// rest of a word line, and a journal; 0: the map is found from the data.
-    pub flush_steps: u16,
+    pub(crate) flush_steps: u16,
     /// Bytes that each of these steps programs, at the speed of single-level cells, on as many dies
     /// as there are programs in them.
-    pub flush_map: u64,
+    pub(crate) flush_map: u64,
     /// Bytes of data that the cache of single-level cells takes; 0: there is none.
-    pub slc: u64,
+    pub(crate) slc: u64,
     /// Time of a program in that cache.
-    pub slc_program: Duration,
+    pub(crate) slc_program: Duration,
     /// Idle time of the host after which the cache is folded.
-    pub slc_idle: Duration,
+    pub(crate) slc_idle: Duration,
     /// Whether writes go past that cache when it is full. If not, they wait until it is folded.
-    pub slc_bypass: bool,
+    pub(crate) slc_bypass: bool,
     /// Bytes of memory for the map, four for each 4 KiB of data; `None`: the whole map is in
     /// memory. Without its part of the map, a read waits for it, and a write reads it beside.
-    pub map_memory: Option<u64>,
+    pub(crate) map_memory: Option<u64>,
 }
 
 impl FlashProfile {

@@ -24,7 +24,7 @@ const _: () = assert!(CAPACITY_MIN < CAPACITY_MAX);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PmemProfile {
     /// The mapping.
-    pub mapping: Mapping,
+    pub(crate) mapping: Mapping,
     /// Channels that transfer side by side.
     pub channels: u16,
     /// Bytes that the memory reads or writes at once: fewer bytes take the time of all of them on
@@ -33,21 +33,21 @@ pub struct PmemProfile {
     /// Loading a line that is in no cache, and the first line of a copy from the memory.
     pub load: Duration,
     /// A load from the memory while its mapping is uncached: nothing of its line stays in a cache.
-    pub uncached_load: Duration,
+    pub(crate) uncached_load: Duration,
     /// The loads in which the processor copies the four bytes of a word one after another from an
     /// uncached mapping.
-    pub loads_of_word: u16,
+    pub(crate) loads_of_word: u16,
     /// The processor's own work for an I/O through a block translation table, apart from its
     /// accesses.
-    pub table_work: Duration,
+    pub(crate) table_work: Duration,
     /// Copying out of the memory.
     pub read: CopyProfile,
     /// Copying into the memory, past the caches.
     pub write: CopyProfile,
     /// Writing back a line, or storing it past the caches, while others are in flight.
-    pub write_back: Duration,
+    pub(crate) write_back: Duration,
     /// A fence that waits for nothing.
-    pub fence: Duration,
+    pub(crate) fence: Duration,
     /// The additional time of a fence if stores are in flight.
     pub drain: Duration,
     /// An exchange of a word in the processor's own cache, or a store that waits for all earlier
@@ -57,9 +57,9 @@ pub struct PmemProfile {
     /// it.
     pub line_transfer: Duration,
     /// Scanning 256 adjacent words, all of them in the processor's own cache.
-    pub look_through: Duration,
+    pub(crate) look_through: Duration,
     /// Scanning 256 words, each in its own cache line.
-    pub look_through_padded: Duration,
+    pub(crate) look_through_padded: Duration,
 }
 
 /// The mapping of memory.

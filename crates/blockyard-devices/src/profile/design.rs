@@ -37,13 +37,13 @@ pub struct Design {
     pub host: Option<HostPolicy>,
     /// Whether an MMC host unmaps memory after a transfer. Without that, data is not safe: it shows
     /// the cost.
-    pub unmaps: bool,
+    pub(crate) unmaps: bool,
     /// Whether a thread that submits to an MMC host sleeps in its driver, as since Linux 6.6.
     pub submitter_sleeps: bool,
     /// Requests that a run removes from an elevator under one acquisition of its lock, at most.
     pub lock_batch: u32,
     /// The lines of `[host]` in its file.
-    pub host_lines: HostLines,
+    pub(crate) host_lines: HostLines,
     /// The block translation table over persistent memory; `None`: sectors are copied in place.
     pub btt: Option<BttDesign>,
     /// Hardware queues, in place of the device's own number.

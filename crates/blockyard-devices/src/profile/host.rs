@@ -87,7 +87,7 @@ pub struct Ask {
     /// Its value.
     pub value: &'static str,
     /// The remedy.
-    pub remedy: &'static str,
+    pub(crate) remedy: &'static str,
 }
 
 /// Returns the key of `policy` for which there is no driver, given the reason `why`.

@@ -21,7 +21,7 @@ pub struct VolumeProfile {
     /// The spread of both; `None`: they are always the same.
     pub spread: Option<Spread>,
     /// Bytes that count as one I/O. A larger I/O counts as several.
-    pub io_unit: u64,
+    pub(crate) io_unit: u64,
     /// The limit of I/Os.
     pub iops: BucketProfile,
     /// The limit of bytes.
@@ -34,9 +34,9 @@ pub struct BucketProfile {
     /// Tokens that fill the bucket, per second.
     pub rate: u64,
     /// Tokens that may leave it, per second; at least `rate`.
-    pub burst: u64,
+    pub(crate) burst: u64,
     /// Tokens that it holds. It is full at first.
-    pub credit: u64,
+    pub(crate) credit: u64,
 }
 
 impl MediumFamily for VolumeProfile {

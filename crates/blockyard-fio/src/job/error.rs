@@ -50,7 +50,7 @@ pub struct Note {
     /// The line that the remark is about.
     pub place: Place,
     /// The remark.
-    pub remark: Remark,
+    pub(crate) remark: Remark,
 }
 
 /// A remark about a job.

@@ -20,10 +20,10 @@ pub struct Logging {
     pub iops: Option<LogPrefix>,
     /// Whether each instance has log files of its own; default true. Otherwise all instances of a
     /// job share them.
-    pub per_instance: bool,
+    pub(crate) per_instance: bool,
     /// Length in milliseconds of a window, which has one entry per kind of I/O; 0, the default,
     /// means one entry per I/O.
-    pub window_ms: u64,
+    pub(crate) window_ms: u64,
     /// Log the largest value of a window instead of the mean; default false.
     pub largest: bool,
     /// Log offsets; default false.
@@ -32,9 +32,9 @@ pub struct Logging {
     pub priority: bool,
     /// Milliseconds between samples of the bandwidth; 0 means none. For `None`, the default, see
     /// [`Self::bandwidth_period_ms`].
-    pub bandwidth_sample_ms: Option<u64>,
+    pub(crate) bandwidth_sample_ms: Option<u64>,
     /// Milliseconds between samples of I/Os per second, likewise.
-    pub iops_sample_ms: Option<u64>,
+    pub(crate) iops_sample_ms: Option<u64>,
 }
 
 /// fio's default time between samples, in milliseconds.
@@ -44,13 +44,13 @@ impl Logging {
     /// Returns the milliseconds between samples of the bandwidth: the period that was set, else the
     /// window of the log, else 500.
     #[must_use]
-    pub fn bandwidth_period_ms(&self) -> u64 {
+    pub(crate) fn bandwidth_period_ms(&self) -> u64 {
         self.period_ms(self.bandwidth_sample_ms, self.bandwidth.is_some())
     }
 
     /// Returns the milliseconds between samples of I/Os per second, likewise.
     #[must_use]
-    pub fn iops_period_ms(&self) -> u64 {
+    pub(crate) fn iops_period_ms(&self) -> u64 {
         self.period_ms(self.iops_sample_ms, self.iops.is_some())
     }
 

@@ -87,7 +87,7 @@ pub struct Pattern {
     /// Whether offsets are random rather than sequential.
     pub random: bool,
     /// I/Os per random offset (`randread:8`); 1 if not given. See [`Job::sequencer`].
-    pub ios_per_offset: u32,
+    pub(crate) ios_per_offset: u32,
     /// Bytes skipped after each sequential I/O (`read:4k`), backwards if negative (`read:-8k`); 0
     /// if not given.
     pub skip_bytes: i64,
@@ -121,7 +121,7 @@ pub enum BlockSizes {
 impl BlockSizes {
     /// Returns the bytes of the shortest I/O; 0 only for a split without entries, which the parser
     /// refuses.
-    pub fn min_bytes(&self) -> u32 {
+    pub(crate) fn min_bytes(&self) -> u32 {
         match self {
             Self::Fixed(bytes) => *bytes,
             Self::Range { min_bytes, .. } => *min_bytes,
@@ -185,7 +185,7 @@ pub enum Distribution {
 
 impl Distribution {
     /// Whether some blocks are far likelier than others, by a law rather than by zones.
-    pub const fn is_skewed(&self) -> bool {
+    pub(crate) const fn is_skewed(&self) -> bool {
         matches!(self, Self::Zipf { .. } | Self::Pareto { .. } | Self::Normal { .. })
     }
 }
@@ -194,7 +194,7 @@ impl Distribution {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     /// Percent of the accesses that fall here.
-    pub access_percent: u8,
+    pub(crate) access_percent: u8,
     /// Width: percent of the region, or bytes.
     pub width: u64,
 }
@@ -255,11 +255,11 @@ pub struct Strides {
     /// Whether there are zones; default false.
     pub on: bool,
     /// Bytes of I/O in each zone; default 0, which means no zones.
-    pub zone_bytes: u64,
+    pub(crate) zone_bytes: u64,
     /// The length of a zone; 0, the default, means `zone_bytes`.
-    pub range_bytes: u64,
+    pub(crate) range_bytes: u64,
     /// The gap after a zone; default 0.
-    pub gap_bytes: u64,
+    pub(crate) gap_bytes: u64,
 }
 
 /// A job's share in the I/Os of a flow: jobs with the same number take turns.
@@ -337,23 +337,23 @@ pub enum UnifiedReporting {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reporting {
     /// Percentiles to print, each 0 to 100, at most 20. Default as fio: 1 to 99.99.
-    pub percentiles: Vec<f64>,
+    pub(crate) percentiles: Vec<f64>,
     /// Percentiles of completion latency; default true.
-    pub clat_percentiles: bool,
+    pub(crate) clat_percentiles: bool,
     /// Percentiles of total latency; default false.
-    pub lat_percentiles: bool,
+    pub(crate) lat_percentiles: bool,
     /// Percentiles of submission latency; default false.
-    pub slat_percentiles: bool,
+    pub(crate) slat_percentiles: bool,
     /// Leave out total latency; default false.
-    pub disable_lat: bool,
+    pub(crate) disable_lat: bool,
     /// Leave out completion latency; default false.
-    pub disable_clat: bool,
+    pub(crate) disable_clat: bool,
     /// Leave out submission latency; default false.
-    pub disable_slat: bool,
+    pub(crate) disable_slat: bool,
     /// Leave out bandwidth samples; default false.
-    pub disable_bw: bool,
+    pub(crate) disable_bw: bool,
     /// Default `None`.
-    pub unified: UnifiedReporting,
+    pub(crate) unified: UnifiedReporting,
     /// Logs and samples over time.
     pub logging: Logging,
 }
@@ -379,7 +379,7 @@ pub struct Job {
     /// Name of the section, or option `name`.
     pub name: String,
     /// Free text.
-    pub description: Option<String>,
+    pub(crate) description: Option<String>,
     /// Line of the section header, or argument `--name`.
     pub place: Place,
     /// Reporting group, from 0. A new one starts at `stonewall` and at `new_group`.
@@ -387,7 +387,7 @@ pub struct Job {
     /// Wait until all earlier jobs have ended; default false.
     pub stonewall: bool,
     /// Start a new reporting group; default false.
-    pub new_group: bool,
+    pub(crate) new_group: bool,
     /// Report the instances of a group as one; default false.
     pub group_reporting: bool,
     /// End other jobs when an instance of this one ends; default false.
@@ -407,7 +407,7 @@ pub struct Job {
     /// The engine that the job runs as; default [`Engine::Psync`].
     pub engine: Engine,
     /// The name of the engine as written; default `psync`.
-    pub engine_name: &'static str,
+    pub(crate) engine_name: &'static str,
     /// Other threads submit the I/O (`io_submit_mode=offload`), so that the job's own need not wait
     /// for I/O before it pauses; default false.
     pub offload: bool,
@@ -428,9 +428,9 @@ pub struct Job {
     /// Default sequential reads.
     pub pattern: Pattern,
     /// Default [`Sequencer::Sequential`].
-    pub sequencer: Sequencer,
+    pub(crate) sequencer: Sequencer,
     /// Percent of reads in a mix; default 50.
-    pub rwmix_read_percent: u8,
+    pub(crate) rwmix_read_percent: u8,
     /// Default 4096 bytes.
     pub block: PerOp<BlockSizes>,
     /// Any length in a range, not only multiples of the smallest; default false.
@@ -438,22 +438,22 @@ pub struct Job {
     /// Alignment of random offsets, bytes; `None` means the shortest block. Disables the map.
     pub block_align_bytes: PerOp<Option<u64>>,
     /// Default [`Distribution::Uniform`].
-    pub distribution: Distribution,
+    pub(crate) distribution: Distribution,
     /// Each turn of [`Distribution::Sequence`] begins as many blocks further as the sequence has;
     /// default false.
-    pub sequence_strides: bool,
+    pub(crate) sequence_strides: bool,
     /// Default [`RandomGenerator::Tausworthe`].
-    pub random_generator: RandomGenerator,
+    pub(crate) random_generator: RandomGenerator,
     /// Random blocks may repeat within a pass; default false.
-    pub norandommap: bool,
+    pub(crate) norandommap: bool,
     /// Percent of a random pattern's offsets that are random; the others continue. Default 100.
-    pub percentage_random: PerOp<u8>,
+    pub(crate) percentage_random: PerOp<u8>,
     /// Same offsets in every run; default true.
-    pub randrepeat: bool,
+    pub(crate) randrepeat: bool,
     /// Same draws of all other values in every run; default false.
-    pub allrandrepeat: bool,
+    pub(crate) allrandrepeat: bool,
     /// Seed of the job; `None` means fio's default.
-    pub randseed: Option<u64>,
+    pub(crate) randseed: Option<u64>,
 
     /// Named files; empty means that each instance has its own files.
     pub filenames: Vec<String>,
@@ -463,28 +463,28 @@ pub struct Job {
     /// `$clientuid`; files with the same name are one. Default: each instance has its own files.
     pub filename_format: Option<String>,
     /// The job covers its files to the end of the device if it has no `size`; default false.
-    pub fill_device: bool,
+    pub(crate) fill_device: bool,
     /// Zones with gaps between them, which a job covers one after another.
-    pub strides: Strides,
+    pub(crate) strides: Strides,
     /// Number of files if no file is named; default 1.
-    pub nrfiles: u16,
+    pub(crate) nrfiles: u16,
     /// Default: round robin, one I/O each.
-    pub file_service: FileService,
+    pub(crate) file_service: FileService,
     /// Number of files that are open at once, so that they take turns; 0, the default, means all.
-    pub open_files: u16,
+    pub(crate) open_files: u16,
     /// Bytes over all files, or percent of each device; `None` means the device.
     pub size: Option<Amount>,
     /// Bytes of each file. `size` then says only how much is moved, as `io_size` does.
-    pub filesize_bytes: Option<u64>,
+    pub(crate) filesize_bytes: Option<u64>,
     /// Bytes to transfer, or percent of `size`; `None` means `size`.
-    pub io_size: Option<Amount>,
+    pub(crate) io_size: Option<Amount>,
     /// Start of the region in each file, in bytes or percent of the device; default 0.
     pub offset: Amount,
     /// Increment of the offset per instance, in bytes or percent of the device; default 0.
-    pub offset_increment: Amount,
+    pub(crate) offset_increment: Amount,
     /// Offsets given in percent are rounded up to a multiple of this many bytes; 0 means the
     /// shortest block.
-    pub offset_align_bytes: u64,
+    pub(crate) offset_align_bytes: u64,
     /// Maximum number of I/Os of an instance per loop; `None` means no limit.
     pub number_ios: Option<u64>,
     /// Passes over the region; default 1; 0 counts as 1.
@@ -502,9 +502,9 @@ pub struct Job {
     /// Writes between syncs; 0, the default, means no syncs.
     pub fsync: u32,
     /// Writes between data syncs; 0, the default, means no data syncs.
-    pub fdatasync: u32,
+    pub(crate) fdatasync: u32,
     /// Whether the job ends with a sync; default false.
-    pub end_fsync: bool,
+    pub(crate) end_fsync: bool,
     /// Default [`SyncMode::None`].
     pub sync: SyncMode,
 
@@ -513,7 +513,7 @@ pub struct Job {
     /// Maximum I/Os per second; 0 means no limit; default 0.
     pub rate_iops: PerOp<u64>,
     /// Default [`RateProcess::Linear`].
-    pub rate_process: RateProcess,
+    pub(crate) rate_process: RateProcess,
     /// Whether a late job does not make up for its pauses; default false.
     pub rate_ignore_thinktime: bool,
     /// Pause, ns; default 0.
@@ -555,7 +555,7 @@ pub struct Job {
     pub invalidate: bool,
     /// Read the files before the job begins; default false. Never true in a job that was accepted
     /// without `direct`.
-    pub pre_read: bool,
+    pub(crate) pre_read: bool,
     /// Default [`FadviseHint::Pattern`].
     pub fadvise_hint: FadviseHint,
     /// The meaning of `k` in values of this job.
@@ -690,7 +690,7 @@ impl Job {
 
     /// Whether the job waits for a completion after each I/O, whatever its depth: in fio,
     /// `iodepth_batch_complete_min=0` without a maximum means that.
-    pub const fn waits_for_each(&self) -> bool {
+    pub(crate) const fn waits_for_each(&self) -> bool {
         self.iodepth_batch_complete_min == 0
             && matches!(self.iodepth_batch_complete_max, None | Some(0))
     }
@@ -702,7 +702,7 @@ impl Job {
     }
 
     /// Returns the bytes of the shortest I/O among the kinds of I/O that the job does.
-    pub fn min_block_bytes(&self) -> u32 {
+    pub(crate) fn min_block_bytes(&self) -> u32 {
         let ops = self.pattern.mix.ops().iter();
         ops.map(|op| self.block.of(*op).min_bytes()).min().unwrap_or(0)
     }

@@ -48,7 +48,7 @@ impl<T> PerOp<T> {
     }
 
     /// Returns the value for `op`, to change it.
-    pub const fn of_mut(&mut self, op: Op) -> &mut T {
+    pub(crate) const fn of_mut(&mut self, op: Op) -> &mut T {
         match op {
             Op::Read => &mut self.read,
             Op::Write => &mut self.write,

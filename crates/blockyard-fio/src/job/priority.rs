@@ -40,7 +40,7 @@ pub struct CommandPriority {
     /// Their class; default [`PriorityClass::None`], which means real time.
     pub class: PerOp<PriorityClass>,
     /// Their level; default 0.
-    pub level: PerOp<u8>,
+    pub(crate) level: PerOp<u8>,
     /// Shares by length; default none. Trims have none.
     pub shares: PerOp<Vec<PriorityShare>>,
 }

@@ -34,7 +34,7 @@ pub struct Resolved {
     pub size_bytes: u64,
     /// `io_size`: the bytes that the instance moves, in as many passes as that takes; 0 if not
     /// given.
-    pub io_bytes: u64,
+    pub(crate) io_bytes: u64,
     /// The number of passes (`loops`). With `u64::MAX` only time ends the instance.
     pub passes: u64,
 }

@@ -49,9 +49,9 @@ pub struct SteadyCriterion {
     pub of: Steady,
     /// Whether the slope of a line through the samples is bounded, rather than the deviation of
     /// each sample.
-    pub slope: bool,
+    pub(crate) slope: bool,
     /// The bound, in millionths.
-    pub limit_millionths: u64,
+    pub(crate) limit_millionths: u64,
     /// Whether the bound is in percent of the mean.
     pub percent: bool,
 }
@@ -60,7 +60,7 @@ pub struct SteadyCriterion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteadyState {
     /// Default: IOPS, deviation, 0.
-    pub criterion: Option<SteadyCriterion>,
+    pub(crate) criterion: Option<SteadyCriterion>,
     /// The time over which the figure must be steady, ns; 0 means that the job does not look;
     /// default 0.
     pub window_ns: u64,

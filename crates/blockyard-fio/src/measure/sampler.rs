@@ -27,7 +27,7 @@ pub struct Samples {
     /// The sum of the samples.
     pub sum: u128,
     /// The sum of the squares of the samples.
-    pub sum_squares: u128,
+    pub(crate) sum_squares: u128,
 }
 
 impl Samples {
@@ -58,7 +58,7 @@ const OPS: [Op; 3] = [Op::Read, Op::Write, Op::Trim];
 
 /// Takes the samples of one instance.
 #[derive(Clone, Debug)]
-pub struct Sampler {
+pub(crate) struct Sampler {
     unit: Unit,
     period: Duration,
     from: Instant,

@@ -27,7 +27,7 @@ pub struct SteadySample {
 #[derive(Clone, Debug)]
 pub struct SteadyWatch {
     /// The criterion.
-    pub criterion: SteadyCriterion,
+    pub(crate) criterion: SteadyCriterion,
     /// The options.
     pub options: SteadyState,
     /// The latest samples, at most a window of them.
@@ -59,11 +59,11 @@ impl Counts {
 
 /// The worst deviation or the slope of a window, as a fraction of whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fraction {
+pub(crate) struct Fraction {
     /// Above the line; not negative.
-    pub numerator: u128,
+    pub(crate) numerator: u128,
     /// Below the line; above 0.
-    pub denominator: u128,
+    pub(crate) denominator: u128,
 }
 
 impl SteadyWatch {
@@ -126,7 +126,7 @@ impl SteadyWatch {
 
     /// Returns the worst deviation from the mean, or the slope per interval without its sign.
     #[must_use]
-    pub fn worst(&self) -> Option<Fraction> {
+    pub(crate) fn worst(&self) -> Option<Fraction> {
         let count = self.samples.len() as u128;
         let sum: u128 = self.values().sum();
         if count == 0 {

@@ -29,7 +29,7 @@ pub enum Answer {
 #[non_exhaustive]
 pub struct Listing {
     /// The time in milliseconds over which rates were measured.
-    pub measured_ms: u64,
+    pub(crate) measured_ms: u64,
     /// The exports, in the order of the command line.
     pub exports: Vec<Export>,
     /// The clients, in the order in which they came.

@@ -60,7 +60,7 @@ pub struct ControlConfig {
 }
 
 /// Reads fault rules from a text, or says what is wrong with it.
-pub type ReadFaults = fn(&str) -> Result<Vec<FaultRule>, String>;
+pub(crate) type ReadFaults = fn(&str) -> Result<Vec<FaultRule>, String>;
 
 /// The controls of a server. See the [module](self).
 pub(crate) struct Control {

@@ -13,7 +13,7 @@ pub struct Question<'a> {
     /// The path, without its query.
     pub path: &'a str,
     /// Whether the answer has a body: GET, not HEAD.
-    pub wants_body: bool,
+    pub(crate) wants_body: bool,
 }
 
 /// The reason why a question is refused.

@@ -131,7 +131,7 @@ impl CostSink {
 
     /// Returns the places of locks.
     #[must_use]
-    pub const fn sites(&self) -> &Sites {
+    pub(crate) const fn sites(&self) -> &Sites {
         &self.sites
     }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// A job instance that polls its processor's hardware queue again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spin {
+pub(crate) struct Spin {
     /// The instance.
     pub task: TaskId,
     /// The start of the first poll. Later polls follow without a gap.
@@ -29,7 +29,7 @@ enum Thread {
 
 /// One processor.
 #[derive(Debug)]
-pub struct Cpu {
+pub(crate) struct Cpu {
     /// Completions and interrupts, before everything else ([completions-before-threads]).
     urgent: VecDeque<Work>,
     /// Threads that are ready, in turn.
@@ -37,11 +37,11 @@ pub struct Cpu {
     /// Whether the processor spins, or has work to begin when it is free.
     pub running: bool,
     /// The end of the current work.
-    pub busy_until: Instant,
+    pub(crate) busy_until: Instant,
     /// The work that waits for the lock, and the start of the spin.
     pub spinning: Option<(Work, Instant)>,
     /// Job instances that wait for polled I/Os without sleeping.
-    pub pollers: Vec<TaskId>,
+    pub(crate) pollers: Vec<TaskId>,
     /// The poller that spins while there is no other work.
     pub polling: Option<Spin>,
     /// Whether the pollers have polled since a thread last ran.
@@ -55,7 +55,7 @@ pub struct Cpu {
 
 /// What a piece of work means to the thread that ran before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
+pub(crate) enum Switch {
     /// That thread continues, or the work is no thread's.
     None,
     /// The processor has idled, and the thread that ran last continues.
@@ -119,13 +119,13 @@ impl Cpu {
 
     /// Whether the processor will be idle at `at`, as far as is known now.
     #[must_use]
-    pub fn is_idle(&self, at: Instant) -> bool {
+    pub(crate) fn is_idle(&self, at: Instant) -> bool {
         !self.running && self.busy_until <= at && self.polling.is_none()
     }
 
     /// Whether the processor has work or spins.
     #[must_use]
-    pub fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         !self.urgent.is_empty() || !self.ready.is_empty() || !self.pollers.is_empty()
     }
 

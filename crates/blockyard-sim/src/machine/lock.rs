@@ -71,7 +71,7 @@ pub struct Hold {
 }
 
 /// The counts of each holder, in the order of [`LockHolder::ALL`].
-pub type CountsByHolder = [LockCounts; LockHolder::ALL.len()];
+pub(crate) type CountsByHolder = [LockCounts; LockHolder::ALL.len()];
 
 /// The use that was made of a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub struct Taken {
 
 /// The state of one lock.
 #[derive(Clone, Debug, Default)]
-pub struct Contended {
+pub(crate) struct Contended {
     free_at: Instant,
     /// The processor that had the lock last.
     last: Option<CpuId>,
@@ -188,7 +188,7 @@ impl Contended {
     }
 
     /// Grants the lock, if it is free at `now`, to the processor that has waited longest.
-    pub fn grant(&mut self, now: Instant) -> Option<CpuId> {
+    pub(crate) fn grant(&mut self, now: Instant) -> Option<CpuId> {
         if self.free_at > now { None } else { self.waiters.pop_front() }
     }
 
@@ -212,7 +212,7 @@ impl Contended {
     }
 
     /// Resets the counts.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.counts = CountsByHolder::default();
     }
 }

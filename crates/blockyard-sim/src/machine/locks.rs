@@ -89,7 +89,7 @@ const fn words_of(depth: u32) -> usize {
 /// Without the cost of moving a cache line, tag words and dispatch lists cost nothing, and have no
 /// place.
 #[derive(Clone, Copy, Debug)]
-pub struct Sites {
+pub(crate) struct Sites {
     queue_kind: LockKind,
     queues: usize,
     hctxs: usize,

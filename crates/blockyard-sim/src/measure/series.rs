@@ -10,7 +10,7 @@ use blockyard_fio::job::Op;
 use blockyard_fio::measure::{JobStats, per_second};
 
 /// The largest number of samples in a series.
-pub const SAMPLES_MAX: usize = 128;
+pub(crate) const SAMPLES_MAX: usize = 128;
 /// The period at the start.
 const FIRST_PERIOD: Duration = Duration::from_us(100);
 
@@ -54,7 +54,7 @@ struct Point {
 
 /// Takes the samples of a run.
 #[derive(Clone, Debug)]
-pub struct SeriesSampler {
+pub(crate) struct SeriesSampler {
     period: Duration,
     next: Instant,
     points: Vec<Point>,
@@ -75,13 +75,13 @@ impl SeriesSampler {
 
     /// Whether a sample is due at `now`.
     #[must_use]
-    pub fn is_due(&self, now: Instant) -> bool {
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
         now >= self.next
     }
 
     /// Takes a sample at `now`, when one is due. `stats` are those of all jobs so far; `depth` I/Os
     /// are submitted and not reaped; `in_flight` requests are in the driver.
-    pub fn sample<'a>(
+    pub(crate) fn sample<'a>(
         &mut self,
         now: Instant,
         stats: impl Iterator<Item = &'a JobStats>,

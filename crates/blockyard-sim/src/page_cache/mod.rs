@@ -106,7 +106,7 @@ impl PageCache {
 
     /// Returns the placement of `file`.
     #[must_use]
-    pub fn placement(&self, file: FileId) -> Placement {
+    pub(crate) fn placement(&self, file: FileId) -> Placement {
         self.files[file.0].placement
     }
 
@@ -142,7 +142,7 @@ impl PageCache {
 
     /// Claims the absent pages of `window` up to the end of the file ([page-read-once]). Passes to
     /// `each` the runs that need a bio.
-    pub fn claim(&mut self, file: FileId, window: Window, mut each: impl FnMut(Run)) {
+    pub(crate) fn claim(&mut self, file: FileId, window: Window, mut each: impl FnMut(Run)) {
         let File { placement, pages, .. } = &mut self.files[file.0];
         let end = window.pages.end.min(placement.len_bytes.div_ceil(PAGE_BYTES));
         pages.claim(window.pages.start..end, window.marker, |pages| {
@@ -200,7 +200,7 @@ impl PageCache {
 
     /// Returns the number of bios in flight.
     #[must_use]
-    pub fn under_way(&self) -> usize {
+    pub(crate) fn under_way(&self) -> usize {
         debug_assert!(self.free.len() <= self.runs.len(), "free numbers are used numbers");
         self.runs.len() - self.free.len()
     }

@@ -79,7 +79,7 @@ impl FilePages {
 
     /// Claims the absent pages among `pages`, and marks `marker` if it is one of them. Passes their
     /// maximal runs to `each`, in order.
-    pub fn claim(
+    pub(crate) fn claim(
         &mut self,
         pages: Range<u64>,
         marker: Option<u64>,

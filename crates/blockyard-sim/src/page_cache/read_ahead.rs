@@ -55,7 +55,7 @@ pub struct Window {
     /// The pages.
     pub pages: Range<u64>,
     /// The page to mark.
-    pub marker: Option<u64>,
+    pub(crate) marker: Option<u64>,
 }
 
 /// The pages of a file in the cache.

@@ -180,7 +180,7 @@ impl Replay {
 
     /// The kinds of I/O in the trace.
     #[must_use]
-    pub fn kinds(&self) -> Vec<Op> {
+    pub(crate) fn kinds(&self) -> Vec<Op> {
         let ios = self.disks().fold([0; 3], |sums: [u64; 3], (_, disk)| {
             [sums[0] + disk.reads, sums[1] + disk.writes, sums[2] + disk.discards]
         });

@@ -199,7 +199,7 @@ impl Player {
     /// Notes that at `now` a submitter has reached the event that the trace has at `then`. Returns
     /// whether tasks must know records earlier because of it.
     #[must_use = "tasks may have to know records earlier"]
-    pub fn reached(&mut self, then: Instant, now: Instant) -> bool {
+    pub(crate) fn reached(&mut self, then: Instant, now: Instant) -> bool {
         let ahead = then.since(now);
         let earlier = self.pace == Pace::Think && ahead > self.lead;
         if earlier {

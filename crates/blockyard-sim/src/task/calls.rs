@@ -174,7 +174,7 @@ impl Task {
     /// Returns the next I/O to submit at `now`, as a bio for its queue, with the slot as its
     /// cookie; `None` if there is no room, no I/O is left, or it is too early. The same I/O is
     /// returned until [`Self::submitted`].
-    pub fn next_bio(&mut self, now: Instant) -> Option<(QueueId, Bio)> {
+    pub(crate) fn next_bio(&mut self, now: Instant) -> Option<(QueueId, Bio)> {
         if self.outstanding() <= self.shape.low.min(self.depth() - 1) {
             self.draining = false;
         }

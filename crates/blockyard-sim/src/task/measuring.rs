@@ -12,7 +12,7 @@ use blockyard_fio::measure::steady::SteadyWatch;
 #[derive(Debug)]
 pub struct Measuring {
     /// The samples over time.
-    pub meter: Meter,
+    pub(crate) meter: Meter,
     /// The current sleep.
     pub rest: Option<Rest>,
     /// The watch for a steady state, which the world takes over.
@@ -67,7 +67,7 @@ impl Task {
 
     /// Returns when measurement begins.
     #[must_use]
-    pub const fn measured_from(&self) -> Instant {
+    pub(crate) const fn measured_from(&self) -> Instant {
         self.measuring.from
     }
 

@@ -47,7 +47,7 @@ use think::Pauses;
 
 /// The properties of one instance of a job.
 #[derive(Clone, Debug)]
-pub struct Instance {
+pub(crate) struct Instance {
     /// The number among the instances of its job, from 0.
     pub number: u32,
     /// The source of the I/Os.
@@ -60,7 +60,7 @@ pub struct Instance {
 
 /// The source of an instance's I/Os.
 #[derive(Clone, Debug)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// Generated from its job.
     Generated {
         /// The regions of its files.
@@ -74,13 +74,13 @@ pub enum Origin {
 
 /// One instance of a job.
 #[derive(Debug)]
-pub struct Task {
+pub(crate) struct Task {
     /// The number of the task.
     pub id: TaskId,
     /// The processor it runs on.
     pub cpu: CpuId,
     /// Whether its job leaves the choice of processors to the system.
-    pub may_move: bool,
+    pub(crate) may_move: bool,
     /// The index of its statistics.
     pub stats: usize,
     /// The reporting group of its job.
@@ -90,7 +90,7 @@ pub struct Task {
     /// Its share in a flow.
     pub share: Option<Share>,
     /// What is measured of it.
-    pub measuring: Measuring,
+    pub(crate) measuring: Measuring,
     shape: Shape,
     feed: Feed,
     /// The buffered I/O, if the task uses the page cache.
@@ -169,7 +169,7 @@ impl Task {
 
     /// Returns the number of I/Os that were submitted and not reaped.
     #[must_use]
-    pub fn outstanding(&self) -> u32 {
+    pub(crate) fn outstanding(&self) -> u32 {
         self.slots.outstanding()
     }
 

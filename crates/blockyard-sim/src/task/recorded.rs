@@ -24,7 +24,7 @@ impl Task {
     /// # Panics
     ///
     /// If the task's I/Os are generated.
-    pub fn deliver(&mut self, delivery: &Delivery) -> bool {
+    pub(crate) fn deliver(&mut self, delivery: &Delivery) -> bool {
         self.recorded().push(delivery);
         self.wake_for_record()
     }

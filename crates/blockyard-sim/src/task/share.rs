@@ -11,9 +11,9 @@ pub struct Share {
     /// The part of the flow's I/Os is this over the weights of all its tasks. Not 0.
     pub weight: u64,
     /// I/Os issued since the task joined the flow.
-    pub issued: u64,
+    pub(crate) issued: u64,
     /// Whether the task counts in the flow: it has begun and not ended.
-    pub joined: bool,
+    pub(crate) joined: bool,
     /// The sleep of a task that is ahead of its share; zero: until it has a turn.
     pub pause: Duration,
 }

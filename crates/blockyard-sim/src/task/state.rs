@@ -175,7 +175,7 @@ impl Task {
 
     /// Whether the queue has refused the bio of [`Self::next_bio`] before.
     #[must_use]
-    pub const fn was_refused(&self) -> bool {
+    pub(crate) const fn was_refused(&self) -> bool {
         self.tag_wait.is_some()
     }
 

@@ -106,7 +106,7 @@ impl<O: Observer> World<O> {
     ///
     /// Panics if the world has [`ADDED_ACTORS_MAX`] such actors, if `cpu` is no processor of the
     /// machine, and if `begin` is in the past.
-    pub fn add_actor(
+    pub(crate) fn add_actor(
         &mut self,
         cpu: CpuId,
         begin: Instant,

@@ -111,7 +111,7 @@ use blockyard_trace::observe::{ActorId, Observer, Runner, TaskId, Work};
 use std::collections::VecDeque;
 
 /// The host of a world. It passes events to the world's own counts, then to the observer.
-pub type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
+pub(crate) type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
 
 /// The kinds of event.
 #[derive(Clone, Copy, Debug)]
@@ -320,19 +320,19 @@ impl<O: Observer> World<O> {
 
     /// Returns the instant when the last task ended.
     #[must_use]
-    pub const fn last_end(&self) -> Instant {
+    pub(crate) const fn last_end(&self) -> Instant {
         self.last_end
     }
 
     /// Whether a job has ended those that have not begun, too.
     #[must_use]
-    pub const fn ends_all(&self) -> bool {
+    pub(crate) const fn ends_all(&self) -> bool {
         self.ends_all
     }
 
     /// Returns the instant when measurement began.
     #[must_use]
-    pub const fn measured_from(&self) -> Instant {
+    pub(crate) const fn measured_from(&self) -> Instant {
         self.measure_from
     }
 

@@ -52,7 +52,7 @@ const fn area(
 }
 
 /// How many faults of 100 the tests must catch.
-pub const ENOUGH: usize = 97;
+pub(crate) const ENOUGH: usize = 97;
 
 /// The smallest sample in which one survivor leaves [`ENOUGH`] of 100 caught.
 const TELLING: usize = 100_usize.div_ceil(100 - ENOUGH);
@@ -61,7 +61,7 @@ const TELLING: usize = 100_usize.div_ceil(100 - ENOUGH);
 /// a sample of fewer than 34 faults one survivor would be too many, so it may have what chance
 /// explains: if the tests catch [`ENOUGH`] of 100, at most one such sample of forty has more.
 #[must_use]
-pub fn survivors_max(sampled: usize) -> usize {
+pub(crate) fn survivors_max(sampled: usize) -> usize {
     if sampled >= TELLING { sampled * (100 - ENOUGH) / 100 } else { explained_by_chance(sampled) }
 }
 
@@ -102,7 +102,7 @@ impl Area {
 /// Draws up to `count` of `faults` without those that are listed as equivalent; also returns how
 /// many of the latter were drawn on the way.
 #[must_use]
-pub fn sample(
+pub(crate) fn sample(
     mut faults: Vec<Fault>,
     count: usize,
     random: &mut Prng,

@@ -9,11 +9,11 @@ pub struct Planted {
     /// The fault's number.
     pub number: usize,
     /// The bytes of the switch and of the code with the fault.
-    pub added: Range<usize>,
+    pub(crate) added: Range<usize>,
     /// The bytes of `added` and of the original code.
     pub whole: Range<usize>,
     /// Whether the code is a statement, which is missing with the fault.
-    pub is_statement: bool,
+    pub(crate) is_statement: bool,
 }
 
 /// Returns `text` with `faults` and their numbers planted.

@@ -21,7 +21,7 @@ const SEED: u64 = 1;
 /// # Errors
 ///
 /// If an argument is wrong, or if the tests miss too many faults of an area.
-pub fn mutants(arguments: &[String]) -> Outcome {
+pub(crate) fn mutants(arguments: &[String]) -> Outcome {
     let faults = number_at(arguments, 0, FAULTS)?;
     let faults = usize::try_from(faults).map_err(|_| Failure("too many faults".into()))?;
     let seed = number_at(arguments, 1, SEED)?;

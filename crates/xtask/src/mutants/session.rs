@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// The stages. A fault that one of them catches is not seen by the next.
-pub const STAGES: [&str; 3] = ["unit", "package", "swarm"];
+pub(crate) const STAGES: [&str; 3] = ["unit", "package", "swarm"];
 
 /// What is known of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Verdict {
 }
 
 /// A fault of a sample.
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// The index of its area.
     pub area: usize,
     /// The fault.
@@ -32,14 +32,14 @@ pub struct Candidate {
     /// What is known of it.
     pub verdict: Verdict,
     /// Whether any test reaches it.
-    pub reached: bool,
+    pub(crate) reached: bool,
 }
 
 /// The sample and its build.
-pub struct Session {
+pub(crate) struct Session {
     copy: Copy,
     /// Every fault of the sample; its index is its number in the copy.
-    pub candidates: Vec<Candidate>,
+    pub(crate) candidates: Vec<Candidate>,
 }
 
 /// The arguments of cargo for the test programs of a stage of an area.
@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// Runs a stage for every fault that is still alive.
-    pub fn stage(&mut self, stage: usize) {
+    pub(crate) fn stage(&mut self, stage: usize) {
         for (at, area) in AREAS.iter().enumerate() {
             let alive = self.alive(at);
             let arguments = programs(stage, area);

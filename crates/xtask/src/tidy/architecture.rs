@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The document, below the root of the repository.
-pub const DOCUMENT: &str = "docs/ARCHITECTURE.md";
+pub(crate) const DOCUMENT: &str = "docs/ARCHITECTURE.md";
 /// The lines between which the tables are.
 const BEGIN: &str = "<!-- The rows of modules begin here. -->\n";
 const END: &str = "<!-- The rows of modules end here. -->\n";
@@ -23,7 +23,7 @@ const CELL_MAX: usize = 100;
 ///
 /// Panics if the document lacks one of the two marks, or a file cannot be read.
 #[must_use]
-pub fn updated(document: &str, root: &Path) -> String {
+pub(crate) fn updated(document: &str, root: &Path) -> String {
     let (before, rest) = document.split_once(BEGIN).expect("the begin of the rows");
     let (_, after) = rest.split_once(END).expect("the end of the rows");
     format!("{before}{BEGIN}{}\n{END}{after}", tables(root))
@@ -43,7 +43,7 @@ pub fn write() -> Outcome {
 
 /// Returns the files of Rust whose headers begin with a question instead of naming a thing.
 #[must_use]
-pub fn questions(root: &Path) -> Vec<PathBuf> {
+pub(crate) fn questions(root: &Path) -> Vec<PathBuf> {
     let is_question = |file: &PathBuf| {
         let header = header(file);
         let first = header.split_whitespace().next();

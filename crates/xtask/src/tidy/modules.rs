@@ -16,7 +16,7 @@ use syn::{Ident, Item, ItemMod, ItemUse, Path, UseTree, Visibility};
 #[derive(Debug)]
 pub struct Circle {
     /// From which file to which one, and a name that the first takes from the second.
-    pub dependencies: Vec<(String, String, String)>,
+    pub(crate) dependencies: Vec<(String, String, String)>,
 }
 
 impl fmt::Display for Circle {

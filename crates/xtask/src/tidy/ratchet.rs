@@ -95,7 +95,7 @@ impl Table {
     /// The rules of which today's numbers have more violations in all parts together. A violation
     /// that moves to another part with its code is no more.
     #[must_use]
-    pub fn risen(&self, today: &Self) -> Vec<String> {
+    pub(crate) fn risen(&self, today: &Self) -> Vec<String> {
         let mut found = vec![];
         for (column, rule) in Rule::ALL.iter().enumerate() {
             let allowed = self.sum(column);

@@ -14,7 +14,7 @@ use crate::tidy::{architecture, count, modules, rules, style, tree};
 /// # Errors
 ///
 /// If the argument is another word, or if a number has risen.
-pub fn tidy(arguments: &[String]) -> Outcome {
+pub(crate) fn tidy(arguments: &[String]) -> Outcome {
     match arguments.first().map(String::as_str) {
         None => print_counts(),
         Some("circles") => {

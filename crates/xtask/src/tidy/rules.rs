@@ -23,9 +23,9 @@ pub struct Rules {
     /// Where each rule is declared.
     pub declared: BTreeMap<String, Vec<Place>>,
     /// Where each name is cited in a comment, declarations apart.
-    pub cited: BTreeMap<String, Vec<Place>>,
+    pub(crate) cited: BTreeMap<String, Vec<Place>>,
     /// Where the message of an assertion has each name, of a rule or not.
-    pub asserted: BTreeMap<String, Vec<Place>>,
+    pub(crate) asserted: BTreeMap<String, Vec<Place>>,
 }
 
 /// The rules of all crates.

@@ -92,7 +92,7 @@ pub fn violations() -> Vec<Violation> {
 ///
 /// Panics if the file's name ends in `.rs` and it is not Rust.
 #[must_use]
-pub fn violations_in(file: &Path, text: &str) -> Vec<Violation> {
+pub(crate) fn violations_in(file: &Path, text: &str) -> Vec<Violation> {
     let mut found = Found { file, violations: vec![] };
     let ending = file.extension().unwrap_or_default().to_string_lossy();
     match &*ending {

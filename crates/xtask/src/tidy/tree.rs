@@ -24,7 +24,7 @@ pub struct Module {
     /// The file's path from the root of the repository.
     pub file: PathBuf,
     /// The parsed source.
-    pub syntax: File,
+    pub(crate) syntax: File,
 }
 
 /// The names of all crates under `crates/`, sorted.
@@ -40,7 +40,7 @@ pub fn crates() -> Vec<String> {
 
 /// Every Rust file of the crates, those of tests and benchmarks included, sorted, with its text.
 #[must_use]
-pub fn rust_files() -> Vec<(PathBuf, String)> {
+pub(crate) fn rust_files() -> Vec<(PathBuf, String)> {
     let mut files = text_files();
     files.retain(|(file, _)| file.starts_with("crates") && ending_of(file) == "rs");
     files
@@ -62,7 +62,7 @@ fn ending_of(file: &Path) -> &str {
 ///
 /// Panics if a folder or a file cannot be read.
 #[must_use]
-pub fn text_files() -> Vec<(PathBuf, String)> {
+pub(crate) fn text_files() -> Vec<(PathBuf, String)> {
     let root = root();
     let mut files = vec![];
     let mut folders = vec![root.clone()];
@@ -130,7 +130,7 @@ fn collect(root: &Path, file: PathBuf, folder: PathBuf, path: Vec<String>, to: &
 
 /// Whether something is compiled for tests only.
 #[must_use]
-pub fn is_test(attributes: &[Attribute]) -> bool {
+pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::Path(path) => path.is_ident("test"),
         Meta::List(list) if list.path.is_ident("cfg") => {

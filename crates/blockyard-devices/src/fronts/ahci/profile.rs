@@ -16,7 +16,7 @@ pub struct AhciProfile {
     /// Time for which a processor is busy with telling the port of new commands.
     pub issue: Duration,
     /// Time for which a command occupies the drive's controller.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
     /// Latency of a command in the drive's controller beyond that time.
     pub command: Duration,
     /// Bytes per second through the wire, frames included, after the encoding.
@@ -24,7 +24,7 @@ pub struct AhciProfile {
     /// Time of a frame, beside that of its bytes.
     pub frame: Duration,
     /// Whether the drive queues trims.
-    pub queued_trim: bool,
+    pub(crate) queued_trim: bool,
 }
 
 impl FrontFamily for AhciProfile {

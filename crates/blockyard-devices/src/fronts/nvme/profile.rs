@@ -18,13 +18,13 @@ pub struct NvmeProfile {
     /// Commands that one queue takes.
     pub depth: u16,
     /// Time for which a processor is busy with ringing a doorbell.
-    pub doorbell: Duration,
+    pub(crate) doorbell: Duration,
     /// Time for which a command occupies the controller.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
     /// Latency of a command in the controller beyond that time.
     pub command: Duration,
     /// The interrupts that are held back.
-    pub coalescing: CoalescingProfile,
+    pub(crate) coalescing: CoalescingProfile,
     /// The link.
     pub link: PcieProfile,
 }

@@ -17,9 +17,9 @@ pub struct UfsProfile {
     /// Commands that the device takes at once.
     pub depth: u16,
     /// Time for which a processor is busy with telling the controller of a command.
-    pub doorbell: Duration,
+    pub(crate) doorbell: Duration,
     /// Time for which a command occupies the controllers.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
     /// Latency of a command in them beyond that time.
     pub command: Duration,
     /// Bytes per second in each direction, of all lanes, headers included, after the encoding.

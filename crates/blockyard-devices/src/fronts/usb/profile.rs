@@ -13,7 +13,7 @@ use crate::reader::value::{Bytes, Count, Flag, OneOf, Rate, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsbProfile {
     /// The protocol.
-    pub protocol: UsbProtocol,
+    pub(crate) protocol: UsbProtocol,
     /// Commands that the drive takes at once. Bulk-only transport has one, whatever this says.
     pub depth: u16,
     /// Time for which a processor is busy with starting a command.
@@ -22,17 +22,17 @@ pub struct UsbProfile {
     /// transport.
     pub turn: Duration,
     /// Time for which a command occupies the drive's controller or bridge.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
     /// Latency of a command in it beyond that time.
     pub command: Duration,
     /// Bytes per second through the wire, headers included, after the encoding.
     pub link: u64,
     /// Bytes of data in one packet at most.
-    pub packet: u64,
+    pub(crate) packet: u64,
     /// Bytes that a packet adds to its data, with the gaps around it.
     pub header: u64,
     /// Whether the wire carries both directions at once, as from USB 3 on.
-    pub both_ways: bool,
+    pub(crate) both_ways: bool,
 }
 
 /// How commands travel over USB.

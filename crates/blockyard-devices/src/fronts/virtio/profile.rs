@@ -23,7 +23,7 @@ pub struct VirtioProfile {
     /// Time until the host's thread works, if it slept.
     pub wakeup: Duration,
     /// Time of the thread for a command on its way to the medium.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
     /// Time of the thread for its answer.
     pub answer: Duration,
 }

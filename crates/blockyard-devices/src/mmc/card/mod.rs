@@ -103,7 +103,7 @@ pub struct Registers {
     /// Size of the user area in sectors.
     pub sectors: u64,
     /// The unit of addresses.
-    pub addressing: Addressing,
+    pub(crate) addressing: Addressing,
 }
 
 /// Registers that only one standard has.
@@ -135,9 +135,9 @@ pub struct Reaction {
     /// The end of the response. Without one, the end of the time in which it would have begun.
     pub at: Instant,
     /// The instant from which data can flow if the host is ready; `None` if there is no data.
-    pub data_from: Option<Instant>,
+    pub(crate) data_from: Option<Instant>,
     /// The instant until which the card holds DAT0 low; `None` if the card is not busy.
-    pub busy_until: Option<Instant>,
+    pub(crate) busy_until: Option<Instant>,
 }
 
 /// Why a host has no response.
@@ -360,13 +360,13 @@ impl Card {
     }
 
     /// Makes the card report the fate of data from now on.
-    pub fn keep_data(&mut self) {
+    pub(crate) fn keep_data(&mut self) {
         self.fate.get_or_insert_default();
     }
 
     /// Returns whether the card reports the fate of data.
     #[must_use]
-    pub const fn keeps_data(&self) -> bool {
+    pub(crate) const fn keeps_data(&self) -> bool {
         self.fate.is_some()
     }
 
@@ -379,7 +379,7 @@ impl Card {
     /// Returns the sectors that the card has received and could not program since
     /// [`Self::keep_data`].
     #[must_use]
-    pub fn failed_sectors(&self) -> &[Range<u64>] {
+    pub(crate) fn failed_sectors(&self) -> &[Range<u64>] {
         self.fate.as_ref().map_or(&[], Fate::failed)
     }
 
@@ -419,7 +419,7 @@ impl Card {
     /// Returns the instant until which the card holds DAT0 low, after a write or a response with
     /// busy. The instant may have passed. An interrupt (HPI) brings it forward.
     #[must_use]
-    pub fn busy_until(&self) -> Option<Instant> {
+    pub(crate) fn busy_until(&self) -> Option<Instant> {
         self.busy.map(|busy| busy.until).filter(|_| !self.silent)
     }
 

@@ -12,7 +12,7 @@ use blockyard_mmc::command::Direction;
 use core::fmt;
 
 /// The maximum number of entries: 8 bytes each, after the first 8 bytes.
-pub const MAX_ENTRIES: u8 = 63;
+pub(crate) const MAX_ENTRIES: u8 = 63;
 
 /// One read or write of a packed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

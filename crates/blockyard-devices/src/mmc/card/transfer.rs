@@ -25,7 +25,7 @@ pub struct Transferred {
     /// The error that ended the run early ([failed-block-ends-transfer]).
     pub error: Option<DataError>,
     /// The end of the busy time after the last block of a write with an announced number of blocks.
-    pub busy_until: Option<Instant>,
+    pub(crate) busy_until: Option<Instant>,
 }
 
 /// The failure of a block.

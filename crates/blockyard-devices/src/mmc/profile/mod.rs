@@ -102,7 +102,7 @@ pub struct MmcHostProfile {
     /// Whether transfers may be announced (CMD23).
     pub set_block_count: bool,
     /// Tasks that its command queue engine holds; 0: it has no engine.
-    pub queue_engine_depth: u8,
+    pub(crate) queue_engine_depth: u8,
     /// Whether the engine takes direct commands, and at most 31 tasks besides.
     pub queue_engine_direct: bool,
     /// Whether it has bounce buffers.
@@ -123,24 +123,24 @@ pub struct HostCosts {
     /// The cost of DMA for the memory of a request that writes.
     pub write: MemoryCosts,
     /// Copying a KiB to or from a bounce buffer.
-    pub copy_per_kib: Duration,
+    pub(crate) copy_per_kib: Duration,
     /// How much longer the bus takes for a KiB of a read because the controller's DMA engine moves
     /// it. A card that is written to is slower than the engine, and a command queue engine has its
     /// own.
-    pub dma_per_kib: Duration,
+    pub(crate) dma_per_kib: Duration,
     /// The period in which a command queue engine asks the card which tasks are ready, while no
     /// data moves (CQHCI's send status idle timer); 0: it learns of a task the instant it is ready.
     pub status_poll: Duration,
     /// Copying a KiB to or from the controller's FIFO, without the interrupts.
-    pub pio_per_kib: Duration,
+    pub(crate) pio_per_kib: Duration,
     /// The additional time of such copies if memory does not fit the cache.
-    pub pio_misses: PioMisses,
+    pub(crate) pio_misses: PioMisses,
     /// Putting a command or a transfer on the bus.
     pub issue: Duration,
     /// Reading a register to look at DAT0.
     pub look: Duration,
     /// Tuning the bus again.
-    pub retune: Duration,
+    pub(crate) retune: Duration,
     /// Resetting controller and card, and bringing the card back to its mode.
     pub reset: Duration,
 }
@@ -151,12 +151,12 @@ pub struct MemoryCosts {
     /// Preparing memory of any size.
     pub map: Duration,
     /// Preparing each KiB: cache maintenance, descriptors.
-    pub map_per_kib: Duration,
+    pub(crate) map_per_kib: Duration,
     /// Cleaning up memory of any size.
     pub unmap: Duration,
     /// Cleaning up each KiB: the cache lines of memory that was read into are stale. Memory that
     /// was written to the card has no stale lines.
-    pub unmap_per_kib: Duration,
+    pub(crate) unmap_per_kib: Duration,
 }
 
 impl MemoryCosts {
@@ -178,12 +178,12 @@ impl MemoryCosts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PioMisses {
     /// Bytes of a transfer that the cache holds.
-    pub cached_bytes: u64,
+    pub(crate) cached_bytes: u64,
     /// Time of the bus for each KiB beyond these bytes.
-    pub per_kib: Duration,
+    pub(crate) per_kib: Duration,
     /// Time of the processor for each KiB that is read beyond these bytes; for a KiB that is
     /// written, it is the bus's.
-    pub processor_per_kib: Duration,
+    pub(crate) processor_per_kib: Duration,
 }
 
 /// How long a KiB waits for memory.
@@ -226,13 +226,13 @@ pub struct CardFeatures {
     /// Bytes of its volatile cache; 0: it has no cache.
     pub cache_bytes: u64,
     /// Tasks in its command queue, 0 or 1 to 32.
-    pub queue_depth: u8,
+    pub(crate) queue_depth: u8,
     /// The largest number of writes in a packed command, 0 to 63.
     pub packed_writes: u8,
     /// The largest number of reads in a packed command, 0 to 63.
     pub packed_reads: u8,
     /// The only length of a reliable write besides one sector (REL_WR_SEC_C); 0: any length.
-    pub reliable_write_sectors: u8,
+    pub(crate) reliable_write_sectors: u8,
     /// Whether its operations can be interrupted (HPI).
     pub hpi: bool,
     /// Whether it has background operations.

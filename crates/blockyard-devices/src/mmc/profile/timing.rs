@@ -19,7 +19,7 @@ const KIB_BYTES: u64 = 1024;
 pub struct CardTiming {
     /// NCR: clocks between a command and its response, 2 to 64. Standard: at 200 MHz a status takes
     /// 0.49 to 0.80 us.
-    pub ncr_clocks: u32,
+    pub(crate) ncr_clocks: u32,
     /// Reading.
     pub read: ReadTiming,
     /// Writing.
@@ -168,7 +168,7 @@ pub struct Stall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EraseTiming {
     /// Sectors of a group, at least 1. eMMC's own group is in EXT_CSD (224).
-    pub group_sectors: u32,
+    pub(crate) group_sectors: u32,
     /// Erasing a group, or on SD the part of one.
     pub erase: Duration,
     /// Trimming within a group. eMMC: limited by TRIM_MULT.
@@ -176,7 +176,7 @@ pub struct EraseTiming {
     /// Discarding within a group. SD: at most 250 ms in all.
     pub discard: Duration,
     /// A sanitize, in all.
-    pub sanitize: Duration,
+    pub(crate) sanitize: Duration,
 }
 
 /// Work that a card defers (BKOPS).
@@ -242,7 +242,7 @@ impl CardTiming {
     /// Returns a card that takes only the time of the wire, never fails, and buffers `buffer_bytes`
     /// in pages of 4 KiB. Other cards are built on it.
     #[must_use]
-    pub fn instant(buffer_bytes: u64) -> Self {
+    pub(crate) fn instant(buffer_bytes: u64) -> Self {
         let zero = Duration::ZERO;
         Self {
             ncr_clocks: NCR_MIN,
