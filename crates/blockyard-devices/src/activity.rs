@@ -17,7 +17,7 @@ pub(crate) struct Activity {
 
 impl Activity {
     /// Counts the start of a command.
-    pub fn begin(&mut self, now: Instant) {
+    pub(crate) fn begin(&mut self, now: Instant) {
         if self.outstanding == 0 {
             if self.started {
                 self.idle += now.since(self.changed);
@@ -31,14 +31,14 @@ impl Activity {
     }
 
     /// Counts the end of a command.
-    pub fn end(&mut self, now: Instant) {
+    pub(crate) fn end(&mut self, now: Instant) {
         debug_assert!(self.outstanding > 0, "a command ends that never began");
         self.advance(now);
         self.outstanding -= 1;
     }
 
     /// Counts a whole command from `begin` to `end`. Not to be used together with [`Self::begin`].
-    pub fn span(&mut self, begin: Instant, end: Instant) {
+    pub(crate) fn span(&mut self, begin: Instant, end: Instant) {
         debug_assert_eq!(self.outstanding, 0, "commands are counted in two ways");
         debug_assert!(begin <= end, "a command from {begin} to {end}");
         if self.started && begin > self.changed {
@@ -82,7 +82,7 @@ impl Activity {
 
     /// Returns the time with at least one command outstanding.
     #[must_use]
-    pub const fn busy(&self) -> Duration {
+    pub(crate) const fn busy(&self) -> Duration {
         self.busy
     }
 

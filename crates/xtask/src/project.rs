@@ -140,7 +140,7 @@ impl Package {
 
     /// The keys of the manifest's table `[features]`.
     #[must_use]
-    pub fn features(&self) -> Vec<&str> {
+    pub(crate) fn features(&self) -> Vec<&str> {
         let mut within = false;
         let mut found = vec![];
         for line in self.manifest.lines() {

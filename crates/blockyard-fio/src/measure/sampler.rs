@@ -72,7 +72,7 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// Takes a sample every `period_ms` milliseconds, or none if that is 0.
     #[must_use]
-    pub const fn new(unit: Unit, period_ms: u64) -> Self {
+    pub(crate) const fn new(unit: Unit, period_ms: u64) -> Self {
         Self {
             unit,
             period: Duration::from_ms(period_ms),
@@ -84,19 +84,19 @@ impl Sampler {
     }
 
     /// Starts measurement at `from`.
-    pub fn begin(&mut self, from: Instant) {
+    pub(crate) fn begin(&mut self, from: Instant) {
         self.from = from;
         self.ends = if self.period > Duration::ZERO { from + self.period } else { Instant::MAX };
     }
 
     /// Adds `amount` of `op`, after [`Self::next`] has returned every period that ended.
-    pub const fn add(&mut self, op: Op, amount: u64) {
+    pub(crate) const fn add(&mut self, op: Op, amount: u64) {
         self.done[op as usize] += amount;
     }
 
     /// Returns the next sample of a period that has ended at `now`. Call this until it returns
     /// `None` before anything at `now` is added.
-    pub fn next(&mut self, now: Instant) -> Option<Sample> {
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Sample> {
         if now < self.ends {
             return None;
         }
@@ -112,7 +112,7 @@ impl Sampler {
 
     /// Returns the samples of `op`; `None` if there are none.
     #[must_use]
-    pub fn of(&self, op: Op) -> Option<Samples> {
+    pub(crate) fn of(&self, op: Op) -> Option<Samples> {
         Some(self.samples[op as usize]).filter(|samples| samples.count > 0)
     }
 

@@ -67,7 +67,7 @@ pub(crate) enum Switch {
 impl Cpu {
     /// Returns an idle processor.
     #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             urgent: VecDeque::new(),
             ready: VecDeque::new(),
@@ -84,7 +84,7 @@ impl Cpu {
     }
 
     /// Gives the processor work, to be done after earlier work. Completions go first.
-    pub fn push(&mut self, work: Work) {
+    pub(crate) fn push(&mut self, work: Work) {
         match work {
             Work::Complete { .. } | Work::Vector(_) | Work::Interrupt | Work::Timer => {
                 self.urgent.push_back(work);
@@ -153,7 +153,7 @@ impl Cpu {
 
     /// Notes that the processor has idled until `now`, if it has. Work that follows other work
     /// without a gap finds it busy.
-    pub fn idle(&mut self, now: Instant) {
+    pub(crate) fn idle(&mut self, now: Instant) {
         self.idled |= self.busy_until < now;
     }
 

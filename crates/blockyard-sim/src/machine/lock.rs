@@ -132,7 +132,7 @@ pub(crate) struct Contended {
 
 impl Contended {
     /// Requests the lock for `cpu` at `now`.
-    pub fn ask(&mut self, cpu: CpuId, now: Instant) -> Ask {
+    pub(crate) fn ask(&mut self, cpu: CpuId, now: Instant) -> Ask {
         debug_assert!(!self.waiters.contains(&cpu), "{cpu:?} already waits for the lock");
         if self.waiters.is_empty() && self.free_at <= now {
             return Ask::Granted;
@@ -147,7 +147,7 @@ impl Contended {
     /// has waited for other locks or held them: it has waited for this one too meanwhile. `holds`
     /// are those of the work, one or more. `transfer` is the time of a move between processors
     /// ([lock-moves-between-processors]).
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         cpu: CpuId,
         now: Instant,
@@ -207,7 +207,7 @@ impl Contended {
 
     /// Returns the counts of each holder.
     #[must_use]
-    pub const fn counts(&self) -> &CountsByHolder {
+    pub(crate) const fn counts(&self) -> &CountsByHolder {
         &self.counts
     }
 

@@ -105,7 +105,7 @@ impl Sites {
     /// Returns the places under `policies` with `tags`. Tag words and dispatch lists have places if
     /// `lines_move`.
     #[must_use]
-    pub fn new(policies: &Policies, tags: &TagSetConfig, lines_move: bool) -> Self {
+    pub(crate) fn new(policies: &Policies, tags: &TagSetConfig, lines_move: bool) -> Self {
         let queues = usize::from(tags.queues);
         let hctxs = usize::from(tags.hctxs);
         assert!(queues > 0 && hctxs > 0, "{queues} queues of {hctxs} hardware queues");
@@ -148,13 +148,13 @@ impl Sites {
 
     /// Returns the number of places.
     #[must_use]
-    pub const fn all(&self) -> usize {
+    pub(crate) const fn all(&self) -> usize {
         self.all
     }
 
     /// Returns the place of the lock of `queue`.
     #[must_use]
-    pub fn queue(&self, queue: QueueId) -> usize {
+    pub(crate) fn queue(&self, queue: QueueId) -> usize {
         debug_assert!(queue.index() < self.queues, "{queue:?} of {}", self.queues);
         queue.index()
     }
@@ -194,7 +194,7 @@ impl Sites {
 
     /// Returns the use of each kind of lock that was used.
     #[must_use]
-    pub fn uses(&self, locks: &[Contended]) -> Vec<LockUse> {
+    pub(crate) fn uses(&self, locks: &[Contended]) -> Vec<LockUse> {
         debug_assert_eq!(locks.len(), self.all, "every lock has a place");
         let lists = self.queues + self.lists;
         let insertions = lists + self.insertions;

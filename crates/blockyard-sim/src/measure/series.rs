@@ -69,7 +69,7 @@ impl Default for SeriesSampler {
 impl SeriesSampler {
     /// Returns when the next sample is due.
     #[must_use]
-    pub const fn next(&self) -> Instant {
+    pub(crate) const fn next(&self) -> Instant {
         self.next
     }
 
@@ -123,7 +123,7 @@ impl SeriesSampler {
 
     /// Returns the samples.
     #[must_use]
-    pub fn series(&self) -> Series {
+    pub(crate) fn series(&self) -> Series {
         debug_assert!(self.points.is_sorted_by(|a, b| a.at_ns < b.at_ns), "time passes");
         let mut series = Series::default();
         let mut before = Point::default();

@@ -95,13 +95,13 @@ impl Calls {
 impl Task {
     /// Whether more than one I/O can be in flight, so that a separate call reaps completions.
     #[must_use]
-    pub const fn is_async(&self) -> bool {
+    pub(crate) const fn is_async(&self) -> bool {
         self.shape.engine.is_async()
     }
 
     /// Whether the task polls while it waits, because polled I/Os are in flight.
     #[must_use]
-    pub fn polls(&self) -> bool {
+    pub(crate) fn polls(&self) -> bool {
         self.slots.has_polled() && self.calls.in_call == InCall::None
     }
 
@@ -139,7 +139,7 @@ impl Task {
     }
 
     /// Returns the call of this step: a new call, or one that slept.
-    pub fn call(&mut self, now: Instant) -> Call {
+    pub(crate) fn call(&mut self, now: Instant) -> Call {
         if self.calls.current.left == 0 {
             self.draw(now);
             let room = self.depth().saturating_sub(self.outstanding());
@@ -212,7 +212,7 @@ impl Task {
 
     /// Notes that the queue has accepted the bio of [`Self::next_bio`], in a step that began at
     /// `now`. Returns how long its call had waited for a tag.
-    pub fn submitted(&mut self, now: Instant) -> Duration {
+    pub(crate) fn submitted(&mut self, now: Instant) -> Duration {
         let waited = self.end_tag_wait(now);
         // Submission latency counts from the first attempt.
         let begun = Instant::from_ns(now.as_ns() - waited.as_ns());
@@ -254,7 +254,7 @@ impl Task {
     }
 
     /// Notes that the I/O of `slot` has completed at `now`. Returns whether the task must be woken.
-    pub fn completed(&mut self, slot: u32, status: Status, now: Instant) -> bool {
+    pub(crate) fn completed(&mut self, slot: u32, status: Status, now: Instant) -> bool {
         self.slots.end(slot, status, now);
         // The call that waits for this I/O returns its result, so nobody reaps it.
         if self.calls.in_call == InCall::Waits(slot) {

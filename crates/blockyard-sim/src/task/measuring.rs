@@ -56,7 +56,7 @@ impl Measuring {
 impl Task {
     /// Returns when the instance began.
     #[must_use]
-    pub const fn begun(&self) -> Instant {
+    pub(crate) const fn begun(&self) -> Instant {
         self.measuring.begun
     }
 

@@ -111,7 +111,7 @@ pub(crate) struct Task {
 impl Task {
     /// Returns `instance` of `job` as task `id`. `seed` is the seed of the run.
     #[must_use]
-    pub fn new(id: TaskId, job: &Job, instance: Instance, seed: u64) -> Self {
+    pub(crate) fn new(id: TaskId, job: &Job, instance: Instance, seed: u64) -> Self {
         let Instance { number, origin, cpu, stats } = instance;
         let depth = job.depth();
         assert!(depth > 0, "a job must have a depth of at least 1");
@@ -154,7 +154,7 @@ impl Task {
 
     /// Starts the instance at `now`. Measurement begins after `ramp`. The instance stops issuing
     /// I/Os `limit` later.
-    pub fn begin(&mut self, now: Instant, ramp: Duration, limit: Option<Duration>) {
+    pub(crate) fn begin(&mut self, now: Instant, ramp: Duration, limit: Option<Duration>) {
         debug_assert!(self.outstanding() == 0, "an instance must begin without I/Os");
         self.measuring.begin(now, ramp);
         self.pauses.begin_job(now);
@@ -163,7 +163,7 @@ impl Task {
     }
 
     /// Ends the job: it issues no I/O from `now` on.
-    pub fn stop(&mut self, now: Instant) {
+    pub(crate) fn stop(&mut self, now: Instant) {
         self.stop_at = self.stop_at.min(now);
     }
 

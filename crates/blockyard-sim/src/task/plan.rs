@@ -33,7 +33,7 @@ pub enum Plan {
 impl Task {
     /// Returns the next action at `now`. Unless it is [`Plan::Step`], the task now sleeps or has
     /// ended. If the task `has_turn`, it is not ahead of its share in its flow.
-    pub fn plan(&mut self, now: Instant, has_turn: bool) -> Plan {
+    pub(crate) fn plan(&mut self, now: Instant, has_turn: bool) -> Plan {
         // Unless something below says otherwise, the next step follows.
         self.state = State::Ready;
         self.end_issue_if_over(now);
@@ -211,7 +211,7 @@ impl Task {
     /// # Panics
     ///
     /// If the task does not use the page cache.
-    pub fn buffered(&mut self) -> &mut Buffered {
+    pub(crate) fn buffered(&mut self) -> &mut Buffered {
         self.buffered.as_mut().expect("a task in a buffered call should have buffered I/O")
     }
 
@@ -224,7 +224,7 @@ impl Task {
     }
 
     /// Begins a call at `now` for the I/O of [`Self::next_bio`]. Returns whether it is a sync.
-    pub fn begin_buffered(&mut self, now: Instant, cache: &PageCache) -> bool {
+    pub(crate) fn begin_buffered(&mut self, now: Instant, cache: &PageCache) -> bool {
         let io = *self.feed.next().expect("an I/O should come from `next_bio`");
         let slot = self.slots.next_free().expect("an I/O should have a slot");
         self.call(now);

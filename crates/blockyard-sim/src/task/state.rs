@@ -74,7 +74,7 @@ impl State {
 impl Task {
     /// Whether the task has ended.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.state == State::Over
     }
 
@@ -103,7 +103,7 @@ impl Task {
     }
 
     /// Wakes the task, whatever it sleeps for.
-    pub const fn wake(&mut self) {
+    pub(crate) const fn wake(&mut self) {
         self.state = self.state.woken();
     }
 

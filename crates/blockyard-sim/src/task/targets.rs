@@ -35,7 +35,7 @@ impl Task {
     /// Returns the number of I/Os that may be in flight now: the depth, or the one that a search
     /// tries.
     #[must_use]
-    pub fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         let tried = self.targets.search.as_ref().map_or(u32::MAX, |search| search.depth());
         self.shape.depth.min(tried)
     }
@@ -70,7 +70,7 @@ impl Task {
 
     /// Returns the depth that a search has found, if the job searches.
     #[must_use]
-    pub fn depth_found(&self) -> Option<u32> {
+    pub(crate) fn depth_found(&self) -> Option<u32> {
         self.targets.search.as_ref().map(|search| search.depth())
     }
 

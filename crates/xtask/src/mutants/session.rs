@@ -56,7 +56,7 @@ fn programs(stage: usize, area: &Area) -> Vec<&'static str> {
 impl Session {
     /// Plants `samples` of areas, and keeps `wanted` faults of each that compile.
     #[must_use]
-    pub fn new(copy: Copy, samples: Vec<(usize, Vec<Fault>)>, wanted: usize) -> Self {
+    pub(crate) fn new(copy: Copy, samples: Vec<(usize, Vec<Fault>)>, wanted: usize) -> Self {
         let candidates = samples.into_iter().flat_map(|(area, faults)| {
             let verdict = Verdict::Alive;
             faults.into_iter().map(move |fault| Candidate { area, fault, verdict, reached: false })

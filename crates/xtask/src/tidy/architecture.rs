@@ -42,7 +42,7 @@ pub fn write() -> Outcome {
 }
 
 /// Returns the files of Rust whose headers begin with a question instead of naming a thing.
-#[must_use]
+#[cfg(test)]
 pub(crate) fn questions(root: &Path) -> Vec<PathBuf> {
     let is_question = |file: &PathBuf| {
         let header = header(file);
