@@ -163,6 +163,8 @@ fn disks_are_given_to_a_host_and_refused_for_a_card() {
     let card =
         "--disks: `sd-hs` is one disk; a null device, a SCSI host or an AHCI host can have several";
     fails(&run_on(&job, "sd-hs", "2"), 2, card);
+    let ports = "--disks: an AHCI host as that of `sata-ssd` has at most 32 ports";
+    fails(&run_on(&job, "sata-ssd", "33"), 2, ports);
     for wrong in ["0", "1025", "x"] {
         assert_eq!(blockyard(&run_on(&job, "null", wrong)).status.code(), Some(2), "{wrong}");
     }

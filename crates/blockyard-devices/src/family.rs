@@ -63,8 +63,6 @@ pub(crate) struct Setup<'a> {
     pub(crate) hctxs: u16,
     /// Of these, the last ones, which processors poll.
     pub(crate) polled: u16,
-    /// Commands that one hardware queue of a disk takes at most, of those that the device can take.
-    pub(crate) depth: u16,
     /// The policy of an MMC host; `None`: that of its usual driver.
     pub(crate) host: Option<HostPolicy>,
     /// Whether an MMC host's driver unmaps the memory of each request.

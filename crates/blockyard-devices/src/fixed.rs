@@ -149,7 +149,6 @@ cpus = 1
             cpus: 1,
             hctxs: 1,
             polled: 0,
-            depth: 1,
             host: None,
             unmaps: true,
             btt: None,

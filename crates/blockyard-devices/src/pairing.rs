@@ -269,7 +269,6 @@ pub fn model(device: &Device, design: &Design, hctxs: u16, draws: Prng) -> Resul
         cpus: device.machine.cpus,
         hctxs,
         polled: design.poll_queues.count.min(hctxs),
-        depth: depth(device, design),
         host: design.host,
         unmaps: design.unmaps,
         btt: design.btt.as_ref(),

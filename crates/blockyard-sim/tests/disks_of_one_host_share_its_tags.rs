@@ -87,7 +87,7 @@ fn random_reads(name: &str, disks: u16, scheduler: &str, jobs: &str) -> Vec<u64>
     ios
 }
 
-/// [disk-keeps-to-its-depth]: each disk on an AHCI host has a port, a medium and 32 tags of its
+/// Each disk on an AHCI host has a port, a medium and 32 tags of its
 /// own. So two disks with a job each do twice what one does, and a disk does as much with an idle
 /// disk as alone, also where a job asks for more than 32 commands.
 #[test]
@@ -106,6 +106,25 @@ fn disks_on_the_ports_of_an_ahci_host_do_not_hinder_each_other() {
                 assert!(ios.abs_diff(alone) * 100 <= 4 * alone, "{device}: {ios}, {alone} alone");
             }
         }
+    }
+}
+
+/// A job in sequence at depth 256 asks for more requests than its disk has tags, so it sleeps, and
+/// nothing merges under `none`. With the 64 tags of two ports, requests 33 to 64 would wait in the
+/// software queue and merge, although the other disk is idle.
+#[test]
+fn a_deep_job_on_an_ahci_host_merges_as_much_with_an_idle_disk_as_alone() {
+    let options = "--direct=1 --rw=write --bs=4k --ioengine=libaio --iodepth=256 --size=64m \
+                   --name=a --filename=/dev/a";
+    let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();
+    for scheduler in ["mq-none", "mq-none-2017", "mq-deadline"] {
+        let design = Design::lookup(scheduler).unwrap();
+        let [alone, two, eight] = [1, 2, 8].map(|disks| {
+            let device = Device::lookup("sata-ssd").unwrap().with_disks(disks).unwrap();
+            let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+            report.drive.unwrap().commands
+        });
+        assert_eq!([two, eight], [alone; 2], "{scheduler}: commands for 16384 writes");
     }
 }
 

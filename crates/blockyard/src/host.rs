@@ -81,6 +81,18 @@ impl<D, S> Host<D, S> {
         &self.tags
     }
 
+    /// Lets no queue of the host hold more than `tags` driver tags of a hardware queue from now on,
+    /// at least 1. So disks have tags of their own, as the ports of an AHCI controller do: two
+    /// disks with 32 each are two queues of a host with 64.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `tags` is 0.
+    pub fn limit_queues(&mut self, tags: u16) {
+        assert!(tags > 0, "a queue without tags waits forever");
+        self.tags.limit_queues(tags.into());
+    }
+
     /// Returns a hardware queue that stopped for lack of a shared resource which has since come
     /// free: run it before the next call. Drain this after every call on a queue of the host.
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {

@@ -137,12 +137,17 @@ impl Setting {
     /// Returns `device` with the disks that the options ask for.
     fn with_disks(&self, device: Device) -> Result<Device, Failure> {
         let Some(disks) = self.disks else { return Ok(device) };
-        let name = device.name.clone();
-        device.with_disks(disks).ok_or_else(|| {
-            Failure::Input(format!(
+        if let Some(several) = device.clone().with_disks(disks) {
+            return Ok(several);
+        }
+        let name = &device.name;
+        Err(Failure::Input(if device.clone().with_disks(2).is_some() {
+            format!("--disks: an AHCI host as that of `{name}` has at most 32 ports")
+        } else {
+            format!(
                 "--disks: `{name}` is one disk; a null device, a SCSI host or an AHCI host can have several"
-            ))
-        })
+            )
+        }))
     }
 
     /// Reads the files that the options name.

@@ -17,7 +17,7 @@ pub(super) struct Disk {
     /// The part that holds commands back while the medium works, if there is one.
     pub(super) engine: Option<SyncEngine>,
     pub(super) medium: Box<dyn Medium>,
-    /// `None`: the disk is alone. Its tags bound its commands, and its events need no number of it.
+    /// `None`: the disk is alone, so its events need no number of it.
     shared: Option<Shared>,
 }
 
@@ -26,10 +26,6 @@ pub(super) struct Disk {
 struct Shared {
     /// Its number, which a device event has in place of the medium's.
     number: u16,
-    /// Commands that have taken budget or been handed over.
-    outstanding: u16,
-    /// The most of them ([disk-keeps-to-its-depth]).
-    depth: u16,
     /// Events of the medium by time, and then in the order in which it scheduled them.
     due: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     scheduled: u64,
@@ -38,13 +34,8 @@ struct Shared {
 impl Disk {
     /// Returns the idle disk number `number` of a host by `profile`, in `setup`.
     pub(super) fn new(profile: &DriveProfile, number: u16, setup: &Setup<'_>) -> Self {
-        let shared = (profile.disks > 1).then(|| Shared {
-            number,
-            outstanding: 0,
-            depth: setup.depth,
-            due: BinaryHeap::new(),
-            scheduled: 0,
-        });
+        let shared =
+            (profile.disks > 1).then(|| Shared { number, due: BinaryHeap::new(), scheduled: 0 });
         let draws = &setup.draws;
         let prng = if shared.is_some() { draws.fork(number.into()) } else { draws.clone() };
         Self {
@@ -52,23 +43,6 @@ impl Disk {
             engine: profile.front.engine(),
             medium: profile.medium.build(setup.limits.capacity_sectors, prng),
             shared,
-        }
-    }
-
-    /// Takes a place for a command, if there is one.
-    pub(super) fn take_place(&mut self) -> bool {
-        self.shared.as_mut().is_none_or(|shared| {
-            let has_place = shared.outstanding < shared.depth;
-            shared.outstanding += u16::from(has_place);
-            has_place
-        })
-    }
-
-    /// Gives the place of a command back.
-    pub(super) fn leave_place(&mut self) {
-        if let Some(shared) = &mut self.shared {
-            debug_assert!(shared.outstanding > 0, "a place is given back that was taken");
-            shared.outstanding -= 1;
         }
     }
 

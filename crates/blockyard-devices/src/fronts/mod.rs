@@ -5,7 +5,7 @@
 //! is done.
 //!
 //! A host may have several disks, each with a front end and a medium of its own. The tags of all
-//! are one set, of which a disk holds at most its depth.
+//! are one set, of which each queue may hold as many as its disk has.
 //!
 //! # Rules
 //!
@@ -13,8 +13,6 @@
 //!   of NVMe or virtio, and for each command of AHCI, UFS or USB. It pays for that.
 //! - **[slot-by-queue-and-tag]** A command keeps one slot, the number of its hardware queue and
 //!   tag, until it is answered. The slot is its number at the medium.
-//! - **[disk-keeps-to-its-depth]** A disk has at most as many commands as its own tags would be,
-//!   however many of the host's are free.
 
 pub(crate) mod ahci;
 pub(crate) mod coalescing;
@@ -44,7 +42,7 @@ use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
 use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use blockyard::unit::{DriverTag, HctxId, QueueId};
 use disk::Disk;
 use engine::{Next, SyncEngine};
 pub use front::FrontUse;
@@ -78,8 +76,6 @@ struct Command {
     stage: Stage,
     /// The next slot that was posted in the same piece of work, or [`NONE`].
     next: u32,
-    /// Whether it took its place at the disk when it was handed over, not with a budget.
-    counted_here: bool,
 }
 
 impl Command {
@@ -93,7 +89,6 @@ impl Command {
         access: Access { op: Op::Flush, start: 0, sectors: 0, fua: false, queue: HctxId(0) },
         stage: Stage::Answered,
         next: NONE,
-        counted_here: false,
     };
 }
 
@@ -366,17 +361,7 @@ impl Device for Drive {
 impl ReportsData for Drive {}
 
 impl Driver for Drive {
-    blockyard::leaf_calls!(prepare, unprepare, timed_out);
-
-    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
-        let at = self.disk_of(queue);
-        self.disks[at].take_place().then_some(Budget(0))
-    }
-
-    fn return_budget(&mut self, queue: QueueId, _budget: Budget) {
-        let at = self.disk_of(queue);
-        self.disks[at].leave_place();
-    }
+    blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, timed_out);
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let request = issue.request();
@@ -389,15 +374,7 @@ impl Driver for Drive {
             queue: issue.hctx,
         };
         let at = self.disk_of(issue.queue);
-        let counted_here = issue.budget.is_none();
-        let disk = &mut self.disks[at];
-        if counted_here && !disk.take_place() {
-            return Accept::Busy(Busy::Device);
-        }
-        if !disk.front.admit(access) {
-            if counted_here {
-                disk.leave_place();
-            }
+        if !self.disks[at].front.admit(access) {
             return Accept::Busy(Busy::Device);
         }
         debug_assert_eq!(
@@ -415,7 +392,6 @@ impl Driver for Drive {
             access,
             stage: Stage::Posted,
             next: NONE,
-            counted_here,
         };
         self.posted.push(slot);
         self.counts.commands += 1;
@@ -433,12 +409,8 @@ impl Driver for Drive {
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, _request: &Request) {
         let slot = self.slot_of(hctx, tag);
-        let Command { access, counted_here, .. } = self.commands[slot as usize];
+        let Command { access, .. } = self.commands[slot as usize];
         let at = self.disk_of(queue);
-        let disk = &mut self.disks[at];
-        if counted_here {
-            disk.leave_place();
-        }
-        disk.front.release(access);
+        self.disks[at].front.release(access);
     }
 }

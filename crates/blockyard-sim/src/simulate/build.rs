@@ -89,7 +89,8 @@ pub(super) fn build_world<O: Observer>(
         terms: conditions.checked.then_some(&terms),
     };
     let stack = Stack::new(model, layers, &tags);
-    let host = Host::new(stack, (counts, observer), tags);
+    let mut host = Host::new(stack, (counts, observer), tags);
+    host.limit_queues(pairing::depth(device, design));
     Ok(join_world(device, design, host, &config, tags, conditions.elevator))
 }
 

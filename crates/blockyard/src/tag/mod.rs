@@ -13,7 +13,7 @@
 //!   reserved is in use.
 //! - **[tags-shared-fairly]** Among several active queues of a set, none takes more than its share:
 //!   an equal part, rounded up, of the tags of a hardware queue, and at least [`SHARE_MIN`], so
-//!   that very few tags are not divided at all.
+//!   that very few tags are not divided at all. A host may limit each queue to fewer.
 //! - **[sleeper-implies-tag-in-use]** While a submitter sleeps, a tag is in use. So a put is still
 //!   to come, and the last one wakes every sleeper.
 //!

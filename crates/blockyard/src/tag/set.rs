@@ -82,6 +82,8 @@ pub struct TagSet {
     users: u32,
     /// The most tags of a pool that one queue may hold ([tags-shared-fairly]).
     share: u32,
+    /// The most tags of a pool that any queue may ever hold; see [`Self::limit_queues`].
+    queue_max: u32,
     starved: Starved,
     /// Whether a pool may have woken waiters to name.
     woken: bool,
@@ -105,9 +107,18 @@ impl TagSet {
             active: alloc::vec![false; usize::from(config.queues)],
             users: 0,
             share: u32::MAX,
+            queue_max: u32::MAX,
             starved: Starved::new(&config),
             woken: false,
         }
+    }
+
+    /// Lets no queue hold more than `tags` tags of a hardware queue from now on, however few of
+    /// them are in use. A set of 64 tags for two queues of 32 each is as two sets.
+    pub(crate) fn limit_queues(&mut self, tags: u32) {
+        debug_assert!(tags > 0, "a queue without tags waits forever");
+        self.queue_max = tags;
+        self.divide_among_queues();
     }
 
     /// The heap that [`Self::new`] takes, in bytes.
@@ -298,13 +309,14 @@ impl TagSet {
         // comes first has them.
         let depth = u32::from(self.config.depth - self.config.reserved);
         let users = self.users.max(1);
-        self.share = depth.div_ceil(users).max(SHARE_MIN);
+        let share = depth.div_ceil(users).max(SHARE_MIN);
         debug_assert!(
-            u64::from(self.share) * u64::from(users) >= u64::from(depth),
+            u64::from(share) * u64::from(users) >= u64::from(depth),
             "[tags-shared-fairly]: a tag is nobody's share"
         );
+        self.share = share.min(self.queue_max);
         for pool in &mut self.pools {
-            pool.tags.resize(depth / users);
+            pool.tags.resize((depth / users).min(self.queue_max));
         }
     }
 
