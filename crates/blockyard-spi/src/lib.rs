@@ -1,8 +1,8 @@
 //! SD cards over SPI, blocking and async, behind blockyard's request queue.
 //!
 //! ```text
-//! embedded-sdmmc ─► sdmmc ─► disk: request queue ─► card: commands, blocks ─► frame ─► SpiBus,
-//! chip select, delay
+//! embedded-sdmmc ─► sdmmc ─► disk: request queue ─► card: commands, blocks ─► frame
+//!                                                              ─► SpiBus, chip select, delay
 //! ```
 //!
 //! - [`frame`]: what is on the wire, and its checksums.

@@ -26,10 +26,12 @@
 //! #     [&REQUEST_MAGIC.to_be_bytes()[..], &[0, 0], &kind.to_be_bytes(), &cookie.to_be_bytes(),
 //! #         &offset.to_be_bytes(), &len.to_be_bytes()].concat()
 //! # }
-//! // The bytes that the server receives. let mut received = [0, 0, 0, 3].to_vec();
-//! // the client's flags received.extend([&IHAVEOPT.to_be_bytes()[..],
-//! &opt::EXPORT_NAME.to_be_bytes(), &[0; 4]].concat()); received.extend(request(cmd::READ, 5, 4096,
-//! 4096)); received.extend(request(cmd::DISC, 6, 0, 0));
+//! // The bytes that the server receives.
+//! let mut received = [0, 0, 0, 3].to_vec();                            // the client's flags
+//! let option = [&IHAVEOPT.to_be_bytes()[..], &opt::EXPORT_NAME.to_be_bytes(), &[0; 4]];
+//! received.extend(option.concat());
+//! received.extend(request(cmd::READ, 5, 4096, 4096));
+//! received.extend(request(cmd::DISC, 6, 0, 0));
 //!
 //! // The bytes that the server sends.
 //! let mut sent = Handshake::greeting().to_vec();
@@ -48,18 +50,36 @@
 //! };
 //! assert_eq!(sent.len(), 18 + 10);
 //!
-//! let mut transmission = Transmission::new(agreed, Limits::DEFAULT); let mut header = [0;
-//! ANSWER_BYTES_MAX]; loop { let next = transmission.next(&received[at..]); at += next.taken; let
-//! (request, result) = match next.event { Event::Request(request) if request.command() ==
-//! Some(Command::Read) => (request, Ok(())), Event::Request(request) => (request, Err(Errno::Io)),
-//! // a read-only disk Event::Settled(request, result) => (request, result), Event::Payload { left
-//! } => { // A server would keep the WRITE until its whole payload has arrived.
-//! transmission.payload_taken(left); at += left as usize; continue; } Event::More { .. } |
-//! Event::Wait => panic!("here a server would receive, or send"), Event::End(_) => break, }; let
-//! range = request.offset() as usize..(request.offset() + request.len()) as usize; let answer =
-//! transmission.answer(request, result, &mut header); sent.extend(&header[..answer.header_bytes]);
-//! if answer.data_bytes > 0 { sent.extend(&disk[range]); } transmission.sent(answer.charge); }
-//! assert_eq!(transmission.in_flight(), 0); assert_eq!(sent.len(), 18 + 10 + 16 + 4096);
+//! let mut transmission = Transmission::new(agreed, Limits::DEFAULT);
+//! let mut header = [0; ANSWER_BYTES_MAX];
+//! loop {
+//!     let next = transmission.next(&received[at..]);
+//!     at += next.taken;
+//!     let (request, result) = match next.event {
+//!         Event::Request(request) if request.command() == Some(Command::Read) => {
+//!             (request, Ok(()))
+//!         }
+//!         Event::Request(request) => (request, Err(Errno::Io)),            // a read-only disk
+//!         Event::Settled(request, result) => (request, result),
+//!         Event::Payload { left } => {
+//!             // A server would keep the WRITE until its whole payload has arrived.
+//!             transmission.payload_taken(left);
+//!             at += left as usize;
+//!             continue;
+//!         }
+//!         Event::More { .. } | Event::Wait => panic!("here a server would receive, or send"),
+//!         Event::End(_) => break,
+//!     };
+//!     let range = request.offset() as usize..(request.offset() + request.len()) as usize;
+//!     let answer = transmission.answer(request, result, &mut header);
+//!     sent.extend(&header[..answer.header_bytes]);
+//!     if answer.data_bytes > 0 {
+//!         sent.extend(&disk[range]);
+//!     }
+//!     transmission.sent(answer.charge);
+//! }
+//! assert_eq!(transmission.in_flight(), 0);
+//! assert_eq!(sent.len(), 18 + 10 + 16 + 4096);
 //! # Ok::<(), blockyard_wire::nbd::ExportError>(())
 //! ```
 //!
