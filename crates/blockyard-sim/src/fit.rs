@@ -50,9 +50,9 @@ pub enum Unfit {
         /// The design, which could have a polled queue.
         design: String,
     },
-    /// The job and the jobs before it can have more than [`IN_FLIGHT_MAX`] I/Os in flight.
+    /// The job and the jobs before it can have more than `IN_FLIGHT_MAX` I/Os in flight.
     TooDeep,
-    /// The job and the jobs before it ask for more than [`PLANNED_IOS_MAX`] I/Os, and no run time
+    /// The job and the jobs before it ask for more than `PLANNED_IOS_MAX` I/Os, and no run time
     /// bounds them.
     TooLong,
 }

@@ -145,9 +145,9 @@ pub enum TraceFault {
     Beyond,
     /// More disks than [`DISKS_MAX`].
     TooManyDisks,
-    /// More processes than [`SUBMITTERS_MAX`] in a replay that keeps each process's think time.
+    /// More processes than `SUBMITTERS_MAX` in a replay that keeps each process's think time.
     TooManySubmitters,
-    /// More files than [`PARTS_MAX`].
+    /// More files than `PARTS_MAX`.
     TooManyParts,
     /// A device or standard input: a trace must be a file, as it is read more than once.
     NotAFile,

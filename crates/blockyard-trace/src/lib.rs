@@ -16,7 +16,7 @@
 //! - **[trace-error-names-its-place]** An error names the file and the line (or the byte, in a
 //!   binary file), and what was expected there.
 //! - **[records-in-time-order]** Records come in the order of time. An entry that stands up to
-//!   [`REORDER_MAX`] places too late is put in order and counted; a later entry is an error.
+//!   `REORDER_MAX` places too late is put in order and counted; a later entry is an error.
 //! - **[wrong-unit-is-refused]** A number that can only be in the wrong unit is an error. A number
 //!   that looks wrong but may be right is a warning.
 

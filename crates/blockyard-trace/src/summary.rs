@@ -76,7 +76,7 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
     /// Processors that issued I/O.
     pub cpus: BTreeSet<u16>,
-    /// Processes, each with the first processor it ran on; at most [`SUBMITTERS_MAX`].
+    /// Processes, each with the first processor it ran on; at most `SUBMITTERS_MAX`.
     pub processes: BTreeMap<u32, u16>,
     /// Whether there are more processes.
     pub more_processes: bool,

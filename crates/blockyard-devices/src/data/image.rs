@@ -38,5 +38,5 @@ impl Content {
     }
 }
 
-/// The content of each sector of a disk; [`Stamp::NEVER`] in sectors that were never written.
+/// The content of each sector of a disk; `Stamp::NEVER` in sectors that were never written.
 pub type Image = Spans<Content>;

@@ -60,7 +60,7 @@ pub enum Mix {
     Write,
     /// Trims only.
     Trim,
-    /// Reads and writes, in the proportion of [`Job::rwmix_read_percent`].
+    /// Reads and writes, in the proportion of `Job::rwmix_read_percent`.
     ReadWrite,
     /// Trims each block, then writes it.
     TrimWrite,
@@ -148,7 +148,7 @@ impl BlockSizes {
 /// The distribution of random offsets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// All blocks are equally likely. Each occurs once in a pass, unless [`Job::norandommap`] is
+    /// All blocks are equally likely. Each occurs once in a pass, unless `Job::norandommap` is
     /// set.
     Uniform,
     /// The block of rank r has weight r to the power of -theta.
@@ -417,7 +417,7 @@ pub struct Job {
     pub iodepth: u32,
     /// I/Os submitted at a time; 0 means `iodepth`; default 1.
     pub iodepth_batch_submit: u32,
-    /// Minimum number of completions to reap at a time; 0 means poll, see [`Job::waits_for_each`];
+    /// Minimum number of completions to reap at a time; 0 means poll, see `Job::waits_for_each`;
     /// default 1.
     pub iodepth_batch_complete_min: u32,
     /// Maximum number of completions to reap at a time; `None` means the minimum.

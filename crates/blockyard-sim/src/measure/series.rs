@@ -1,6 +1,6 @@
 //! Rates and depths over time, sampled in virtual time.
 //!
-//! When there are [`SAMPLES_MAX`], the period becomes longer and about half of them are dropped, so
+//! When there are `SAMPLES_MAX`, the period becomes longer and about half of them are dropped, so
 //! that the rest is evenly spread over the run.
 
 use blockyard::time::{Duration, Instant};

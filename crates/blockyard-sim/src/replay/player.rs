@@ -142,7 +142,7 @@ impl Player {
 
     /// Returns the next record that a task must know at `now`, with that task; `None` if no record
     /// is needed yet. Call this again at [`Self::next_at`], and after [`Self::submitted`] or
-    /// [`Self::reached`] returns true.
+    /// `reached` returns true.
     ///
     /// # Errors
     ///

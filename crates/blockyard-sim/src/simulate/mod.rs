@@ -271,7 +271,7 @@ impl<O: Observer> Simulation<O> {
         Ok(simulation)
     }
 
-    /// Adds an actor to the world before the run: see [`World::add_actor`].
+    /// Adds an actor to the world before the run: see `World::add_actor`.
     pub fn add_actor(
         &mut self,
         cpu: CpuId,

@@ -1,8 +1,8 @@
 //! Job instances: when each one issues its next I/O, and which event it waits for until then.
 //!
-//! A [`Task`] is a value that the world steps on a processor. [`Task::plan`] returns the
+//! A `Task` is a value that the world steps on a processor. `Task::plan` returns the
 //! task's next action. The world does it and reports the result to the task. The I/Os are generated
-//! from a job, or recorded in a trace and delivered one by one ([`Task::deliver`]).
+//! from a job, or recorded in a trace and delivered one by one (`Task::deliver`).
 //!
 //! ```text
 //! feed: source ─► next I/O ─► calls: a bio ─► slots: in flight ─► completed ─► reaped

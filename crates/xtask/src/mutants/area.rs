@@ -20,7 +20,7 @@ pub struct Area {
     pub tests: &'static [(&'static str, &'static str)],
 }
 
-/// Every part. The tests must catch at least [`ENOUGH`] faults of 100 in each.
+/// Every part. The tests must catch at least `ENOUGH` faults of 100 in each.
 pub const AREAS: [Area; 5] = [
     area("core", "blockyard", "src", &[("blockyard", ALL), ("blockyard-sim", "--test=swarm")]),
     area(

@@ -3,13 +3,13 @@
 //!
 //! A host model calls [`Card::command`] when a command has arrived. The call returns the card's
 //! answer and its instant. When the host is ready for data it calls [`Card::transfer`], once or
-//! piece by piece. The busy time ends at [`Card::busy_until`], which an interrupt (HPI) changes. A
+//! piece by piece. The busy time ends at `Card::busy_until`, which an interrupt (HPI) changes. A
 //! card has no events of its own: each call names an instant, and the card's state follows from it.
 //!
 //! Wire time follows from [`Mode`], rounded up once for each response and each run of blocks. The
 //! host drives the bus, and the card accepts any mode ([`Card::drive`]).
 //! [`identify`](blockyard_mmc::identify) and its tests check that card and host agree on the mode.
-//! The card holds no data; its caller does. After [`Card::keep_data`] the card reports the fate of
+//! The card holds no data; its caller does. After `Card::keep_data` the card reports the fate of
 //! the data as [`DataEvent`]s.
 //!
 //! Data flows once the host is ready ([`Card::transfer`]), the card has the data or room for it,
