@@ -48,7 +48,10 @@ TRACEPOINTS = {
     "plug": "P",
     "unplug": "U",
 }
-LINE = re.compile(r"^ *(?P<comm>.+)-(?P<pid>\d+) +\[(?P<cpu>\d+)\] +\S+ +(?P<s>\d+)\.(?P<us>\d{6}): block_(?P<name>\w+): (?P<rest>.*)$")
+LINE = re.compile(
+    r"^ *(?P<comm>.+)-(?P<pid>\d+) +\[(?P<cpu>\d+)\] +\S+ +"
+    r"(?P<s>\d+)\.(?P<us>\d{6}): block_(?P<name>\w+): (?P<rest>.*)$"
+)
 REQUEST = re.compile(r"^\d+,\d+ (?P<kind>[A-Z]+) (?:\d+ )?(?:\(.*?\) )?(?P<sector>\d+) (?P<sep>[+/]) (?P<count>\d+)")
 
 Event = collections.namedtuple("Event", "ns order cpu pid letter kind object comm")

@@ -259,7 +259,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 
     fn pull_from_elevator(&mut self, hctx: HctxId) -> RunStop {
-        if self.queue.policies.elevator.lists_insertions()
+        if self.queue.lists_insertions
             && let Some(stop) = self.file_insertions(hctx)
         {
             return stop;

@@ -520,7 +520,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 }
             } else {
                 // A neighbour may have been inserted since this request was plugged.
-                if self.queue.policies.elevator.lists_insertions() || !self.join_staged(id) {
+                if self.queue.lists_insertions || !self.join_staged(id) {
                     self.insert_request(self.queue.map.kind_serving(cpu, hctx), id);
                 }
                 self.queue.runs.mark(hctx, sleeping);
@@ -573,7 +573,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         );
         self.emit_request(Action::Insert, id);
         if let Some(elevator) = &mut self.queue.elevator {
-            if self.queue.policies.elevator.lists_insertions() {
+            if self.queue.lists_insertions {
                 return self.queue.insertions.push_back(&mut self.queue.requests, id);
             }
             return elevator.insert(&mut self.queue.requests, id, Place::Sorted, self.now);

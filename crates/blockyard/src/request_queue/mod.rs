@@ -119,6 +119,8 @@ pub struct RequestQueue {
     policies: Policies,
     /// [`Policies::issues_directly`].
     issues_directly: bool,
+    /// Whether requests are listed before they are filed in the elevator.
+    lists_insertions: bool,
     limits: Limits,
     map: QueueMap,
     /// Whether the map is the same for all kinds of bios.
@@ -259,6 +261,7 @@ impl RequestQueue {
             one_map: config.map.read.is_empty() && config.map.poll.is_empty(),
             map: config.map,
             issues_directly: config.policies.issues_directly(),
+            lists_insertions: config.policies.elevator.lists_insertions(),
             policies: config.policies,
             limits: config.limits,
         }
