@@ -305,8 +305,9 @@ pub trait Device: Driver {
 /// /// A device that is gone.
 /// struct Gone;
 ///
-/// impl Driver for Gone { blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare,
-///     commit, timed_out, finish);
+/// impl Driver for Gone {
+///     blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare);
+///     blockyard::leaf_calls!(commit, timed_out, finish);
 ///
 ///     fn queue_rq(&mut self, _issue: &Issue<'_>) -> Accept {
 ///         Accept::Failed(Status::Gone)

@@ -390,9 +390,11 @@ impl Platters {
     /// Lets an arm that has nothing to do read ahead of a reader at sector `reader`, who read from
     /// the cache, once less than half a segment is left.
     fn resume_ahead(&mut self, reader: u64, now: Instant, events: &mut MediumEvents) {
-        let is_idle = self.task.is_none() && self.ahead.is_none() && self.held.is_empty();
+        if self.task.is_some() || self.ahead.is_some() || !self.held.is_empty() {
+            return;
+        }
         let held_end = self.reads.held(reader - 1, u64::MAX);
-        if is_idle && reader <= held_end && held_end - reader < self.reads.segment / 2 {
+        if reader <= held_end && held_end - reader < self.reads.segment / 2 {
             self.read_ahead(held_end, reader, now, events);
         }
     }

@@ -114,7 +114,8 @@ mod tests {
     proptest! {
         #[test]
         fn extents_are_a_set(operations in prop::collection::vec((any::<bool>(), 0..40_u64), 1..120)) {
-            let (mut set, mut oracle) = (Extents::default(), BTreeSet::new());
+            let mut set = Extents::default();
+            let mut oracle = BTreeSet::new();
             for (adds, page) in operations {
                 let changed = if adds { oracle.insert(page) } else { oracle.remove(&page) };
                 prop_assert_eq!(if adds { set.insert(page) } else { set.remove(page) }, changed);
