@@ -36,7 +36,8 @@ impl ReadCache {
         Self { segments: Vec::with_capacity(count), count, segment, uses: 0 }
     }
 
-    /// Returns the end of the sectors from `start` on that are held, at most `end`.
+    /// Uses the sectors from `start` to `end` that are held, and returns where these end: `start` if
+    /// the first one is not held.
     pub(super) fn held(&mut self, start: u64, end: u64) -> u64 {
         debug_assert!(start < end, "a read has a sector");
         self.uses += 1;
@@ -45,6 +46,13 @@ impl ReadCache {
             segment.used = self.uses;
             segment.end.min(end)
         })
+    }
+
+    /// Returns the end of the segment that holds `sector`. This does not count as a use, so it does
+    /// not decide which segment is replaced next.
+    pub(super) fn end_of(&self, sector: u64) -> Option<u64> {
+        let of_sector = |segment: &&Segment| (segment.start..segment.end).contains(&sector);
+        self.segments.iter().find(of_sector).map(|segment| segment.end)
     }
 
     /// Keeps the sectors from `start` to `end`. They lengthen the segment that they continue, which
@@ -246,6 +254,20 @@ mod tests {
 
     fn ranges(cache: &WriteCache) -> Vec<(u64, u64)> {
         cache.ranges.iter().map(|(&start, range)| (start, range.end)).collect()
+    }
+
+    #[test]
+    fn a_segment_that_is_only_looked_at_is_replaced_as_if_it_was_not() {
+        let mut cache = ReadCache::new(2, 100);
+        cache.keep(0, 10);
+        cache.keep(200, 210);
+        assert_eq!([cache.end_of(5), cache.end_of(10)], [Some(10), None]);
+        cache.keep(400, 410);
+        assert_eq!([cache.end_of(5), cache.end_of(205)], [None, Some(210)]);
+        // A read uses its segment, so the other one is replaced.
+        assert_eq!(cache.held(200, 204), 204);
+        cache.keep(600, 610);
+        assert_eq!([cache.end_of(205), cache.end_of(405)], [Some(210), None]);
     }
 
     #[test]

@@ -373,7 +373,7 @@ impl Platters {
     /// Lets the head read on ahead of a reader at sector `reader`, who read from the cache, if it
     /// reads there or is on the way there.
     fn keep_ahead(&mut self, reader: u64, now: Instant) {
-        let held_end = self.reads.held(reader - 1, u64::MAX);
+        let Some(held_end) = self.reads.end_of(reader - 1) else { return };
         let limit = self.ahead_limit(reader);
         let ahead = match &mut self.task {
             Some(Task::Approach(ahead)) => ahead,
@@ -393,8 +393,8 @@ impl Platters {
         if self.task.is_some() || self.ahead.is_some() || !self.held.is_empty() {
             return;
         }
-        let held_end = self.reads.held(reader - 1, u64::MAX);
-        if reader <= held_end && held_end - reader < self.reads.segment / 2 {
+        let Some(held_end) = self.reads.end_of(reader - 1) else { return };
+        if held_end - reader < self.reads.segment / 2 {
             self.read_ahead(held_end, reader, now, events);
         }
     }
