@@ -1,13 +1,10 @@
 //! The judgement of differences: whether one design is better than another for a job, or whether
 //! that is not known.
 //!
-//! # Rules
-//!
-//! - **[p99-needs-a-thousand]** A p99 is compared only where each design has at least 1,000 I/Os:
-//!   of 320, three decide it.
-//! - **[claims-have-intervals]** A difference is claimed only if the whole interval of the ratio
-//!   lies beyond the bound of equality. Several seeds give the interval of the mean ratio; a single
-//!   run gives the interval in which its p99 lies. The rate of a single run is taken as it is.
+//! A p99 is compared only where each design has at least 1,000 I/Os: of 320, three decide it. A
+//! difference is claimed only if the whole interval of the ratio is beyond the bound of equality.
+//! Several seeds give the interval of the mean ratio; a single run gives the interval of its p99.
+//! The rate of a single run is taken as it is.
 
 #![expect(
     clippy::float_arithmetic,
@@ -48,8 +45,7 @@ impl ComparedFigure {
     }
 
     /// Returns the figure by which the latencies of `cells` of `row` are compared: the p99 if each
-    /// has enough I/Os ([p99-needs-a-thousand]), the median of fewer syncs, and nothing of fewer
-    /// I/Os.
+    /// has at least 1,000 I/Os, the median of fewer syncs, and nothing of fewer I/Os.
     fn of_latency(row: &Row, cells: &[&Cell]) -> Option<Self> {
         debug_assert!(!cells.is_empty(), "a row has designs");
         if cells.iter().all(|cell| cell.has_p99()) {
@@ -188,7 +184,8 @@ fn ratio(figure: ComparedFigure, row: &Row, [from, at]: [usize; 2]) -> Option<f6
     has_both.then(|| other / first)
 }
 
-/// Judges an interval of a ratio ([claims-have-intervals]).
+/// Judges an interval of a ratio. With 5 % as the bound of equality, 1.06 to 1.20 is a difference,
+/// and 1.02 to 1.20 is undecided.
 fn judged(interval: Interval, equal_within: f64) -> Judged {
     debug_assert!((0.0..1.0).contains(&equal_within), "a bound of equality");
     let Interval { low, mean, high } = interval;

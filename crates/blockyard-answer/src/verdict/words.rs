@@ -477,7 +477,7 @@ mod tests {
         assert!(!told(&few).concat().contains("p99 173"), "{:?}", told(&few));
     }
 
-    /// [p99-needs-a-thousand]. The answer about an SD card named the p99 of 320 I/Os, which another
+    /// The answer about an SD card named the p99 of 320 I/Os, which another
     /// seed reversed.
     #[test]
     fn a_p99_of_few_is_not_compared_and_the_run_time_that_it_needs_is_named() {
@@ -501,7 +501,7 @@ mod tests {
         [sentences(evidence), undecided(evidence)].concat()
     }
 
-    /// [claims-have-intervals]. A difference that other seeds do not confirm is not claimed.
+    /// A difference that other seeds do not confirm is not claimed.
     #[test]
     fn a_difference_that_other_seeds_reverse_is_undecided() {
         let rows = [row("", &[(100.0, 100, 10), (104.0, 104, 20)])];
