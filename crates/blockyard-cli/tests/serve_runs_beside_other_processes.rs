@@ -236,7 +236,6 @@ fn orphaned(script: &str, more: &[&str]) -> (PathBuf, mpsc::Receiver<()>) {
 }
 
 /// A server whose parent had ended before it looked once outlived it: in 18 of 20 runs.
-/// [ends-with-starter]
 #[test]
 fn a_server_whose_parent_has_ended_already_does_not_stay() {
     let limit = Duration::from_secs(30);

@@ -186,7 +186,7 @@ fn a_certificate_outside_its_time_has_a_warning() {
     assert!(early.contains("certificate 1 will not be valid before "), "{log}");
 }
 
-/// Each second with a late completion once had a line. [late-disk-has-a-line]
+/// Each second with a late completion once had a line.
 #[test]
 fn some_late_completions_are_no_line_of_the_log() {
     let running = start(&["memory:64m", "--as", "sd-hs"]);

@@ -1,4 +1,4 @@
-//! Signals and limits of the system: none ends a server without a drain ([signal-ends-in-order]).
+//! Signals and limits of the system: none ends a server without a drain.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;

@@ -94,7 +94,7 @@ impl Life {
         instants
     }
 
-    /// The words of which the units consist ([only-fresh-values]).
+    /// The word of which each unit consists. A unit with two different words is torn: an error.
     fn words(&self, survivor: &Survivor<'_>) -> Result<Vec<u64>, String> {
         let btt = self.btt.map(|container| opened(survivor, container)).transpose()?;
         let mut bytes = vec![0; self.unit_bytes];

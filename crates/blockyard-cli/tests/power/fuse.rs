@@ -267,7 +267,8 @@ fn answer_late(
             continue;
         }
         let write = waiting.swap_remove(index(prng.below(waiting.len() as u64)));
-        history.add(Record::Completed(write.place)); // [completed-recorded-before]
+        // Recorded before the answer, so that the server cannot know it earlier than the history.
+        history.add(Record::Completed(write.place));
         let len = u32::try_from(write.len).expect("length of a write");
         let answer = [len, 0].into_iter().flat_map(u32::to_le_bytes).collect();
         reply(&device, write.unique, Ok(answer));

@@ -2,14 +2,13 @@
 //!
 //! # Why a check by this order raises no false alarm
 //!
-//! - **[sent-recorded-before]** A request is recorded as sent before its first byte is sent, and as
-//!   answered after its answer was received. So a request that the history has as answered before
-//!   another was sent was so in truth. A promise that is recorded before a cut was made before it,
-//!   and every value that can have reached the disk before a cut belongs to a request that was
-//!   recorded before it.
-//! - **[completed-recorded-before]** The disk records a write when it receives the write, and its
-//!   completion before it answers. So every write that the server can know to be complete when it
-//!   synchronises the file is recorded as complete.
+//! - A request is recorded as sent before its first byte is sent, and as answered after its answer
+//!   was received. So a request that the history has as answered before another was sent was so in
+//!   truth. A promise that is recorded before a cut was made before it, and every value that can
+//!   have reached the disk before a cut belongs to a request that was recorded before it.
+//! - The disk records a write when it receives the write, and its completion before it answers. So
+//!   every write that the server can know to be complete when it synchronises the file is recorded
+//!   as complete.
 
 use core::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -82,7 +81,8 @@ impl Shared {
         self.with(|history| {
             let number = history.requests.len();
             history.requests.push(request);
-            history.records.push(Record::Sent(number)); // [sent-recorded-before]
+            // Recorded before the caller sends the first byte.
+            history.records.push(Record::Sent(number));
             number
         })
     }

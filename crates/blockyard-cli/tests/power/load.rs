@@ -48,7 +48,8 @@ impl Load {
             }
             let (number, error) = client.reply().expect("answer of the server");
             let number = usize::try_from(number).expect("cookie of a request");
-            history.add(Record::Answered(number)); // [sent-recorded-before]
+            // Recorded after the answer was received.
+            history.add(Record::Answered(number));
             assert_eq!(error, 0, "request {number} succeeds");
             in_flight -= 1;
         }

@@ -6,8 +6,7 @@
 //! its write was answered before a kept write to the same unit was sent: that order is certain. Of
 //! writes that were in flight together, either may be the last one.
 //!
-//! - **[only-fresh-values]** After a power cut each unit has the whole value of a write that was
-//!   sent and is not stale.
+//! After a power cut each unit has the whole value of a write that was sent and is not stale.
 
 use super::history::{Change, Request, mark};
 
@@ -80,7 +79,7 @@ impl<'a> Promises<'a> {
         }
     }
 
-    /// Drops the values that are stale now ([only-fresh-values]).
+    /// Drops the values that are stale now.
     fn keep(&mut self, number: usize) {
         let sent = self.sent[number];
         for unit in self.requests[number].units.clone() {

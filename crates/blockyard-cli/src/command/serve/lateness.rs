@@ -1,10 +1,8 @@
 //! Reports that the machine is too slow for the model of a disk, and the totals at the end.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[late-disk-has-a-line]** A disk has a line when, of its completions in the last 10 s, at
-//!   least 100 and more than 1 % were late by [`LATE`] or more. It has no further line for a
-//!   minute. For example, 6 late completions of 168 are no line, and 120 of 9000 are one.
+//! A disk has a line when, of its completions in the last 10 s, at least 100 and more than 1 % were
+//! late by [`LATE`] or more. It has no further line for a minute. For example, 6 late completions
+//! of 168 are no line, and 120 of 9000 are one.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -60,8 +58,8 @@ impl Judge {
         Self { seen: VecDeque::from([Lateness::default()]), quiet: 0 }
     }
 
-    /// Looks at the counts. Returns the late ones and all of the completions that deserve a line
-    /// ([late-disk-has-a-line]).
+    /// Looks at the counts. Returns the late completions and all completions of the last 10 s, if
+    /// they deserve a line.
     fn look(&mut self, now: Lateness) -> Option<(u64, u64)> {
         let before = *self.seen.front().expect("the counts of an earlier look are kept");
         self.seen.push_back(now);

@@ -1,11 +1,8 @@
 //! Signals that do not end a server: SIGHUP reads the certificates again, SIGUSR1 logs the server's
 //! load, and the others are ignored with a line in the log.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[signal-ends-in-order]** No signal ends the server without a drain, but SIGKILL and those of
-//!   a fault in the program (SIGSEGV, SIGABRT and the like). [`ending`](super::ending) has the
-//!   signals that ask for the end.
+//! No signal ends the server without a drain, but SIGKILL and those of a fault in the program
+//! (SIGSEGV, SIGABRT and the like). [`ending`](super::ending) has the signals that ask for the end.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -32,7 +29,7 @@ const QUIET: Duration = Duration::from_secs(60);
 pub(super) struct Operator(Signals);
 
 impl Operator {
-    /// Starts to receive the signals, so that none ends the program ([signal-ends-in-order]).
+    /// Starts to receive the signals, so that none ends the program without a drain.
     ///
     /// A write beyond the limit on the size of files raises SIGXFSZ. As the program receives it,
     /// the write fails with EFBIG.

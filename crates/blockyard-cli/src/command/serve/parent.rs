@@ -1,9 +1,7 @@
 //! The parent process, which a server started with `--exit-with-parent` does not outlive.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[ends-with-starter]** The server ends when the process that started it has ended: all of it,
-//!   not only the thread that started the server, and even if it ended before the server looked.
+//! The server ends when the process that started it has ended: all of it, not only the thread that
+//! started the server, and even if it ended before the server looked.
 //!
 //! When a parent ends, the kernel gives its children to another process: number 1, or a subreaper.
 //! A program can only ask for its present parent, so the following shows that the parent is not the
@@ -32,7 +30,7 @@ use super::ending::{Bell, Cause};
 use crate::cli::Parent;
 use crate::message::Failure;
 
-/// Asks for the end of the server when its parent ends ([ends-with-starter]).
+/// Asks for the end of the server when its parent ends, or has already ended.
 ///
 /// Linux before 5.3 has no descriptors for processes, and a parent in another namespace has no
 /// number. The kernel then sends SIGTERM, when the thread of the parent ends that started the
