@@ -105,7 +105,6 @@ fn sorted(part: &[u64]) -> std::collections::BTreeSet<u64> {
     part.iter().copied().collect::<std::collections::BTreeSet<_>>()
 }
 
-// [each-block-once]
 #[test]
 fn a_random_pass_visits_each_block_once() {
     for size in ["4k", "64k", "40m", "37m"] {

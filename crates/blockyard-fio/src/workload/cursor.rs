@@ -51,7 +51,7 @@ struct Random {
 
 #[derive(Clone, Debug)]
 enum Choice {
-    /// Visits each block once ([each-block-once]).
+    /// Visits each block once before any block repeats.
     Each {
         order: Permutation,
         index: u64,

@@ -11,9 +11,10 @@
 //! - **[io-in-its-file]** Every I/O begins in the region of its file, or in a zone of the file, and
 //!   ends within the file. It is not longer than the job allows. Only an I/O of a job with one
 //!   length may end behind the region, as in fio.
-//! - **[each-block-once]** Uniform random offsets of one length visit each block once before any
-//!   block repeats, unless the job has `norandommap` or `blockalign`. A permutation ensures this
-//!   instead of a map, so that memory does not grow with the region.
+//!
+//! Uniform random offsets of one length visit each block once before any block repeats, unless the
+//! job has `norandommap` or `blockalign`. A permutation ensures this instead of a map, so that
+//! memory does not grow with the region.
 //!
 //! Offsets repeat from run to run with `randrepeat` (fio's default) or `randseed`. All other draws
 //! repeat with `allrandrepeat` or `randseed`. All remaining draws depend on the seed of the run.

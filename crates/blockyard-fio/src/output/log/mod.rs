@@ -6,10 +6,7 @@
 //! for a trim; the length of the I/O; its offset, only with `log_offset`; 1 for real-time priority,
 //! or the priority in Linux's encoding with `log_prio`.
 //!
-//! # Rules
-//!
-//! - **[io-in-one-log-window]** With windows (`log_avg_msec`) each I/O counts in exactly one
-//!   window.
+//! With windows (`log_avg_msec`) each I/O counts in exactly one window.
 //!
 //! Files are called `PREFIX_TYPE.N.log`, where N counts the instances of the whole job file from 1.
 //! Without `per_job_logs` the instances share `PREFIX_TYPE.log`. Older files are overwritten.

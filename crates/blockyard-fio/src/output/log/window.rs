@@ -33,7 +33,7 @@ impl Windows {
     pub(super) fn add(&mut self, op: Op, value: u64, at_ms: u64) -> Option<u64> {
         debug_assert!(self.window_ms > 0, "a log without windows has no `Windows`");
         let window = &mut self.of[op as usize];
-        // [io-in-one-log-window]: the I/O that closes a window counts before the window is emptied.
+        // The I/O that closes a window counts before the window is emptied.
         window.count += 1;
         window.sum += u128::from(value);
         window.largest = window.largest.max(value);
@@ -99,7 +99,6 @@ mod tests {
     }
 
     proptest! {
-        /// [io-in-one-log-window]
         #[test]
         fn each_value_is_in_exactly_one_window(
             mut ios in proptest::collection::vec((0u64..500, 1u64..1000), 1..60),
