@@ -138,7 +138,6 @@ fn shown(folder: &Folder, name: &str) -> String {
     output("blkparse", &["-i", name], &folder.0)
 }
 
-// [record-in-file-of-its-cpu]
 #[test]
 fn blkparse_shows_processes_splits_and_errors() {
     if is_missing("blkparse") {

@@ -181,7 +181,7 @@ fn check_instants(events: &[Event], report: &Report) {
     }
 }
 
-// [exact-trace-times], [observed-in-time-order]
+// [observed-in-time-order]
 #[test]
 fn traces_are_consistent_and_match_the_statistics() {
     let folder = Folder::new("sound");

@@ -33,7 +33,6 @@ fn formats() -> Vec<Vec<u8>> {
     texts.into_iter().map(String::into_bytes).chain(binary).collect()
 }
 
-// [trace-error-names-its-place]
 #[test]
 fn an_error_names_the_line_and_what_was_expected() {
     let ios = database();
@@ -82,7 +81,6 @@ fn an_error_names_the_line_and_what_was_expected() {
     }
 }
 
-// [trace-error-names-its-place]
 #[test]
 fn an_error_in_a_binary_trace_names_the_byte() {
     let [whole] = <[Vec<u8>; 1]>::try_from(blktrace(&plain(), 1, false)).unwrap();
@@ -129,7 +127,6 @@ fn slight_disorder_is_sorted_and_more_is_refused() {
     assert!(error.starts_with("t:5001: ") && error.contains("sort the trace by time"), "{error}");
 }
 
-// [wrong-unit-is-refused]
 #[test]
 fn numbers_that_are_probably_in_another_unit_give_a_warning() {
     fn warnings(ios: &[Io]) -> Vec<Warning> {

@@ -17,7 +17,7 @@ pub enum Position {
     Byte(u64),
 }
 
-/// A place in a trace ([trace-error-names-its-place]).
+/// A place in a trace, which each error names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The file as it was named.
@@ -105,7 +105,7 @@ pub enum TraceFault {
         /// All known words.
         known: &'static str,
     },
-    /// A number that can only be in another unit than the format's ([wrong-unit-is-refused]).
+    /// A number that can only be in another unit than the format's.
     Unit {
         /// The field.
         field: &'static str,

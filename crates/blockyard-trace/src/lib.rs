@@ -13,12 +13,12 @@
 //! - **[bad-trace-is-an-error]** Any bytes give records or a [`TraceError`], never a panic.
 //! - **[bounded-trace-memory]** Reading a trace takes memory that does not grow with the length of
 //!   the trace. The constants of this crate bound it.
-//! - **[trace-error-names-its-place]** An error names the file and the line (or the byte, in a
-//!   binary file), and what was expected there.
 //! - **[records-in-time-order]** Records come in the order of time. An entry that stands up to
 //!   `REORDER_MAX` places too late is put in order and counted; a later entry is an error.
-//! - **[wrong-unit-is-refused]** A number that can only be in the wrong unit is an error. A number
-//!   that looks wrong but may be right is a warning.
+//!
+//! An error names the file and the line (or the byte, in a binary file), and what was expected
+//! there. A number that can only be in the wrong unit is an error. A number that looks wrong but
+//! may be right is a warning.
 
 mod completions;
 mod disks;

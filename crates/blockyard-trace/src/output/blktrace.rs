@@ -19,11 +19,9 @@
 //!
 //! A note with the name of a process precedes the first record of the process.
 //!
-//! # Rules
-//!
-//! - **[record-in-file-of-its-cpu]** A record stands in the file of the processor that did the
-//!   step: a completion in that of the processor which handled it. Each file is therefore in the
-//!   order of time. A lane is a processor and writes only to its own file.
+//! A record is in the file of the processor that did the step: a completion in that of the
+//! processor which handled it. Each file is therefore in the order of time. A lane is a processor
+//! and writes only to its own file.
 //!
 //! Events without a blktrace letter are left out: a request that leaves the elevator, a hold, a
 //! refusal. The join of two requests is an `M` with the range of the request that ends. Job
@@ -116,7 +114,8 @@ impl Blktrace {
             Action::Complete(status) | Action::SequenceEnd(status) => error = errno(status),
             _ => {}
         }
-        let at = step.on.index(); // [record-in-file-of-its-cpu]
+        // The file of the processor that did the step, not of the one that submitted the request.
+        let at = step.on.index();
         debug_assert!(at < self.files.len(), "each processor of the world has a file");
         self.sequence[at] += 1;
         let header = Header {

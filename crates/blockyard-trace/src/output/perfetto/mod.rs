@@ -17,10 +17,7 @@
 //! Each issued command has a span `in driver`. An earlier stage that took no time has no span. A
 //! stage that is still open when the world ends is a span without end.
 //!
-//! # Rules
-//!
-//! - **[exact-trace-times]** Times are microseconds with three decimals; no number passes through a
-//!   float.
+//! Times are microseconds with three decimals; no number passes through a float.
 //!
 //! The stages of a request are spans with one id: the request's number in its disk's queue, plus
 //! 2^32 times the disk and 2^48 times the lane. Later requests use the id again. `staged` lasts
