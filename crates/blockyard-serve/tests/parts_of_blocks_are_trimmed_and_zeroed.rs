@@ -23,7 +23,7 @@ fn served(sector_bytes: u32, durability: Durability) -> (Running, PathBuf) {
 
 /// Zeroes have an effect on all of their bytes, TRIM on the whole blocks. No other byte changes.
 ///
-/// Checks [trim-takes-whole-blocks] and [rest-of-sector-kept].
+/// Checks [rest-of-sector-kept].
 #[test]
 fn a_table_trims_whole_sectors_and_zeroes_any_bytes() {
     // A sector of 4160 bytes has 4096 bytes of data.

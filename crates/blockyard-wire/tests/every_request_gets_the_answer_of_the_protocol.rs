@@ -239,8 +239,6 @@ fn an_unaligned_range_is_invalid_where_blocks_cannot_be_parted() {
 }
 
 /// TRIM below the minimum block got EINVAL, and QEMU 10 then failed a discard.
-///
-/// Checks [trim-takes-whole-blocks].
 #[test]
 fn a_trim_of_parts_of_blocks_succeeds_and_trims_the_whole_ones() {
     let blocks = BlockSizes { minimum: 512, ..BlockSizes::DEFAULT };

@@ -83,7 +83,8 @@ fn range(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno
         return Ok(());
     }
     match command {
-        Command::Trim => Ok(()), // [trim-takes-whole-blocks]
+        // The session keeps only the whole blocks of the range.
+        Command::Trim => Ok(()),
         Command::WriteZeroes { .. } if agreed.blocks.partial_zeroes => Ok(()),
         _ => Err(Errno::Invalid),
     }

@@ -16,11 +16,11 @@
 //!   simple reply, not even for an error. With extended headers, no reply is simple.
 //! - **[no-request-past-limits]** Past a limit, no request is taken until replies have been *sent*.
 //!   DISC is always taken.
-//! - **[trim-takes-whole-blocks]** TRIM is advice, so its range need not be aligned. The server
-//!   gets the minimum blocks that are within the range. Without any, the request succeeds
-//!   immediately.
 //! - **[read-chunks-contiguous]** The chunks of a READ follow each other without a gap, to its end.
 //!   With DF there is one chunk.
+//!
+//! TRIM is advice, so its range need not be aligned. The server gets the minimum blocks that are
+//! within the range. Without any, the request succeeds immediately.
 //!
 //! A legal request for no bytes succeeds immediately. BLOCK_STATUS is the exception, with EINVAL,
 //! because its success would have to report something. ENOTSUP is sent only for FAST_ZERO;

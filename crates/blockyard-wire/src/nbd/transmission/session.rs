@@ -229,7 +229,8 @@ impl Transmission {
             left => Stage::Skip { left },
         };
         if checked == Ok(Command::Trim) {
-            header.keep_whole_blocks(self.agreed.blocks.minimum); // [trim-takes-whole-blocks]
+            // With blocks of 512 bytes, a TRIM of 100 to 1600 takes 512 to 1536.
+            header.keep_whole_blocks(self.agreed.blocks.minimum);
         }
         event(Request::new(&header, checked, Charge { bytes }), checked)
     }
