@@ -1,12 +1,11 @@
 //! Finds the arenas of a BTT. Nothing is written.
 //!
-//! # Rules
+//! An info block with a wrong signature or checksum is replaced by its copy, in the last 4096 bytes
+//! of the arena as the size of the container defines it. An info block that is whole but has an
+//! unknown version or impossible fields is refused, and its copy is not tried: the copy says the
+//! same, or belongs to an older BTT or an unfinished one.
 //!
-//! - An info block with a wrong signature or checksum is replaced by its copy, in the last 4096
-//!   bytes of the arena as the size of the container defines it. An info block that is whole but
-//!   has an unknown version or impossible fields is refused, and its copy is not tried: the copy
-//!   says the same, or belongs to an older BTT or an unfinished one.
-//! - **[one-btt-per-chain]** All arenas of a chain have one UUID, one parent and one sector size.
+//! All arenas of a chain have one UUID, one parent and one sector size.
 
 use super::arena::read_info;
 use super::container::Container;
@@ -65,7 +64,7 @@ pub enum FindError {
         /// The UUID of the container.
         wanted: Uuid,
     },
-    /// An arena belongs to another BTT than the first arena ([one-btt-per-chain]).
+    /// An arena belongs to another BTT than the first one: its UUID, parent or sector size differs.
     Foreign {
         /// First byte of the arena.
         start: u64,
@@ -143,7 +142,7 @@ pub fn find<M: Memory>(
     Ok(arenas)
 }
 
-/// Whether two arenas belong to one BTT ([one-btt-per-chain]).
+/// Whether two arenas belong to one BTT: they have the same UUID, parent and sector size.
 pub(super) fn same_btt(a: &InfoBlock, b: &InfoBlock) -> bool {
     a.uuid == b.uuid && a.parent_uuid == b.parent_uuid && sector_sizes(a) == sector_sizes(b)
 }

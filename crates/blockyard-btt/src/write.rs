@@ -16,10 +16,10 @@
 //!   the store of the new one: the sector's word is locked, and was unchanged since the load.
 //! - **[lock-holder-never-waits]** A thread that holds a word never waits for another word. A
 //!   reader that publishes a block waits for no word.
-//! - **[log-before-lock]** A batch writes its first log words back before it locks a word: those of
-//!   all sectors whose words are unlocked; of sectors that share a word, that of the first. A
-//!   locked instruction waits for every write-back and every store past the caches before it, so
-//!   the batch waits once for all.
+//!
+//! A batch writes its first log words back before it locks a word: those of all sectors whose words
+//! are unlocked; of sectors that share a word, that of the first. A locked instruction waits for
+//! every write-back and every store past the caches before it, so the batch waits once for all.
 
 use super::address::PostmapAba;
 use super::arena::Arena;
@@ -330,8 +330,8 @@ impl<M: Memory> Btt<M> {
         Ok(())
     }
 
-    /// Logs the old entries of `staged` ([log-before-lock]). Of sectors that share a word, only the
-    /// first can be written next.
+    /// Logs the old entries of `staged`, before any word is locked. Of sectors that share a word,
+    /// only the first can be written next.
     #[inline]
     fn log_all_old(&self, set: SetId, staged: &mut [Staged]) -> Result<(), IoError> {
         for next in 0..staged.len() {

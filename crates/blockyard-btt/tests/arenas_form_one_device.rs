@@ -108,7 +108,6 @@ fn a_range_of_sectors_may_cross_the_border_of_arenas() {
     assert_usable(&image, border);
 }
 
-/// [one-btt-per-chain].
 #[test]
 fn arenas_of_one_btt_have_the_same_uuids_and_sizes() {
     let (whole, [_, second]) = two_arenas();

@@ -335,7 +335,6 @@ fn another_version_or_owner_is_reported_and_left_alone() {
     assert!(checked(&image, NAMESPACE).0.is_clean(), "any owner is accepted if none is given");
 }
 
-/// [one-btt-per-chain].
 #[test]
 fn an_arena_of_another_btt_is_refused() {
     let image = empty(NAMESPACE, SECTOR, (512 << 30) + BYTES);

@@ -187,7 +187,7 @@ fn sectors_that_share_a_word_take_turns() {
     assert_eq!(fences(2, [7, 7, 7, 8]), 6, "waiting sectors stay in order");
 }
 
-/// [log-before-lock]: a lock between two write-backs waits for the first of them.
+/// A lock between two write-backs waits for the first of them.
 #[test]
 fn a_batch_writes_its_log_back_before_it_locks_a_word() {
     let calls = RefCell::new(String::new());
@@ -213,7 +213,7 @@ fn a_batch_writes_its_log_back_before_it_locks_a_word() {
     assert_eq!(calls.take(), "bbblllfbbbfbbbf");
 }
 
-/// Map entries are loaded before a word is locked ([log-before-lock]).
+/// Map entries are loaded before a word is locked.
 #[test]
 fn a_sector_without_a_map_entry_leaves_no_other_one_locked() {
     let loads_left = AtomicU32::new(u32::MAX);
