@@ -147,7 +147,7 @@ fn a_file_keeps_what_was_flushed() {
     kind.cut(zeroes(FILE)).inspect(is_buffered);
 }
 
-/// [fua-needs-a-known-system]: the kernel does not synchronise the file after a direct write.
+/// The kernel does not synchronise the file after a direct write.
 #[test]
 fn a_direct_file_keeps_what_was_flushed() {
     let faults = &[Behaviour::LIAR, Behaviour::TEARING];

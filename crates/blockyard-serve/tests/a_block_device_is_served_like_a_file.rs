@@ -65,8 +65,6 @@ fn trim_frees_space_on_a_device_that_cannot_zero() {
 /// FAST_ZERO on a device that cannot zero was refused, but Linux had dropped what the page cache
 /// held of the range: writes that were answered and not flushed. Of a part of a page, the cache
 /// then held zeroes.
-///
-/// Checks [refused-zeroes-change-nothing].
 #[test]
 fn a_refused_fast_zero_changes_nothing() {
     const SENT: [(u64, u32); 4] =

@@ -11,7 +11,6 @@ use std::process::Command;
 
 const INSIDE: &str = "BLOCKYARD_FULL_DISK";
 
-/// Checks [short-io-completed].
 #[test]
 fn a_full_disk_fails_one_write_and_the_session_goes_on() {
     let folder = nbd::path("full");

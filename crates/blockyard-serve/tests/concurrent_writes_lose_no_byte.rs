@@ -82,7 +82,6 @@ fn the_page_cache_keeps_every_byte() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Checks [rest-of-block-kept].
 #[test]
 fn direct_io_keeps_every_byte() {
     // On so small a disk clients often write to the same block.

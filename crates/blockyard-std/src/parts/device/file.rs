@@ -1,10 +1,23 @@
 //! A disk in a file or on a block device, through io_uring.
 //!
+//! The page cache writes single bytes. Direct I/O needs whole blocks: a write of partial blocks
+//! first reads the blocks at its edges, then writes them with its own bytes between. With blocks of
+//! 512 bytes, a write of 100 to 1100 reads 0 to 512 and 1024 to 1536. After a short read or write,
+//! the rest is issued too.
+//!
+//! Zeroes that must be written fast are refused before anything is touched. Linux drops the page
+//! cache of a range of a block device, with writes that have not reached the device, before it
+//! finds that the device cannot zero. So a block device takes no such request through the page
+//! cache. Nor does it take one that must leave no hole, because Linux would write zeroes without a
+//! report. File systems refuse before they change anything.
+//!
+//! A direct file has FUA only on file systems that are known to obey `RWF_DSYNC` there; elsewhere a
+//! flush follows such a write instead. Where FUSE completes direct writes asynchronously, Linux
+//! only passes the flag on to the file system, and most ignore it. A file system above others, such
+//! as overlayfs, may hide a FUSE.
+//!
 //! # Rules (cited by name)
 //!
-//! - **[rest-of-block-kept]** The page cache writes single bytes. Direct I/O needs whole blocks: a
-//!   write of partial blocks first reads the blocks at its edges, then writes them with its own
-//!   bytes between.
 //! - **[edge-has-one-writer]** While a write keeps edges, no other write touches those blocks
 //!   ([`Overlaps`]). A write that arrives meanwhile gets Busy, and its lane is rung when a write
 //!   has ended.
@@ -12,20 +25,9 @@
 //!   reports lost writes once, and may then have forgotten them. The page cache may report them in
 //!   the answer to a write with FUA. Such a write is repeated without FUA; if that succeeds, the
 //!   report was about lost writes.
-//! - **[short-io-completed]** After a short read or write, the rest is issued too.
 //! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as
 //!   the file, so the file was cut short. The damage is reported. A write beyond the end fails too:
 //!   it would make the file long again, and what was lost between would read as zeroes.
-//! - **[refused-zeroes-change-nothing]** Zeroes that must be written fast are refused before
-//!   anything is touched. Linux drops the page cache of a range of a block device, with writes that
-//!   have not reached the device, before it finds that the device cannot zero. So a block device
-//!   takes no such request through the page cache. Nor does it take one that must leave no hole,
-//!   because Linux would write zeroes without a report. File systems refuse before they change
-//!   anything.
-//! - **[fua-needs-a-known-system]** A direct file has FUA only on file systems that are known to
-//!   obey `RWF_DSYNC` there; elsewhere a flush follows such a write instead. Where FUSE completes
-//!   direct writes asynchronously, Linux only passes the flag on to the file system, and most
-//!   ignore it. A file system above others, such as overlayfs, may hide a FUSE.
 
 use super::completions::{Completions, completion};
 use super::overlap::Overlaps;
@@ -76,7 +78,7 @@ pub struct File {
     pub is_block_device: bool,
     /// Whether its file system keeps it in memory only.
     pub is_in_memory: bool,
-    /// Whether direct writes obey FUA ([fua-needs-a-known-system]).
+    /// Whether its file system is known to obey FUA of direct writes.
     pub(super) knows_fua: bool,
     /// Whether a write can be durable at its end.
     pub has_fua: bool,
@@ -119,7 +121,7 @@ pub struct Begun {
 
 #[derive(Debug)]
 enum Step {
-    /// Reads the blocks at the edges of a write ([rest-of-block-kept]).
+    /// Reads the blocks at the edges of a write, whose other bytes are kept.
     Edges { scratch: Rc<Pages>, left: Vec<Edge>, reading: Edge },
     /// Reads or writes the data.
     Data,
@@ -131,7 +133,7 @@ enum Step {
     /// Writes zeroes over whole blocks of the bytes that are left, for lack of `fallocate`.
     Zeroes { zeroes: Rc<Pages>, left: Range<u64> },
     /// As above, over the partial block at the start of the bytes that are left: reads the block
-    /// first ([rest-of-block-kept]), then writes it.
+    /// first, then writes it.
     ZeroesWithin { block: Rc<Pages>, left: Range<u64>, is_read: bool },
     /// Makes changes durable.
     Sync,
@@ -271,7 +273,8 @@ impl FileDevice {
             "foreign memory has no room for the rest of a block"
         );
         if active.op == Op::Write && cover != bytes {
-            // [rest-of-block-kept]. Such a bio does not merge, so the buffer is this piece's alone.
+            // The edges are read first. Such a bio does not merge, so the buffer is this piece's
+            // alone.
             let block_bytes = usize::try_from(block).expect("block size within memory");
             let mut left = Vec::new();
             let kept_behind =
@@ -337,8 +340,7 @@ impl FileDevice {
                 spans = rest_of(&active.spans, active.done);
                 // The core estimates how the ranges of a guest are spread over the parts of a split
                 // request. Of a part with more of them than the kernel takes at a time, the first
-                // are done now, and the rest is issued after them, as after a short read or write
-                // ([short-io-completed]).
+                // are done now, and the rest is issued after them, as after a short read or write.
                 spans.truncate(SPANS_MAX);
                 keepers.clone_from(&active.keepers);
                 match active.op {
@@ -460,8 +462,7 @@ impl FileDevice {
         None
     }
 
-    /// Takes `bytes` transferred bytes. A short transfer continues behind them
-    /// ([short-io-completed]).
+    /// Takes `bytes` transferred bytes. A short transfer continues behind them.
     fn take_data(&mut self, active: &mut Active, bytes: usize) -> Option<Outcome> {
         active.done += bytes as u64;
         let whole = active.done >= active.bytes.end - active.bytes.start;
@@ -476,7 +477,7 @@ impl FileDevice {
             self.note_lost_writes();
         }
         let status = active.failed_durably.unwrap_or(Status::Ok);
-        whole.then_some(Outcome::Done(status)) // [short-io-completed]
+        whole.then_some(Outcome::Done(status))
     }
 
     /// Takes a block in which a part becomes zeroes: first its bytes, then the end of its write.
@@ -606,7 +607,8 @@ impl Driver for FileDevice {
         }
         let is_cached = self.file.block_bytes == 1;
         if self.file.is_block_device && active.fast && (active.no_hole || is_cached) {
-            return Accept::Failed(Status::NotSupported); // [refused-zeroes-change-nothing]
+            // The kernel would drop writes from the page cache, or write zeroes slowly.
+            return Accept::Failed(Status::NotSupported);
         }
         if issue.effect() == DataEffect::Nowhere {
             self.finished.push(active.finished);

@@ -155,8 +155,8 @@ impl File {
         }
         let direct_block = if buffered { None } else { direct_block(&fd, is_block_device) };
         let direct_block = direct_block.filter(|_| set_direct(&fd, true).is_ok());
-        // [fua-needs-a-known-system]. A block device has the number of the file system that has its
-        // node.
+        // FUA is believed only of file systems that obey it. A block device has the number of the
+        // file system that has its node.
         let system = rustix::fs::fstatfs(&fd).ok().filter(|_| !is_block_device);
         let knows_fua =
             is_block_device || system.is_some_and(|system| WITH_FUA.contains(&system.f_type));

@@ -127,8 +127,6 @@ fn a_lost_write_fails_every_later_flush() {
 
 /// Through the page cache of a block device, the kernel would drop writes before it refuses. A file
 /// system refuses first, and by direct I/O the page cache holds nothing.
-///
-/// Checks [refused-zeroes-change-nothing].
 #[test]
 fn fast_zeroes_are_refused_before_the_kernel_touches_anything() {
     let refused = &[Err(libc::EOPNOTSUPP)][..];
