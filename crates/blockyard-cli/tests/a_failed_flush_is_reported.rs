@@ -39,7 +39,7 @@ fn check(running: &Running, free: &str, failed: bool) {
     assert_eq!(running.does(&["list"]).contains(line), failed);
 }
 
-/// Only a counter of errors rose ([failed-flush-is-told]).
+/// Only a counter of errors rose when a flush failed.
 #[test]
 fn a_failed_flush_is_in_the_log_the_list_the_health_and_the_metrics() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -65,7 +65,7 @@ fn a_failed_flush_is_in_the_log_the_list_the_health_and_the_metrics() {
 }
 
 /// A disk that was to get another size took the place of the old one, and nobody knew of its lost
-/// writes ([failed-flush-is-told]).
+/// writes.
 #[test]
 fn a_resize_forgets_no_failed_flush() {
     let file = nbd::path("toml");

@@ -71,7 +71,6 @@ fn ctl(control: &Path, args: &[&str]) -> Output {
     Command::new(SERVER).args(["ctl", path, "--timeout", "20s"]).args(args).output().unwrap()
 }
 
-/// [operator-has-descriptors].
 #[test]
 fn sessions_without_end_leave_the_operator_its_descriptors() {
     const LIMIT: usize = 256;

@@ -368,7 +368,7 @@ fn the_socket_is_private_and_replaces_only_that_of_a_dead_server() {
     running.end();
 }
 
-/// [caller-waits-for-room]: the fifth command at a time once ended with "Broken pipe".
+/// The fifth command at a time once ended with "Broken pipe".
 #[test]
 fn many_operators_wait_for_each_other() {
     let running = start(&["memory:1m"]);

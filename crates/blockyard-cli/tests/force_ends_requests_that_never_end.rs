@@ -71,7 +71,7 @@ fn a_resized_export_keeps_its_data_and_other_exports_do_not_wait() {
         let start = Instant::now();
         std::thread::scope(|scope| {
             let resize = scope.spawn(|| running.does(&["resize", "", "2m", "--force"]));
-            // [change-holds-one-name]
+            // Changes of other exports do not wait for the resize.
             running.does(&["add", "third", "memory:1m"]);
             running.does(&["resize", "other", "2m"]);
             running.does(&["remove", "third"]);

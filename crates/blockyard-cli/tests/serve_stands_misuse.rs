@@ -112,8 +112,7 @@ fn silent_peers_do_not_delay_health_checks() {
     );
 }
 
-/// [caller-waits-for-room]: sixteen peers that asked for a long answer and did not read it once
-/// made health checks fail.
+/// Sixteen peers that asked for a long answer and did not read it once made health checks fail.
 #[test]
 fn peers_that_do_not_read_do_not_fail_health_checks() {
     let socket = socket();

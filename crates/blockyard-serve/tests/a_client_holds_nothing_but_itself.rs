@@ -227,8 +227,6 @@ fn a_client_that_moves_bytes_is_never_cut_off() {
 }
 
 /// The header of a long WRITE holds no memory: other clients do not wait for its payload.
-///
-/// Checks [memory-follows-bytes].
 #[test]
 fn headers_of_long_writes_hold_no_memory() {
     let path = nbd::file(64 << 20);
@@ -353,8 +351,6 @@ fn a_client_that_chooses_no_export_in_time_is_cut_off() {
 
 /// Clients that choose no export fill all connections repeatedly. A client that chooses an export
 /// still gets in.
-///
-/// Checks [silent-client-makes-room].
 #[test]
 fn silent_clients_make_room_for_others() {
     let running = Running::start(memory(1 << 20), |config| {
@@ -383,8 +379,6 @@ fn silent_clients_make_room_for_others() {
 }
 
 /// A flood from one address once pushed out every client that was slow to choose an export.
-///
-/// Checks [silent-client-makes-room].
 #[test]
 fn silent_clients_of_one_address_leave_those_of_others_alone() {
     let path = nbd::socket();

@@ -109,7 +109,7 @@ fn send_write(client: &mut Client, block: u64) -> u64 {
     cookie
 }
 
-/// Checks [slower-side-decides], [model-asked-on-time] and [live-device-never-late].
+/// Checks [live-device-never-late].
 #[test]
 fn requests_take_the_time_of_the_model_in_order_of_arrival() {
     for source in [
@@ -138,7 +138,6 @@ fn requests_take_the_time_of_the_model_in_order_of_arrival() {
     }
 }
 
-/// Checks [model-error-wins].
 #[test]
 fn requests_that_the_model_fails_or_does_not_support_are_refused() {
     let running = Running::start(one_by_one(memory(MIB), Duration::from_us(10)), |_| ());

@@ -25,8 +25,7 @@ fn ring() -> i32 {
     entry.file_name().to_str().unwrap().parse().unwrap()
 }
 
-/// Clients once hung at a lane that had failed, while the other lane went on
-/// ([server-ends-with-lane]).
+/// Clients once hung at a lane that had failed, while the other lane went on.
 #[test]
 fn all_clients_are_disconnected_and_the_error_is_returned() {
     let (failures, failed) = mpsc::channel();

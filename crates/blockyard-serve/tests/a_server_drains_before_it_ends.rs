@@ -137,8 +137,7 @@ fn a_server_that_never_sleeps_serves_and_exits() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// A TCP client that went on sending was once reset before it had read its last replies
-/// ([last-reply-arrives]).
+/// A TCP client that went on sending was once reset before it had read its last replies.
 #[test]
 fn a_tcp_client_that_goes_on_sending_gets_its_last_reply() {
     gets_every_reply(100, Duration::from_millis(1));

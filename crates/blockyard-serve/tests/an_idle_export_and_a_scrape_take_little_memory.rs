@@ -90,7 +90,6 @@ const KIB: usize = 1 << 10;
 const FEW: usize = 1;
 const MANY: usize = 65;
 
-/// [scrape-stops-no-lane].
 #[test]
 fn an_export_holds_and_a_scrape_takes_a_few_kilobytes() {
     let mut page = Vec::with_capacity(16 << 20);

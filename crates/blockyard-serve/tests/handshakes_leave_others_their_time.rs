@@ -42,7 +42,7 @@ fn begun(socket: &Path, hello: &[u8]) -> UnixStream {
 }
 
 /// One peer began handshakes as fast as it could, and another client of the lane got 8 reads a
-/// second ([handshakes-get-a-tenth]).
+/// second.
 #[test]
 fn a_peer_that_begins_handshakes_does_not_take_the_lane_from_others() {
     let certificates = Certificates::new();

@@ -16,7 +16,6 @@ fn used() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// Checks [queue-at-first-client].
 #[test]
 fn an_export_takes_memory_in_the_lanes_that_have_clients_of_it() {
     fn start(exports: usize) -> Running {

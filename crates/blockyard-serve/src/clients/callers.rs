@@ -1,12 +1,9 @@
 //! Callers of a service other than the disks, such as the metrics: few, each with a thread.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[caller-waits-for-room]** If the maximum number of connections is open, a further caller
-//!   waits until one closes. Of the open ones, the one that has kept its thread waiting longest is
-//!   closed, if that is longer than the service's patience: it has sent no question, or does not
-//!   read its answer. So a silent caller delays others by no more than that, and a caller that is
-//!   quick is never closed.
+//! If the maximum number of connections is open, a further caller waits until one closes. Of the
+//! open ones, the one that has kept its thread waiting longest is closed, if that is longer than
+//! the service's patience: it has sent no question, or does not read its answer. So a silent caller
+//! delays others by no more than that, and a caller that is quick is never closed.
 
 use crate::clients::listen::{ACCEPT_REST, Listener};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -185,8 +182,8 @@ impl Callers {
         }
     }
 
-    /// Returns whether there is room for another connection. Closes one if need be, or waits for a
-    /// short time until one closes ([caller-waits-for-room]).
+    /// Returns whether there is room for another connection. Closes the one that has kept its
+    /// thread waiting longest, if the patience is over, or waits for a short time until one closes.
     fn make_room(&self) -> bool {
         let mut open = self.lock_open();
         if open.len() < self.terms.open_max {

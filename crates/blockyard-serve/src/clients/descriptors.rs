@@ -1,11 +1,9 @@
 //! Descriptors, of which a process may have a limited number.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[operator-has-descriptors]** As many clients are admitted as leave [`RESERVED`] descriptors
-//!   to the operator. Whatever else the process opens meanwhile, clients leave three quarters of
-//!   these. Exports that are added leave half, for the connections of the control socket and the
-//!   metrics: an operator who has added too many exports can still remove them.
+//! As many clients are admitted as leave [`RESERVED`] descriptors to the operator. Whatever else
+//! the process opens meanwhile, clients leave three quarters of these. Exports that are added leave
+//! half, for the connections of the control socket and the metrics: an operator who has added too
+//! many exports can still remove them.
 
 use crate::clients::callers::Terms;
 use rustix::process::{Resource, getrlimit};

@@ -1,10 +1,9 @@
 //! Damage to the file of a disk: each failed request is counted, and each disk is reported once.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[failed-flush-is-told]** After a flush of a disk has failed, the disk counts as one whose
-//!   flush failed until another one succeeds, which never happens for a file
-//!   ([failed-flush-stays-failed]). The log gets a line at each change, and not for each flush.
+//! After a flush of a disk has failed, the disk counts as one whose flush failed until another one
+//! succeeds, which never happens for a file ([failed-flush-stays-failed]). The log gets a line at
+//! each change, and not for each flush: of flushes that end ok, failed, failed, ok, the second and
+//! the last have one.
 
 use crate::observation::event::{DiskEvent, Event, Harm};
 use blockyard_std::parts::device::file::Damaged;
@@ -51,7 +50,7 @@ impl Damage {
         }
     }
 
-    /// Notes that a flush has ended, and whether it `failed` ([failed-flush-is-told]).
+    /// Notes that a flush has ended, and whether it `failed`. The log learns of a change only.
     pub(crate) fn note_flush(&self, failed: bool) {
         self.has_failed_flush.store(failed, Ordering::Relaxed);
         if self.is_flush_reported.swap(failed, Ordering::Relaxed) == failed {

@@ -2,16 +2,13 @@
 //!
 //! The medium below keeps the data, and the model decides when requests end and how many fit.
 //!
+//! A request goes to the medium when the model accepts it, and ends when both have finished it. A
+//! fast medium shows the time of the model; the delay that a slow one adds is counted. The request
+//! ends with the model's status if that is an error, otherwise with the medium's. A request that
+//! the medium refuses for now is tried again when the model has finished it.
+//!
 //! # Rules (cited by name)
 //!
-//! - **[slower-side-decides]** A request goes to the medium when the model accepts it, and ends
-//!   when both have finished it. A fast medium shows the time of the model; the delay that a slow
-//!   one adds is counted.
-//! - **[model-asked-on-time]** The model is polled at the instants that it names, not at those at
-//!   which the lane polls. It never learns that the lane was late, and lateness does not add up.
-//! - **[model-error-wins]** A request ends with the model's status if that is an error, otherwise
-//!   with the medium's. A request that the medium refuses for now is tried again when the model has
-//!   finished it.
 //! - **[extra-flush-for-medium]** A flush that only the medium needs goes to the medium alone.
 //! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they
 //!   are offered. If the medium refuses a request that the model accepted, the request is undone at
@@ -108,7 +105,7 @@ enum Holders {
     Neither,
     /// Model and medium.
     Both,
-    /// The model alone: the medium refused the request ([model-error-wins]).
+    /// The model alone: the medium refused the request.
     Model,
     /// The medium alone: the request is not for the model ([extra-flush-for-medium]).
     Medium,
@@ -171,7 +168,7 @@ impl<M: Device> Live<M> {
             let outcome = match sides.medium {
                 None => continue, // the medium still has the request
                 Some(Outcome::Done(_)) => Outcome::Done(Status::IoError),
-                Some(_) => Outcome::Again, // [model-error-wins]
+                Some(_) => Outcome::Again, // the medium refused it for now
             };
             self.finished.push(Finished { queue: QueueId(0), hctx: HctxId(0), tag, outcome });
         }
@@ -190,14 +187,17 @@ impl<M: Device> Live<M> {
         }
         while let Some(due) = self.model.poll_at().filter(|due| *due <= now) {
             while let Some(finished) = self.model.next_finished(due) {
-                // [model-asked-on-time]
+                // The model is asked at `due`, not at `now`: it never learns that the lane was
+                // late. If it has this request to end at 100 us and the lane looks at 150 us, the
+                // model begins the next one at 100 us.
                 self.sides[finished.tag.index()].model = Some((finished.outcome, due));
                 self.conclude(finished, now);
             }
         }
     }
 
-    /// Ends a request if both sides have finished it ([slower-side-decides], [model-error-wins]).
+    /// Ends a request if both sides have finished it, the slower one now. An error of the model
+    /// takes precedence over the status of the medium.
     fn conclude(&mut self, finished: Finished, now: Instant) {
         let sides = self.sides[finished.tag.index()];
         let outcome = match (sides.model, sides.medium) {
@@ -264,7 +264,8 @@ impl<M: Device> Driver for Live<M> {
                 }
                 match refused {
                     Accept::Failed(status) => (Some(Outcome::Done(status)), Holders::Model),
-                    _ => (Some(Outcome::Again), Holders::Model), // [model-error-wins]
+                    // Tried again when the model has finished it.
+                    _ => (Some(Outcome::Again), Holders::Model),
                 }
             }
         };

@@ -74,7 +74,7 @@ impl Disk {
     /// Returns a disk of `bytes` that can take the place of this one, with the layers of `config`.
     /// The data stays where it is until [`take_over`](Self::take_over): a disk in memory gets new
     /// memory, and a file the same descriptor, with its locks ([path-opened-once]). What is known
-    /// of its damage stays ([failed-flush-is-told]).
+    /// of its damage stays, such as a failed flush.
     ///
     /// # Errors
     ///

@@ -4,10 +4,8 @@
 //! it and forget it after the roster has lost it, so a client can choose any listed disk in any
 //! lane. Only a disk whose gate is closed may be listed while no lane has it.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[change-holds-one-name]** A change of an export waits for an earlier one of an export with
-//!   the same name, and for no other.
+//! A change of an export waits for an earlier one of an export with the same name, and for no
+//! other.
 
 use crate::disk::{Disk, DiskConfig};
 use blockyard_wire::nbd::EXPORTS_MAX;
@@ -44,8 +42,7 @@ struct Taken {
     names: BTreeSet<String>,
 }
 
-/// A change of the export with one name. Nobody else changes it meanwhile
-/// ([change-holds-one-name]).
+/// A change of the export with one name. Nobody else changes it meanwhile.
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
     roster: &'a Roster,
@@ -80,7 +77,7 @@ impl Roster {
     }
 
     /// Starts a change of the export called `name`, which need not exist, after the end of any
-    /// other ([change-holds-one-name]).
+    /// other change of that name.
     pub(crate) fn change(&self, name: &str) -> Change<'_> {
         let taken = self.freed.wait_while(self.taken(), |taken| taken.names.contains(name));
         taken.unwrap_or_else(PoisonError::into_inner).names.insert(name.to_owned());

@@ -13,9 +13,10 @@
 //! - **[served-at-home]** Only one lane, its home, serves a disk that needs one lane. A client that
 //!   chooses such a disk in another lane moves to that one at the end of its handshake, so the
 //!   lanes of other disks keep their clients.
-//! - **[queue-at-first-client]** A lane makes the queue of a disk when the first client chooses the
-//!   disk there, so an idle export takes no memory in any lane. A home makes the queue immediately:
-//!   an operator may change layers that no client has used.
+//!
+//! A lane makes the queue of a disk when the first client chooses the disk there, so an idle export
+//! takes no memory in any lane. A home makes the queue immediately: an operator may change layers
+//! that no client has used.
 
 use super::{Lane, Stage};
 use crate::disk::Disk;
@@ -64,7 +65,7 @@ impl Lane {
         self.services.offered.insert(number, offered);
         self.services.memory.add_export(number);
         if home == Some(self.services.number) {
-            self.services.ensure_queue(number); // [queue-at-first-client]
+            self.services.ensure_queue(number); // a client need not have chosen the disk
         }
     }
 

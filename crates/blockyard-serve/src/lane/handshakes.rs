@@ -3,11 +3,10 @@
 //! A handshake takes a signature of the server's key. With RSA and 4096 bits this is the time of
 //! hundreds of reads (5 ms on common processors), and everybody who can connect can ask for one.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[handshakes-get-a-tenth]** A lane takes at most one step of a handshake in a turn. While it
-//!   also ends requests (one in the last [`RECENT`]), it lets nine times the processor time of a
-//!   step pass before the next one. Clients take steps in the order in which they asked.
+//! So handshakes get a tenth. A lane takes at most one step of a handshake in a turn. While it also
+//! ends requests (one in the last [`RECENT`]), it lets nine times the processor time of a step pass
+//! before the next one: 45 ms after one of 5 ms. Clients take steps in the order in which they
+//! asked.
 
 use crate::lane::numbers::Numbers;
 use blockyard::time::{Duration, Instant};

@@ -359,8 +359,8 @@ impl Lane {
         self.advance_disks();
     }
 
-    /// Lets the first door that waits for a step of its TLS handshake take it, if it is time
-    /// ([handshakes-get-a-tenth]).
+    /// Lets the first door that waits for a step of its TLS handshake take it, if it is time:
+    /// while the lane ends requests, handshakes get a tenth of it.
     fn grant_handshake_step(&mut self) {
         let now = self.services.now;
         if self.spin.has_ended_requests() {

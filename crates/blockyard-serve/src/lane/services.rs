@@ -131,7 +131,7 @@ impl Services {
         &self.disks[disk].disk
     }
 
-    /// Makes the queue of an offered disk, unless the lane has it ([queue-at-first-client]).
+    /// Makes the queue of an offered disk, unless the lane has it: a first client has chosen it.
     pub(crate) fn ensure_queue(&mut self, number: usize) {
         if self.disks.contains(number) {
             return;
@@ -269,7 +269,7 @@ impl Services {
         // Every flush counts, whoever asked: each is a report about the same file.
         match (&ended.job.owner, ended.op) {
             (Owner::Lane, _) | (_, Op::Flush) => {
-                disk.disk.damage.note_flush(ended.status != Status::Ok); // [failed-flush-is-told]
+                disk.disk.damage.note_flush(ended.status != Status::Ok);
             }
             (Owner::Door { .. } | Owner::Abandoned { .. }, op) => {
                 disk.traffic.count(op, ended.job.transfer.len);

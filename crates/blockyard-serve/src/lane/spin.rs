@@ -5,19 +5,15 @@
 //! completions for a while before it sleeps. Between two looks it leaves its processor to any
 //! thread that is ready: the client may need it.
 //!
-//! # Rules
+//! A lane spins for [`LIMIT`] at most, and begins when it has submitted all it has: the end of its
+//! own sends is no find. A spin fails if it finds nothing within that time. Then the lane sleeps
+//! without a spin for the next waits: for one, and for twice as many after each further spin that
+//! fails, up to [`PAUSES_MAX`]. A spin that finds something halves that number. So where no spin
+//! finds anything, one wait of [`PAUSES_MAX`] has a spin.
 //!
-//! - **[spins-where-it-pays]** A lane spins for [`LIMIT`] at most. A spin fails if it finds nothing
-//!   within that time. Then the lane sleeps without a spin for the next waits: for one, and for
-//!   twice as many after each further spin that fails, up to [`PAUSES_MAX`]. A spin that finds
-//!   something halves that number. So where no spin finds anything, one wait of [`PAUSES_MAX`] has
-//!   a spin.
-//! - **[own-sends-are-no-find]** A spin begins when the lane has submitted all it has: the end of
-//!   its own sends is no find.
-//! - **[one-processor-never-spins]** A lane whose process has only one processor never spins: its
-//!   client needs that one.
-//! - **[many-pay-for-one-sleep]** A lane that has ended more than [`FEW`] requests since it last
-//!   looked sleeps without a spin: they share the cost of the sleep, and spinning would cost more.
+//! Two kinds of lane sleep without a spin. One whose process has only one processor does: its
+//! client needs that one. So does one that has ended more than [`FEW`] requests since it last
+//! looked: they share the cost of the sleep, and spinning would cost more.
 
 use blockyard::time::{Duration, Instant};
 use std::thread;
@@ -78,15 +74,14 @@ impl Spin {
             self.pause_spinning();
             return false;
         }
-        // Without a second processor the client cannot run while this lane spins
-        // ([one-processor-never-spins]). After three spins that failed, four waits go by without
-        // one ([spins-where-it-pays]). 16 clients share one sleep ([many-pay-for-one-sleep]).
+        // Without a second processor the client cannot run while this lane spins. After three spins
+        // that failed, four waits go by without one. 16 clients share one sleep.
         if !self.has_others || self.left > 0 || ended > FEW {
             self.left = self.left.saturating_sub(1);
             return false;
         }
         // While its own sends are in flight, the next completion is theirs. The spin begins at the
-        // look after them ([own-sends-are-no-find]).
+        // look after them.
         self.since = (!submits).then_some(now);
         true
     }
@@ -144,14 +139,13 @@ mod tests {
         (0..waits).map(|_| wait(&mut now, found_after, spin)).collect()
     }
 
-    /// [spins-where-it-pays], [one-processor-never-spins]
     #[test]
     fn a_lane_spins_for_a_client_that_answers_at_once() {
         assert_eq!(spins(&mut Spin::new(2), 3, 5), [5, 5, 5]);
         assert_eq!(spins(&mut Spin::new(1), 3, 5), [0, 0, 0]);
     }
 
-    /// Another thread has the lane's processor for a millisecond of the spin: [spins-where-it-pays]
+    /// Another thread has the lane's processor for a millisecond of the spin.
     #[test]
     fn a_completion_after_the_longest_spin_is_no_find() {
         let mut spin = Spin::new(2);
@@ -160,7 +154,6 @@ mod tests {
         assert!(!spin.should_look_again(false, Instant::ZERO + Duration::from_ms(1)), "it failed");
     }
 
-    /// [many-pay-for-one-sleep]
     #[test]
     fn a_lane_that_has_ended_many_requests_sleeps_at_once() {
         let mut spin = Spin::new(2);
@@ -174,7 +167,7 @@ mod tests {
         assert!(after(1), "the next wait is another one");
     }
 
-    /// [spins-where-it-pays], [own-sends-are-no-find]
+    /// One wait with a spin, then 1, 2 and 4 waits without, as spins of 20 us find nothing.
     #[test]
     fn a_lane_whose_spins_fail_sleeps_and_soon_hardly_spins() {
         let mut spin = Spin::new(2);

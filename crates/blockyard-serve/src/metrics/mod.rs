@@ -3,10 +3,8 @@
 //! For each answer, the thread queries every lane. A lane that does not answer in time makes
 //! `/healthz` fail, with the status 503; so does a disk whose last flush failed.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[scrape-stops-no-lane]** A lane copies the counts of at most [`DISKS_PER_REPORT`] disks in a
-//!   turn, some 5 KiB each.
+//! A lane copies the counts of at most [`DISKS_PER_REPORT`] disks in a turn, some 5 KiB each, so
+//! that a query of many exports does not stop it.
 
 mod http;
 pub mod question;
@@ -70,8 +68,8 @@ impl Metrics {
         }
     }
 
-    /// Returns why the server is not healthy although its lanes answer, if it is not
-    /// ([failed-flush-is-told]).
+    /// Returns why the server is not healthy although its lanes answer, if it is not: the last
+    /// flush of a disk failed.
     fn describe_degraded(&self) -> Option<String> {
         let disks = self.roster.all();
         let failed = disks.iter().filter(|listed| listed.disk.damage.has_failed_flush());
@@ -87,7 +85,7 @@ impl Metrics {
     /// or the number of a lane that does not answer.
     fn collect_counts(&self, end: usize) -> Result<BTreeMap<usize, Counts>, usize> {
         let mut all = BTreeMap::new();
-        // [scrape-stops-no-lane]
+        // Each message asks for the counts of a few disks, so that no turn of a lane is long.
         for start in (0..end).step_by(DISKS_PER_REPORT) {
             let numbers = start..start + DISKS_PER_REPORT;
             let told =

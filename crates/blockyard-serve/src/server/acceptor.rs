@@ -1,11 +1,9 @@
 //! The thread that accepts clients and assigns them to lanes.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[silent-client-makes-room]** If a client arrives and the server is full, or has as many
-//!   clients that have not chosen an export as it may have, the oldest of those is cut off. If as
-//!   many of those as one origin may have come from the client's address or user, the oldest of
-//!   that origin is cut off, so no origin can push out the clients of others.
+//! If a client arrives and the server is full, or has as many clients that have not chosen an
+//! export as it may have, the oldest of those is cut off. If as many of those as one origin may
+//! have come from the client's address or user, the oldest of that origin is cut off, so no origin
+//! can push out the clients of others.
 
 use crate::clients::descriptors;
 use crate::clients::listen::{ACCEPT_REST, Listener};
@@ -88,7 +86,7 @@ impl Acceptor {
     /// Sends a client to the lane with the fewest clients, if there is room.
     fn assign_to_lane(&self, client: Peer) {
         self.make_room(&client);
-        // [operator-has-descriptors]
+        // A client that would use a descriptor of the operator's share is cut off too.
         if self.is_full() || !descriptors::suits_client(&client.fd) {
             self.doors.report(&client, || Happened::CutOff);
             return; // the client's socket is closed here
@@ -108,7 +106,7 @@ impl Acceptor {
     }
 
     /// Cuts off the client that has to make room for `client`, if there is one, and waits until its
-    /// lane has done so ([silent-client-makes-room]).
+    /// lane has done so.
     fn make_room(&self, client: &Peer) {
         let Some((silent, lane)) = self.find_silent_client(client) else { return };
         self.doors.newcomers.cut_off(silent);

@@ -1,10 +1,7 @@
 //! A server: its configuration, its start and its end.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error,
-//!   the server ends: no client hangs at a lane that is gone, and [`Server::join`] returns the
-//!   error.
+//! A lane ends when the server ends. If it ends before, by an error, the server ends: no client
+//! hangs at a lane that is gone, and [`Server::join`] returns the error.
 
 mod acceptor;
 pub(crate) mod gauge;
@@ -451,8 +448,7 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// Ends the server when the lane that holds it ends, even by an error or a panic
-/// ([server-ends-with-lane]).
+/// Ends the server when the lane that holds it ends, even by an error or a panic.
 struct EndsServer(Arc<OwnedFd>);
 
 impl Drop for EndsServer {

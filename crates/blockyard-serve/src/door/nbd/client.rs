@@ -1,12 +1,9 @@
 //! One client: its socket, its unparsed input, and its unsent replies.
 //!
-//! # Rules (cited by name)
-//!
-//! - **[last-reply-arrives]** TCP resets a connection that is closed with received bytes unread, or
-//!   that receives bytes after it was closed, and a reset destroys replies on their way. So when
-//!   the server ends a session, it sends the end of the stream and then discards what arrives,
-//!   until the client hangs up. It waits for a second, and for as long as the client receives more
-//!   of its replies.
+//! TCP resets a connection that is closed with received bytes unread, or that receives bytes after
+//! it was closed, and a reset destroys replies on their way. So when the server ends a session, it
+//! lingers: it sends the end of the stream and then discards what arrives, until the client hangs
+//! up. It waits for a second, and for as long as the client receives more of its replies.
 
 use super::batch::Batch;
 use super::input::{Input, Receiving};
@@ -51,7 +48,7 @@ enum Life {
     },
     /// All replies were handed to the kernel, which had `unreceived` bytes of them left when it was
     /// asked last. What the client still sends is discarded until it hangs up, but not after
-    /// `until` ([last-reply-arrives]).
+    /// `until`.
     Lingering {
         why: Cow<'static, str>,
         until: Instant,
@@ -191,7 +188,7 @@ impl Client {
         }
     }
 
-    /// Starts to linger once every reply was sent, if it has to ([last-reply-arrives]).
+    /// Starts to linger once every reply was sent, if it has to.
     pub(super) fn start_lingering(&mut self, lane: &mut Services) {
         let has_answered_all =
             self.session.at_disk() == 0 && !self.is_sending() && self.has_sent_all();

@@ -7,6 +7,10 @@
 //!
 //! [`blockyard_wire`] understands the protocol.
 //!
+//! A READ takes memory of the lane for all of its data. A long WRITE takes memory as its payload
+//! arrives, each time at most as much again as has arrived: a header alone holds no memory of the
+//! pool.
+//!
 //! # Rules (cited by name)
 //!
 //! - **[unread-replies-hold-one-client]** A client that does not read its replies delays no other
@@ -15,9 +19,6 @@
 //! - **[payload-received-in-place]** The payload of a long write is received into the disk's own
 //!   memory if nothing can refuse the write any more. If the connection then breaks, the write
 //!   stays done in part, as a write without an answer may be. No byte outside its range changes.
-//! - **[memory-follows-bytes]** A READ takes memory of the lane for all of its data. A long WRITE
-//!   takes memory as its payload arrives, each time at most as much again as has arrived: a header
-//!   alone holds no memory of the pool.
 //! - **[status-in-slices]** In each turn, the lane looks up at most
 //!   [`LOOKUPS_OF_A_TURN`](crate::lane::services::LOOKUPS_OF_A_TURN) runs of data and holes, for
 //!   one client. The next turn serves the next client that waits for lookups.

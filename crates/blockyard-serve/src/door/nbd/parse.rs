@@ -61,7 +61,7 @@ impl Client {
             return false;
         }
         let opened = match &self.tls {
-            // [handshakes-get-a-tenth]
+            // Other clients of the lane keep nine tenths of its time.
             Some(tls) if tls.awaits_step() => {
                 let now = lane.now;
                 match lane.handshakes.take_step(number, now, || self.decrypt()) {
@@ -123,7 +123,8 @@ impl Client {
             payload => serving.payload = payload,
         }
         if let Payload::Landing { received, granted, since, .. } = &mut serving.payload {
-            // [memory-follows-bytes]
+            // Memory for as much again as has arrived: when 8 KiB have come, 16 KiB are granted. A
+            // client that announces 32 MiB and sends nothing more holds almost none.
             if received == granted {
                 let more = (*received).min(bytes(serving.transmission.payload_left()));
                 match lane.take_memory(number, &mut self.account, *granted, more) {
@@ -204,7 +205,7 @@ impl Client {
             if let Some((map, start)) = lane.disk(disk).place_in_memory(request.offset()) {
                 (Target::Disk { map, start }, wanted) // [payload-received-in-place]
             } else {
-                // [memory-follows-bytes]
+                // The rest of the memory follows as the payload arrives.
                 let granted = here.max(wanted.min(SMALL_BYTES));
                 if !lane.take_memory(number, &mut self.account, 0, granted) {
                     *payload = Payload::Announced { request };

@@ -80,8 +80,7 @@ impl TlsSession {
         self.received.take().expect("record buffer that the kernel returned")
     }
 
-    /// Returns whether received records of the handshake wait for [`Self::open`]
-    /// ([handshakes-get-a-tenth]).
+    /// Returns whether received records of the handshake wait for [`Self::open`].
     pub(super) fn awaits_step(&self) -> bool {
         self.from < self.to && self.session.is_handshaking()
     }
