@@ -217,7 +217,7 @@ fn words(text: &str) -> String {
 /// as the help.
 #[test]
 fn the_help_promises_no_more_than_a_loss_of_power_leaves() {
-    let out = run(&["serve", "--help"]);
+    let out = run(&["help", "serve"]);
     let help = String::from_utf8(out.stdout).unwrap();
     let help = words(&help);
     let promise = "process: The end of this server; a loss of power may damage any sector and the table, flushed or not";

@@ -81,7 +81,7 @@ fn fault_rules_come_from_standard_input() {
 
 #[test]
 fn the_help_of_faults_names_the_operations() {
-    for args in [&["serve", "--help"][..], &["ctl", "x", "fault", "--help"], &["run", "--help"]] {
+    for args in [&["help", "serve"][..], &["ctl", "x", "fault", "--help"], &["help", "run"]] {
         let help = String::from_utf8(blockyard(args).output().unwrap().stdout).unwrap();
         // Lines end anywhere.
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");

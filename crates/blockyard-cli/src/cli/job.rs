@@ -14,7 +14,7 @@ pub(crate) struct Job {
     #[arg(id = JOB_OPTIONS, last = true, value_name = "--name=NAME --OPTION=VALUE")]
     pub(crate) options: Vec<String>,
 
-    /// A trace in place of a job; see `blockyard replay --help`
+    /// A trace in place of a job; see `blockyard help replay`
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["file", JOB_OPTIONS])]
     pub(crate) replay: Option<String>,
 }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use blockyard_answer::goal::Goal;
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::message::Failure;
 
@@ -35,6 +35,7 @@ pub(crate) use setting::{Addresses, Answer, Playback, Setting, Variables};
 pub(crate) use topic::{COLUMNS, Topic};
 use topic::{FAULTS, JOBS, VERIFY};
 pub(crate) use usage::one_line;
+use usage::short_help;
 
 /// Compare block-layer designs on modelled devices, and serve disks over NBD
 ///
@@ -103,7 +104,12 @@ pub(crate) enum OutputFormat {
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(after_help = REPLAY_HELP)]
+#[command(
+    disable_help_flag = true,
+    arg = short_help("replay"),
+    after_help = format!("{REPLAY_EXAMPLES}\n\n{REPLAY_MORE}"),
+    after_long_help = format!("{REPLAY_EXAMPLES}\n\n{REPLAY_HELP}")
+)]
 pub(crate) struct Replay {
     /// The trace to replay; its format is detected
     #[arg(value_name = "TRACE")]
@@ -207,7 +213,9 @@ impl Outputs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = format!("{RUN_EXAMPLES}\n\n{JOBS}"),
+    disable_help_flag = true,
+    arg = short_help("run"),
+    after_help = format!("{RUN_EXAMPLES}\n\n{RUN_MORE}"),
     after_long_help = format!("{RUN_EXAMPLES}\n\n{JOBS}\n\n{FAULTS}\n\n{VERIFY}\n\n{LOGS}\n\n{FIO_LAYOUT}")
 )]
 pub(crate) struct Run {
@@ -270,7 +278,7 @@ pub(crate) struct Demands {
 #[command(
     override_usage = WHATIF_USAGE,
     disable_help_flag = true,
-    arg = short_help(),
+    arg = short_help("whatif"),
     after_help = format!("{WHATIF_EXAMPLES}\n\n{WHATIF_MORE}"),
     after_long_help = format!("{WHATIF_EXAMPLES}\n\n{JOBS}\n\n{FAULTS}\n\n{VERIFY}\n\n{WHATIF_MORE}")
 )]
@@ -397,13 +405,6 @@ pub(crate) struct Man {
     pub(crate) command: Option<String>,
 }
 
-/// Returns the flag that prints the short help: the long one is that of `blockyard help whatif` and
-/// of the manual page.
-fn short_help() -> Arg {
-    let text = "Print help; `blockyard help whatif` describes each option in full";
-    Arg::new("help").short('h').long("help").action(ArgAction::HelpShort).help(text)
-}
-
 fn terse_version(text: &str) -> Result<u32, &'static str> {
     if text == "3" { Ok(3) } else { Err("only version 3 of fio's terse format is supported") }
 }
@@ -444,6 +445,16 @@ Examples:
   blockyard run --device hdd-7200 --name=copy --filename=/dev/sda --direct=1 \\
       --rw=read --bs=1m --size=1g";
 
+const RUN_MORE: &str = "\
+More help:
+  blockyard help jobs      jobs on the command line, and buffered I/O
+  blockyard help faults    rules of faults
+  blockyard help verify    checks of data, and power cuts
+  blockyard help run       each option, logs and fio's layouts in full; also
+                           `blockyard man run`
+  blockyard list           the devices, processors, designs and job options
+  blockyard show NAME      the file of a device or a design";
+
 const LOGS: &str = "\
 Logs have fio's names and format. Each line has: time (ms), value, direction (0
 read, 1 write, 2 trim), bytes, offset (with log_offset), priority. Latencies are
@@ -451,6 +462,22 @@ in nanoseconds, bandwidth is in kB/s for each I/O or in KiB/s with log_avg_msec,
 and IOPS are I/Os per second. The job options log_avg_msec, log_max_value,
 log_offset, log_prio, per_job_logs, bwavgtime and iopsavgtime apply. Existing
 logs are overwritten.";
+
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  blockyard replay disk.blktrace.0 --device hdd-7200 --pace think
+  blockyard replay fio.iolog --device sd-a2 --design mq-none,mq-deadline
+  blockyard replay src1_0.csv --device sata-ssd --disk 0 --pace closed:32";
+
+const REPLAY_MORE: &str = "\
+A trace is a fio iolog, a file of blktrace or blkparse, or an MSR-Cambridge CSV.
+
+More help:
+  blockyard help replay    formats, paces, and each option in full; also
+                           `blockyard man replay`
+  blockyard help columns   the columns of an answer about several designs
+  blockyard help faults    rules of faults
+  blockyard help verify    checks of data, and power cuts";
 
 const REPLAY_HELP: &str = "\
 Formats, detected from the first bytes of the file:

@@ -15,10 +15,16 @@ use nix::unistd::Group;
 use super::btt::ContainerName;
 use super::fault::FaultSource;
 use super::size::bytes;
+use super::usage::short_help;
 use crate::log::{Format, Level};
 
 #[derive(Clone, Debug, Args)]
-#[command(after_help = SERVE_HELP)]
+#[command(
+    disable_help_flag = true,
+    arg = short_help("serve"),
+    after_help = format!("{SERVE_EXAMPLES}\n\n{SERVE_MORE}"),
+    after_long_help = format!("{SERVE_EXAMPLES}\n\n{SERVE_HELP}")
+)]
 pub(crate) struct Serve {
     /// The disk of the default export: a file, a block device, memory:SIZE or null:SIZE
     #[arg(value_name = "DISK", required_unless_present_any = ["exports", "config"])]
@@ -64,21 +70,22 @@ pub(crate) struct Serve {
     #[arg(long = "set", value_name = "KEY=VALUE", hide = true, value_parser = set_in_file)]
     _set: Option<Infallible>,
 
-    /// Fault rules: a file, - for standard input, or a rule; --faults is the same option
+    /// Fault rules: a file, - for standard input, or a rule
     ///
-    /// The file, also from standard input, is that of `run --faults`, and each rule in it begins
-    /// with [[rule]]; `run --help` explains its keys. A rule on the command line has the keys
-    /// between commas, and each of several rules is in braces: see the examples. Operations: read,
-    /// write, flush (or fsync), discard (or trim), write-zeroes; without `op`, all. A path that
-    /// contains `=` must begin with / or a dot. Rules that cannot fire on a disk, and rules for
-    /// torn and misdirected writes, are refused. With `none`, there are no faults until `blockyard
-    /// ctl` sets them.
+    /// --faults is the same option. The file, also from standard input, is that of `run --faults`,
+    /// and each rule in it begins with [[rule]]; `blockyard help faults` explains its keys. A rule
+    /// on the command line has the keys between commas, and each of several rules is in braces: see
+    /// the examples. Operations: read, write, flush (or fsync), discard (or trim), write-zeroes;
+    /// without `op`, all. A path that contains `=` must begin with / or a dot. Rules that cannot
+    /// fire on a disk, and rules for torn and misdirected writes, are refused. With `none`, there
+    /// are no faults until `blockyard ctl` sets them.
     #[arg(long, alias = "faults", value_name = "RULES")]
     pub(crate) fault: Option<FaultSource>,
 
-    /// Delay requests by a time, or by a random time in a range: 500us, 1ms-3ms
+    /// Delay requests by a time or a time in a range: 500us, 1ms-3ms
     ///
-    /// With 0us, there is no delay until `blockyard ctl` sets one.
+    /// A time in a range is drawn at random for each request. With 0us, there is no delay until
+    /// `blockyard ctl` sets one.
     #[arg(long, value_name = "TIME[-TIME]", value_parser = extra)]
     pub(crate) delay: Option<Extra>,
 
@@ -93,13 +100,14 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// The number of lanes, 1 to 64: threads, each with clients and a queue of its own
+    /// The number of lanes, 1 to 64
     ///
-    /// `auto` is 1 on one processor or with --poll. Else it is four lanes for each processor, but
-    /// no more than 16; with more than 16 processors, it is one for each. All lanes serve a disk.
-    /// Requests of different lanes are not merged, and a scheduler orders only those of its lane.
-    /// One lane alone serves a disk with --as, --delay, --rate or --fault, a file or block device
-    /// under a scheduler, and one whose --depth is less than the number of lanes.
+    /// A lane is a thread with clients and a queue of its own. `auto` is 1 on one processor or with
+    /// --poll. Else it is four lanes for each processor, but no more than 16; with more than 16
+    /// processors, it is one for each. All lanes serve a disk. Requests of different lanes are not
+    /// merged, and a scheduler orders only those of its lane. One lane alone serves a disk with
+    /// --as, --delay, --rate or --fault, a file or block device under a scheduler, and one whose
+    /// --depth is less than the number of lanes.
     #[arg(long, value_name = "N", default_value = "auto", value_parser = lanes)]
     pub(crate) lanes: Lanes,
 
@@ -107,13 +115,13 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) buffered: bool,
 
-    /// Serve the block translation table in the file, as `btt create` makes it
+    /// Serve the block translation table in the file (see `btt create`)
     #[arg(long, conflicts_with = "buffered")]
     pub(crate) btt: bool,
 
-    /// The failure that an acknowledged write to a block translation table survives
+    /// The failure that a write to a block translation table survives
     ///
-    /// By default `process`.
+    /// A write counts once it is acknowledged. By default `process`.
     #[arg(long, value_name = "FAILURE", value_enum, requires = "btt")]
     pub(crate) survives: Option<Survives>,
 
@@ -121,7 +129,7 @@ pub(crate) struct Serve {
     #[arg(long, requires = "btt")]
     pub(crate) sync: bool,
 
-    /// The container of the block translation table, if it cannot be detected
+    /// The container of the block translation table, if not detected
     #[arg(long, value_name = "CONTAINER", value_enum, requires = "btt")]
     pub(crate) container: Option<ContainerName>,
 
@@ -129,7 +137,7 @@ pub(crate) struct Serve {
     #[arg(long, requires = "btt")]
     pub(crate) force: bool,
 
-    /// Allocate the memory of `memory:SIZE` disks at start-up, in huge pages if possible
+    /// Allocate disks in memory at start-up, in huge pages if possible
     #[arg(long)]
     pub(crate) huge_pages: bool,
 
@@ -137,16 +145,16 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) readonly: bool,
 
-    /// The clients that may use a disk: addresses, networks, `unix` or `unix:USER-ID`, separated by
-    /// commas
+    /// Clients that may use a disk: addresses, networks, unix, unix:USER-ID
     ///
-    /// Others do not see the export.
+    /// Commas separate several of them. Others do not see the export.
     #[arg(long, value_name = "PLACE,...", value_delimiter = ',')]
     pub(crate) allow_from: Vec<Place>,
 
-    /// The certificates whose owners may use a disk: names in subjectAltName, separated by commas
+    /// Names in certificates (subjectAltName) that may use a disk
     ///
-    /// Others do not see the export. The server needs --tls-client-ca.
+    /// Commas separate several of them. Others do not see the export. The server needs
+    /// --tls-client-ca.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = certificate_name)]
     pub(crate) allow_certificate: Vec<ServerName<'static>>,
 
@@ -154,11 +162,11 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", value_parser = connections)]
     pub(crate) max_clients: Option<usize>,
 
-    /// Where to serve metrics for Prometheus (/metrics), and health (/healthz)
+    /// Serve metrics for Prometheus (/metrics) and health (/healthz) there
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) metrics: Option<String>,
 
-    /// The unix socket for commands of `blockyard ctl`, which only the same user may open
+    /// The unix socket for `blockyard ctl`; only the same user may open it
     #[arg(long, value_name = "PATH", value_parser = control_path)]
     pub(crate) control: Option<PathBuf>,
 
@@ -168,7 +176,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
-    /// Write a trace in blktrace's format, for blkparse, blktrace's btt and `replay`
+    /// Write a trace in blktrace's format, for blkparse and `replay`
     ///
     /// The file of lane N is PREFIX.blktrace.N.
     #[arg(long, value_name = "PREFIX")]
@@ -200,13 +208,13 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) poll: bool,
 
-    /// The most clients at a time; further clients are disconnected
+    /// The most clients at a time; others are disconnected
     ///
     /// There are fewer if the limit of open files (ulimit -Hn) is too low.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = connections)]
     pub(crate) max_connections: usize,
 
-    /// The time that a client may take to choose an export; not zero
+    /// The time for a client to choose an export; not zero
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time_not_zero)]
     pub(crate) handshake_timeout: Duration,
 
@@ -226,7 +234,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) pidfile: Option<PathBuf>,
 
-    /// Run a shell command along with the server, which ends with it and has its exit code
+    /// Run a shell command; the server ends when it ends, with its exit code
     ///
     /// The command finds the server by $uri, and by $unixsocket or $port. $uri names the default
     /// export, or else the first one. Without --nbd, the server listens at a unix socket
@@ -257,7 +265,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) log_format: Format,
 
-    /// The time limit for requests in flight after a signal to end
+    /// The time for requests in flight after a signal to end
     ///
     /// With 0s the first signal acts as the second one: no request is awaited, and no disk
     /// is flushed.
@@ -464,7 +472,7 @@ pub(super) fn rates(text: &str) -> Result<Rates, String> {
     Ok(rates)
 }
 
-const SERVE_HELP: &str = "\
+const SERVE_EXAMPLES: &str = "\
 Examples:
   blockyard serve disk.img --nbd unix:/run/disk.sock --design mq-deadline
   blockyard serve memory:1g --nbd 127.0.0.1:10809
@@ -474,8 +482,15 @@ Examples:
   blockyard serve memory:1g --nbd unix:/run/bad.sock \\
       --fault '{op = \"read\", nth = 3, error = \"io\"}, {delay = \"5ms\"}'
   blockyard serve --export root=root.img --export scratch=memory:4g \\
-      --nbd unix:/run/disks.sock
+      --nbd unix:/run/disks.sock";
 
+const SERVE_MORE: &str = "\
+More help:
+  blockyard help serve    each option in full, signals, metrics and traces;
+                          also `blockyard man serve`
+  blockyard help faults   rules of faults";
+
+const SERVE_HELP: &str = "\
 If a client starts the server, the server takes over the client's socket:
   nbdinfo [ blockyard serve disk.img ]
 The same works under systemd: examples/systemd has units, and a file for

@@ -1,6 +1,14 @@
-//! Usage errors, in one line each.
+//! Help and usage errors: the flag of the short help, and errors in one line each.
 
-use clap::{Command, Error};
+use clap::{Arg, ArgAction, Command, Error};
+
+/// Returns the flag that prints the short help of `command`: the long one is that of `blockyard
+/// help COMMAND` and of the manual page.
+pub(super) fn short_help(command: &str) -> Arg {
+    let text = format!("Print help; `blockyard help {command}` describes each option in full");
+    let help = Arg::new("help").short('h').long("help").help(text).help_heading(None);
+    help.action(ArgAction::HelpShort)
+}
 
 /// Returns the error of `argv` under `cli` in one line, which names the command whose help explains
 /// it.

@@ -36,8 +36,8 @@ impl ReadCache {
         Self { segments: Vec::with_capacity(count), count, segment, uses: 0 }
     }
 
-    /// Uses the sectors from `start` to `end` that are held, and returns where these end: `start` if
-    /// the first one is not held.
+    /// Uses the sectors from `start` to `end` that are held, and returns where these end: `start`
+    /// if the first one is not held.
     pub(super) fn held(&mut self, start: u64, end: u64) -> u64 {
         debug_assert!(start < end, "a read has a sector");
         self.uses += 1;

@@ -207,7 +207,7 @@ modelled_options! {
     "iodepth_low", "depth at which to refill":
         set iodepth_low = |v| v.count_u32(0, DEPTH_MAX).map(Some);
     "direct",
-        "bypass the page cache (see `run --help`)":
+        "bypass the page cache (see `help jobs`)":
         set direct = Value::boolean;
     "buffered", "the opposite of direct": set direct = |v| v.boolean().map(|buffered| !buffered);
     "invalidate", "drop cached pages before the job begins": set invalidate = Value::boolean;
