@@ -134,7 +134,6 @@ fn a_disk_is_limited_by_what_its_head_does() {
     assert!(!answer.why.contains("head"), "its cache has room: {}", answer.why);
 }
 
-/// [only-awaited-reading-counts]
 #[test]
 fn a_head_that_reads_ahead_in_time_limits_nothing() {
     // A cached command takes 0.2 ms, and its data 0.2 ms on the wire, of 2 ms.

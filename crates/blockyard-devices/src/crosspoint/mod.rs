@@ -2,16 +2,11 @@
 //! cache.
 //!
 //! The memory lies behind channels. An access is cut into units, which lie on the channels in turn.
-//! Each unit occupies its channel; the latency of the memory follows the last unit and occupies
-//! nothing.
+//! Each unit occupies its channel, which serves one at a time, in the order in which their accesses
+//! begin. The latency of the memory follows the last unit and occupies nothing.
 //!
 //! Left out: wear levelling, refresh, errors and their correction, the power limit of writes, and
 //! any difference between accesses to one die and to several.
-//!
-//! # Rules
-//!
-//! - **[channel-serves-in-order]** A channel serves one unit at a time, in the order in which their
-//!   accesses begin.
 
 pub(crate) mod profile;
 
@@ -59,7 +54,7 @@ impl Crosspoint {
     }
 
     /// Occupies the channels of `access` from `now` for `time` with each unit, and returns when the
-    /// last is done ([channel-serves-in-order]).
+    /// last is done. A unit waits for those that are on its channel already.
     fn occupy(&mut self, access: Access, time: Duration, now: Instant) -> Instant {
         let (first, units) = self.units_of(access);
         let channels = self.free_at.len() as u64;
@@ -169,7 +164,6 @@ mod tests {
         })
     }
 
-    /// [channel-serves-in-order]
     #[test]
     fn units_wait_for_their_channel_and_not_for_the_other() {
         let mut memory = memory();

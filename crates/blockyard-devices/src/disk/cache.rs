@@ -1,10 +1,8 @@
 //! The cache of a disk: segments that follow what was read, and writes that were acknowledged.
 //!
-//! # Rules
-//!
-//! - **[batch-by-age]** Of the acknowledged writes, the oldest go to the platters in one batch, and
-//!   the next batch begins when it has gone. A piece of a batch ends with its track. What follows
-//!   is a piece of the same batch while that has room; otherwise it waits for its turn by its age.
+//! Of the acknowledged writes, the oldest go to the platters in one batch, and the next batch
+//! begins when it has gone. A piece of a batch ends with its track. The sectors that follow it are
+//! a piece of the same batch while that has room; otherwise they wait for their turn by their age.
 
 use super::estimate::Errors;
 use std::collections::BTreeMap;
@@ -182,7 +180,8 @@ impl WriteCache {
                 self.put(low, Range { end: start, ..range }, errors);
             }
             if end < range.end {
-                let follows = errors.filter(|_| self.room > 0); // [batch-by-age]
+                // The rest belongs to this batch if it has room, and else to a later one.
+                let follows = errors.filter(|_| self.room > 0);
                 self.room -= usize::from(follows.is_some());
                 self.put(end, range, follows);
             }
@@ -206,7 +205,7 @@ impl WriteCache {
         self.batch.remove(&start)
     }
 
-    /// Makes a batch of `count` pieces, of the oldest ranges, if there is none ([batch-by-age]).
+    /// Makes a batch of `count` pieces, of the oldest ranges, if there is none.
     /// `draw` returns the errors in the estimate of each range.
     pub(super) fn fill_batch(&mut self, count: u32, mut draw: impl FnMut() -> Errors) {
         debug_assert!(count > 0, "a batch has a write");
@@ -298,7 +297,7 @@ mod tests {
         }
     }
 
-    /// [batch-by-age]: of five writes, the three oldest are the first batch; the one that follows
+    /// Of five writes, the three oldest are the first batch; the one that follows
     /// the second of them in sequence goes with it. One that comes later waits, as does what is
     /// left of the first.
     #[test]
@@ -321,7 +320,7 @@ mod tests {
         assert_eq!(swept(&cache, 0), [(504, 508), (700, 708)]);
     }
 
-    /// [batch-by-age]: of two streams of 10 tracks of 1000 sectors, a batch of four pieces has
+    /// Of two streams of 10 tracks of 1000 sectors, a batch of four pieces has
     /// three tracks of the first and one of the second. So the arm goes from one to the other twice
     /// in eight tracks; with one piece of each stream in a batch, it would after each track.
     #[test]

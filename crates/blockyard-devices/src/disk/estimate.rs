@@ -1,9 +1,7 @@
 //! The estimate of a disk's firmware: how soon the head can begin a command.
 //!
-//! # Rules
-//!
-//! - **[errors-last]** The errors of a command are drawn when it comes, and hold while it waits. So
-//!   a command that looks better than it is goes too early, and one that looks worse waits.
+//! The errors of a command are drawn when it comes, and hold while it waits. So a command that
+//! looks better than it is goes too early, and one that looks worse waits.
 
 use crate::disk::profile::EstimateProfile;
 use blockyard::prng::Prng;
@@ -39,7 +37,7 @@ impl Estimate {
         Self { knowledge, prng, revolution }
     }
 
-    /// Draws the errors of a command ([errors-last]).
+    /// Draws the errors of a command, which hold for as long as it waits.
     pub(super) fn draw(&mut self) -> Errors {
         let EstimateProfile { seek_error, rotation_error, .. } = self.knowledge;
         Errors { seek: self.error(seek_error), rotation: self.error(rotation_error) }

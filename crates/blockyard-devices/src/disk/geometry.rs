@@ -4,13 +4,12 @@
 //! band of cylinders inwards, the next head serves it outwards, and so on; then the next band
 //! begins. With bands of one cylinder, the disk is filled cylinder by cylinder.
 //!
-//! # Rules
+//! Each track begins so far behind the end of the one before that the arm gets there in time, for a
+//! write too. So a disk loses no revolution between tracks.
 //!
-//! - **[skew-covers-the-step]** Each track begins so far behind the end of the one before that the
-//!   arm gets there in time, for a write too. So a disk loses no revolution between tracks.
-//! - **[one-course]** The time of a sector on the disk's *course* is what a head needs from sector
-//!   0 to it if it reads everything in order. A time on the course is an angle too, and the
-//!   difference of two is the time of a transfer.
+//! The time of a sector on the disk's *course* is what a head needs from sector 0 to it if it reads
+//! everything in order. A time on the course is an angle too, and the difference of two is the time
+//! of a transfer.
 
 use super::seek::Seek;
 use crate::disk::profile::PlattersProfile;
@@ -21,7 +20,7 @@ use blockyard::time::Duration;
 pub(super) struct Spot {
     pub(super) cylinder: u32,
     pub(super) head: u64,
-    /// The instant on the course at which the sector begins, in nanoseconds ([one-course]).
+    /// The instant on the course at which the sector begins, in nanoseconds.
     pub(super) begin: u64,
     /// The instant on the course at which the sector ends.
     pub(super) end: u64,
@@ -56,7 +55,8 @@ impl Geometry {
     /// Returns the geometry of a disk of `capacity` sectors, whose arm moves by one of `seeks`.
     pub(super) fn new(profile: &PlattersProfile, capacity: u64, seeks: [Seek; 2]) -> Self {
         debug_assert!(profile.heads > 0 && profile.band > 0, "a disk has tracks in bands");
-        // [skew-covers-the-step]
+        // The skews: how far a track begins behind the end of the one before, so that the arm has
+        // settled for a write.
         let back = profile.heads.is_multiple_of(2) && profile.band > 1;
         let of_band = (if back { profile.band } else { 1 }, profile.heads > 1);
         let [cylinder_skew, head_skew, band_skew] = [(1, false), (0, true), of_band].map(|of| {
@@ -126,7 +126,7 @@ impl Geometry {
     }
 
     /// Returns how long a head needs from the start of `first` to the end of the sector before
-    /// `end` ([one-course]).
+    /// `end`, with the steps between their tracks.
     pub(super) fn transfer(&self, first: u64, end: u64) -> Duration {
         debug_assert!(first < end, "a transfer has a sector");
         Duration::from_ns(self.spot(end - 1).end - self.spot(first).begin)
@@ -192,7 +192,6 @@ mod tests {
 
     #[test]
     fn a_head_reads_everything_in_order_and_is_never_late() {
-        // [one-course] and [skew-covers-the-step]
         for (heads, band) in [(1, 1), (2, 1), (3, 1), (1, 5), (2, 5), (3, 5)] {
             let (geometry, seeks) = disk(heads, band);
             let mut tracks = BTreeSet::new();

@@ -12,16 +12,17 @@
 //! the rest of it. There is one arm. A head that waits for its sector reads nothing meanwhile. The
 //! cache has no table whose entries run out, and flash does not extend it.
 //!
+//! A flush ends when all writes that were acknowledged before it are on the platters. Writes behind
+//! it wait until then. A write with FUA, and any write without a write cache, ends when it is on
+//! the platters.
+//!
+//! Of the head's time, reading ahead counts from the last read that the cache answered, if the next
+//! one has to wait for the head.
+//!
 //! # Rules
 //!
 //! - **[one-arm]** The arm does one thing at a time, and finishes it. Only reading ahead is broken
 //!   off, by any other work, but not the seek to where it begins.
-//! - **[only-awaited-reading-counts]** Of the head's time, reading ahead counts from the last read
-//!   that the cache answered, if the next one has to wait for the head.
-//! - **[flush-drains]** A flush ends when all writes that were acknowledged before it are on the
-//!   platters. Writes behind it wait until then.
-//! - **[fua-on-platters]** A write with FUA, and any write without a write cache, ends when it is
-//!   on the platters.
 
 mod ahead;
 mod cache;
@@ -206,7 +207,8 @@ impl Platters {
             self.writes.fill_batch(self.profile.cache.batch, || self.estimate.draw());
         }
         let destage = match (pressed, self.destages) {
-            (true, _) if self.was_command => Destage::Now, // [turns-under-pressure]
+            // Commands wait for room, so writes of the cache take turns with those of the arm.
+            (true, _) if self.was_command => Destage::Now,
             (_, true) => Destage::WhenIdle,
             (_, false) => Destage::Never,
         };
@@ -324,7 +326,7 @@ impl Platters {
         while let Some(&Held { id, start, end, .. }) = self.unacknowledged.front() {
             let is_flush = start == end;
             if is_flush && (leaving > 0 || !self.writes.is_empty()) {
-                return; // [flush-drains]
+                return; // it ends when the earlier writes are on the platters
             }
             self.destages &= !is_flush;
             if !is_flush {
@@ -351,7 +353,7 @@ impl Platters {
 
     /// Whether the cache has the sectors of a read. If it does, the head reads on ahead of the
     /// reader if it reads there. If the read waited for that, the time counts
-    /// ([only-awaited-reading-counts]).
+    /// as the head's.
     fn is_cached(&mut self, read: Held, now: Instant) -> bool {
         let ahead = self.ahead;
         self.catch_up(now);
@@ -383,7 +385,8 @@ impl Platters {
             && (ahead.from..=ahead.limit).contains(&held_end)
         {
             ahead.limit = ahead.limit.max(limit);
-            self.ahead_counted = self.ahead_counted.max(now); // [only-awaited-reading-counts]
+            // Nobody has waited for what the head has read by now.
+            self.ahead_counted = self.ahead_counted.max(now);
         }
     }
 
@@ -407,8 +410,8 @@ impl Platters {
         self.held.push(Held { errors: self.estimate.draw(), ..held });
     }
 
-    /// Counts the time for which `ahead` read what a command waits for now
-    /// ([only-awaited-reading-counts]).
+    /// Counts the time for which `ahead` read what a command waits for now. Of 4 ms of reading
+    /// ahead, the last one counts if the cache answered a read after 3 ms.
     fn count_ahead(&mut self, ahead: Ahead, now: Instant) {
         debug_assert!(self.task.is_none(), "[one-arm]");
         let end = ahead.since + self.geometry.transfer(ahead.from, ahead.limit);
@@ -513,7 +516,8 @@ impl Medium for Platters {
                     self.unacknowledged.push_back(held);
                 } else {
                     self.writes.remove(start, end);
-                    self.hold(held, events); // [fua-on-platters]
+                    // FUA, or no write cache: the write ends when it is on the platters.
+                    self.hold(held, events);
                 }
             }
             Op::Flush => self.unacknowledged.push_back(held),

@@ -1,17 +1,14 @@
 //! The order of commands: the next movement of the arm.
 //!
-//! # Rules
+//! Of the commands that a disk considers, the one goes next whose first sector the firmware expects
+//! the head to reach first, over the seek and the rotation, less the credit for its age. Of two
+//! that are equal, the older one goes. A command that has waited for longer than the profile's age
+//! goes before all younger ones.
 //!
-//! - **[shortest-positioning-first]** Of the commands that a disk considers, the one goes next
-//!   whose first sector the firmware expects the head to reach first, over the seek and the
-//!   rotation, less the credit for its age. Of two that are equal, the older one goes.
-//! - **[age-is-bounded]** A command that has waited for longer than the profile's age goes before
-//!   all younger ones.
-//! - **[sweep-in-order]** The acknowledged writes of a batch go to the platters in a sweep: only
-//!   those that follow the last one in the order of sectors are considered, so that each has its
-//!   turn.
-//! - **[turns-under-pressure]** While commands wait until acknowledged writes have gone, these take
-//!   turns with the commands that wait for the arm. Otherwise, commands go first.
+//! The acknowledged writes of a batch go to the platters in a sweep: only those that follow the
+//! last one in the order of sectors are considered, so that each has its turn. While commands wait
+//! until acknowledged writes have gone, these take turns with the commands that wait for the arm.
+//! Otherwise, commands go first.
 
 use super::Held;
 use super::cache::WriteCache;
@@ -76,18 +73,22 @@ impl Choices<'_> {
             CommandOrder::Arrival => 1,
             CommandOrder::Shortest | CommandOrder::Estimated => SWEEP_WINDOW,
         };
-        let swept = self.writes.sweep(self.sweep_from).take(window); // [sweep-in-order]
+        // The next writes in the order of sectors, and around: after sector 500, those to 510 and
+        // 900 are considered before one to 490.
+        let swept = self.writes.sweep(self.sweep_from).take(window);
         let next = swept.min_by_key(|write| expected(write.start, true, write.errors))?;
         Some(Choice::Destage { start: next.start, end: next.end })
     }
 
     fn command(&self, now: Instant, expected: impl Fn(u64, bool, Errors) -> i64) -> Option<Choice> {
         debug_assert!(self.held.is_sorted_by_key(|held| held.since), "commands wait in order");
-        let overdue = now.since(self.held.first()?.since) > self.age_max; // [age-is-bounded]
+        // Too old to wait for commands that are nearer to the arm.
+        let overdue = now.since(self.held.first()?.since) > self.age_max;
         if overdue || self.order == CommandOrder::Arrival {
             return Some(Choice::Command { at: 0, overdue });
         }
-        // [shortest-positioning-first]
+        // The shortest positioning goes first: a command 3 ms away after 2 ms of credit goes before
+        // one that is 1.5 ms away without any.
         let considered = self.held.iter().take(self.estimate.window());
         let times = considered.map(|held| {
             let credit = self.estimate.credit(now.since(held.since));

@@ -195,7 +195,6 @@ fn mean_seek_us() -> u64 {
 #[test]
 fn random_reads_reach_the_published_rates() {
     // 70 to 200 a second by depth; "nearly 100 %" more with deep queues.
-    // [shortest-positioning-first]
     let rates = [1, 4, 32].map(|depth| rate_of(profile(), depth, Op::Read));
     assert!((70..=85).contains(&rates[0]), "{rates:?}");
     assert!(rates[1] > rates[0] * 11 / 10, "{rates:?}");
@@ -211,7 +210,7 @@ fn in_the_order_of_arrival_depth_gains_nothing() {
 
 #[test]
 fn no_command_starves() {
-    // [age-is-bounded]. A flood on the outside would keep the arm there for ever.
+    // A flood on the outside would keep the arm there for ever.
     let flood = |age_max| {
         let mut rig = Rig::new(PlattersProfile { age_max, ..profile() });
         let mut prng = Prng::new(9);
@@ -237,7 +236,7 @@ fn the_outer_zone_is_twice_as_fast_as_the_inner() {
         let rate = rig.rate(2, 1_000, |nth| access(Op::Read, first + nth as u64 * 1_024, 1_024));
         rate * 512 * 1_024 / 1_000_000
     };
-    // [skew-covers-the-step]: the rates of the data sheet include the steps from track to track.
+    // The rates of the data sheet include the steps from track to track.
     let outer = megabytes(0);
     let inner = megabytes(CAPACITY - 1_024_000);
     assert!(outer.abs_diff(200) <= 3, "{outer} MB/s");
@@ -246,7 +245,7 @@ fn the_outer_zone_is_twice_as_fast_as_the_inner() {
 
 #[test]
 fn a_sequential_write_without_a_cache_loses_a_turn() {
-    // [fua-on-platters]. The sector that follows has just passed when the host sends it.
+    // The sector that follows has just passed when the host sends it.
     let mut rig = Rig::new(profile());
     rig.run(access(Op::Write, 0, 8));
     for nth in 1..50 {
@@ -345,7 +344,7 @@ fn acknowledged_writes_are_sorted_and_faster_than_reads() {
 
 #[test]
 fn reads_and_writes_that_wait_for_room_take_turns() {
-    // [turns-under-pressure]. The cache has room for 16 writes; 24 more wait.
+    // The cache has room for 16 writes; 24 more wait.
     let mut rig = Rig::new(write_cache(64 << 10));
     let mut write = random(Op::Write, 11);
     let mut read = random(Op::Read, 12);
@@ -364,7 +363,7 @@ fn reads_and_writes_that_wait_for_room_take_turns() {
 
 #[test]
 fn acknowledged_writes_go_in_a_sweep() {
-    // [sweep-in-order]. 1000 writes over all the disk wait, so a window of 32 is a thirtieth of it.
+    // 1000 writes over all the disk wait, so a window of 32 is a thirtieth of it.
     let mut rig = Rig::new(write_cache(16 << 20));
     let mut write = random(Op::Write, 13);
     for nth in 0..1_000 {
@@ -384,7 +383,6 @@ fn acknowledged_writes_go_in_a_sweep() {
 
 #[test]
 fn a_flush_ends_when_the_cache_is_empty() {
-    // [flush-drains]
     let mut rig = Rig::new(write_cache(8 << 20));
     let mut next = random(Op::Write, 11);
     for nth in 0..20 {
@@ -430,7 +428,7 @@ fn reads_that_lie_behind_each_other_pass_in_one_turn() {
     assert!(rig.now.since(start) < Duration::from_us(2 * 8_334));
 }
 
-/// [only-awaited-reading-counts]: of 4 ms for which the head reads ahead, the first three had been
+/// Of 4 ms for which the head reads ahead, the first three had been
 /// read before anybody asked for more.
 #[test]
 fn reading_ahead_occupies_the_head_as_far_as_a_read_waits_for_it() {
@@ -482,7 +480,7 @@ fn aged_rate(profile: PlattersProfile) -> u64 {
 
 #[test]
 fn errors_cost_what_sorting_gains() {
-    // [errors-last]. With errors that are far longer than any movement, the order is one by chance,
+    // With errors that are far longer than any movement, the order is one by chance,
     // which is as good as that of arrival: a seek and half a turn, 12.6 ms, with a deviation of 4
     // ms. The mean of 2000 is within 3 * 4 / 45 ms of it, which is 2 %, in both runs.
     let arrival = aged_rate(PlattersProfile { order: CommandOrder::Arrival, ..profile() });
@@ -520,7 +518,6 @@ fn far_read(credit_ms: u64) -> Duration {
 
 #[test]
 fn an_age_or_its_credit_bounds_the_wait() {
-    // [age-is-bounded]
     let mut rig = Rig::new(PlattersProfile { age_max: Duration::from_ms(100), ..profile() });
     rig.rate(16, 1_500, random(Op::Read, 5));
     let longest = (0..1_500).map(|id| rig.time_of(id)).max().unwrap();
@@ -589,7 +586,7 @@ fn batch_rate(batch: u32) -> u64 {
 
 #[test]
 fn batches_of_one_are_as_slow_as_writes_by_arrival_and_larger_ones_faster() {
-    // [batch-by-age]. Batches of one leave nothing to sort: a seek and half a turn for each.
+    // Batches of one leave nothing to sort: a seek and half a turn for each.
     let arrival = PlattersProfile { order: CommandOrder::Arrival, ..profile() };
     let rates = [1, 4, 32, 1_024].map(batch_rate);
     let alone = rate_of(arrival, 1, Op::Write);
