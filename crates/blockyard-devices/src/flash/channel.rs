@@ -1,10 +1,7 @@
 //! A channel: it carries data of its dies, one transfer at a time.
 //!
-//! # Rules
-//!
-//! - **[ready-before-channel]** A transfer asks for the channel when its data is ready, and the
-//!   channel serves them in the order in which they ask. So a busy die keeps no channel from
-//!   another.
+//! A transfer asks for the channel when its data is ready, and the channel serves them in the order
+//! in which they ask. So a busy die keeps no channel from another.
 
 use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -23,8 +20,8 @@ impl<T> Channel<T> {
         Self { queue: VecDeque::new() }
     }
 
-    /// Asks for a transfer that takes `time`, and returns when it ends if it begins at once
-    /// ([ready-before-channel]).
+    /// Asks for a transfer that takes `time`, and returns when it ends if it begins at once.
+    /// The data is ready: the transfer waits for nothing but the channel.
     pub(super) fn ask(&mut self, transfer: T, time: Duration, now: Instant) -> Option<Instant> {
         self.queue.push_back((transfer, time));
         (self.queue.len() == 1).then(|| now + time)

@@ -3,11 +3,8 @@
 //! The age of a block counts the changes of closed blocks since its own last one: a unit of it was
 //! overwritten, or it was closed.
 //!
-//! # Rules
-//!
-//! - **[oldest-of-each-number]** Among blocks with as many valid units, cost-benefit collection
-//!   prefers the oldest. So a choice compares at most one block for each number of units that a
-//!   block has.
+//! Among blocks with as many valid units, cost-benefit collection prefers the oldest. So a choice
+//! compares at most one block for each number of units that a block has.
 
 /// No block.
 const NONE: u32 = u32::MAX;
@@ -95,8 +92,8 @@ impl Closed {
     }
 
     /// Removes the block of `die` with the greatest benefit for its cost, and returns it: age (1 -
-    /// u) / 2u, where u is the share of its units that is valid ([oldest-of-each-number]). A block
-    /// without valid units costs nothing.
+    /// u) / 2u, where u is the share of its units that is valid. A block without valid units costs
+    /// nothing. Of blocks with the same u only the oldest is compared.
     pub(super) fn take_best(&mut self, die: usize) -> Option<u32> {
         let (least, _) = self.filled(die).next()?;
         self.least[die] = least;

@@ -1,16 +1,17 @@
 //! Collection of one die: it moves the valid units of a block, step by step, and erases it.
 //!
+//! Moved units fill whole rows: those left over from one block wait for units of the next one. A
+//! block is erased when all its units have moved. So every block with an invalid unit frees space.
+//!
+//! On a die that is short of free blocks, collection moves as many units for each row of the buffer
+//! as the last block cost for each row that it freed. So writes slow down evenly, instead of
+//! stopping until a block is free.
+//!
 //! # Rules
 //!
-//! - **[move-full-rows]** Moved units fill whole rows: those left over from one block wait for
-//!   units of the next one. A block is erased when all its units have moved. So every block with an
-//!   invalid unit frees space.
 //! - **[real-erase]** A block of the map may be smaller than a block of the real flash. An erase
 //!   takes time, the whole time of a real one, each time that so many programs as a real block has
 //!   could begin anew, and no time in between.
-//! - **[collection-keeps-pace]** On a die that is short of free blocks, collection moves as many
-//!   units for each row of the buffer as the last block cost for each row that it freed. So writes
-//!   slow down evenly, instead of stopping until a block is free.
 
 use super::map::{Map, Source};
 use crate::flash::profile::FlashProfile;
@@ -66,8 +67,7 @@ impl Collection {
         Duration::from_ns(profile.erase.as_ns() * (erased / profile.erase_programs()))
     }
 
-    /// Whether it must go on before the die takes a program of the buffer
-    /// ([collection-keeps-pace]).
+    /// Whether it must go on before the die takes a program of the buffer.
     pub(super) fn owes(&self) -> bool {
         self.owed > 0
     }
@@ -90,7 +90,7 @@ impl Collection {
         map.retain_valid(&mut self.gathered);
         loop {
             let gathered = self.gathered.len();
-            // [move-full-rows]: two blocks that together do not fill a row are the exception.
+            // Whole rows are moved: two blocks that together do not fill a row are the exception.
             if gathered >= map.row_units() || (gathered > 0 && self.drained.len() == 2) {
                 let row = gathered.min(map.row_units());
                 self.owed = self.owed.saturating_sub(row);

@@ -1,14 +1,12 @@
 //! A die: it does one thing at a time, in the order that its [`Turns`] keep.
 //!
-//! # Rules
+//! A read that may go before other work suspends a program or erase that has begun, if the die can.
+//! That ends later by the time of the reads and of the suspension: with 20 us for a suspension, a
+//! program of 600 us and a read of 60 us end 680 us after the program began.
 //!
-//! - **[suspended-work-ends-later]** A read that may go before other work suspends a program or
-//!   erase that has begun, if the die can. That ends later by the time of the reads and of the
-//!   suspension.
-//! - **[registers-hold-reads]** A page that was read stays in a register of the die until the
-//!   channel has carried it. A die whose registers are full begins nothing.
-//! - **[read-again]** Errors of a page are corrected or not after the channel has carried it. If
-//!   not, the die reads it again, before other reads.
+//! A page that was read stays in a register of the die until the channel has carried it. A die
+//! whose registers are full begins nothing. Errors of a page are corrected or not after the channel
+//! has carried it. If not, the die reads it again, before other reads.
 
 use super::slc::FoldReason;
 use super::turns::Turns;
@@ -140,7 +138,7 @@ impl Die {
         }
     }
 
-    /// Whether it does nothing, and may begin something ([registers-hold-reads]).
+    /// Whether it does nothing, and has a register free to begin something.
     pub(super) const fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle) && self.registers > 0
     }
@@ -154,7 +152,7 @@ impl Die {
         self.reads.push_back(read);
     }
 
-    /// Lets `read` go before the others that wait ([read-again]).
+    /// Lets `read`, of a page that could not be corrected, go before the others that wait.
     pub(super) fn ask_first(&mut self, read: PageRead) {
         self.reads.push_front(read);
     }
@@ -259,8 +257,7 @@ impl Die {
         Some(self.begin(operation, left, now))
     }
 
-    /// Suspends a program or erase whose rest takes longer than `cost`
-    /// ([suspended-work-ends-later]). Returns whether it did.
+    /// Suspends a program or erase whose rest takes longer than `cost`. Returns whether it did.
     pub(super) fn suspend(&mut self, cost: Duration, profile: &FlashProfile, now: Instant) -> bool {
         let State::Busy(operation, end) = self.state else { return false };
         let read = matches!(operation, Operation::Read(_));

@@ -1,13 +1,9 @@
 //! The rounds in which flushes make the map durable, once their data is in flash.
 //!
-//! # Rules
-//!
-//! - **[map-after-data]** A flush whose data is in flash waits for a round that began after that.
-//!   A round has `flush-steps` steps, one after another. Each programs `flush-map` bytes.
-//! - **[one-round-at-a-time]** Flushes that wait while a round is under way share the next one. So
-//!   many writers that sync cost no more rounds than one.
-//! - **[clean-map-is-durable]** A flush waits for no round if no data has been programmed since the
-//!   last one.
+//! A flush whose data is in flash waits for a round that began after that. A round has
+//! `flush-steps` steps, one after another. Each programs `flush-map` bytes. Flushes that wait while
+//! a round is under way share the next one. So many writers that sync cost no more rounds than one.
+//! A flush waits for no round if no data has been programmed since the last one.
 
 use crate::medium::CommandId;
 
@@ -43,7 +39,7 @@ impl Flushes {
         self.stale = true;
     }
 
-    /// Lets `id` wait if it must. Returns whether it waits ([clean-map-is-durable]).
+    /// Lets `id` wait, unless the map is durable already. Returns whether it waits.
     pub(super) fn wait(&mut self, id: CommandId) -> bool {
         let runs = self.steps > 0;
         if self.stale {
@@ -54,8 +50,8 @@ impl Flushes {
         self.stale || runs
     }
 
-    /// Begins a round of `steps` if flushes wait for one and none is under way
-    /// ([one-round-at-a-time]). Returns whether it did.
+    /// Begins a round of `steps` if flushes wait for one and none is under way. Returns whether it
+    /// did.
     pub(super) fn begin(&mut self, steps: u16) -> bool {
         debug_assert!(steps > 0, "a round has steps");
         if self.steps > 0 || self.next.is_empty() {

@@ -6,8 +6,9 @@
 //!   write together. A place of it without data stays empty until its block is erased.
 //! - **[last-block-for-collection]** Only collection opens the last free block of a die, and writes
 //!   to it until another one is free. So it can always go on.
-//! - **[moved-data-apart]** Cost-benefit collection moves data to blocks of its own. So data that
-//!   is seldom overwritten gathers there, instead of lying beside new data again.
+//!
+//! Cost-benefit collection moves data to blocks of its own. So data that is seldom overwritten
+//! gathers there, instead of sharing blocks with new data again.
 
 use super::closed::Closed;
 use crate::flash::profile::{Choice, FlashProfile, RESERVE_BLOCKS};
@@ -222,7 +223,7 @@ impl Map {
     }
 
     /// Puts `units` of a collected block, a row at most, on `die`. Returns their row, and how many
-    /// of them were still valid ([moved-data-apart]).
+    /// of them were still valid. Cost-benefit collection has an open block of its own for them.
     pub(super) fn program_moved(&mut self, die: usize, units: &[Source]) -> (u32, u64) {
         let open = self.dies[die].open.len() - 1;
         self.put(die, open, units)

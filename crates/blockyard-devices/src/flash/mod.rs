@@ -420,7 +420,7 @@ impl Flash {
         }
     }
 
-    /// Lets `id`, a flush whose data is in flash, wait until the map is too ([map-after-data]).
+    /// Lets `id`, a flush whose data is in flash, wait until the map is too.
     fn persist_map(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
         if self.profile.flush_steps == 0 || !self.flushes.wait(id) {
             return self.end_part(id);

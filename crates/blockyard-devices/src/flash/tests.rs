@@ -202,7 +202,6 @@ fn amplification(collection: Choice, hot: u64) -> u64 {
 /// TOCS 10(1), 1992: greedy cleaning costs more with locality than without, and cost-benefit
 /// cleaning up to half of greedy's. A. Kawaguchi, S. Nishioka and H. Motoda, "A Flash-Memory Based
 /// File System", USENIX 1995, have the same in flash, where cleaned data has segments of its own.
-/// [moved-data-apart] [oldest-of-each-number]
 #[test]
 fn cost_benefit_collection_moves_less_than_greedy_where_writes_are_skewed() {
     let both = |hot| [Choice::Greedy, Choice::CostBenefit].map(|by| amplification(by, hot));
@@ -215,7 +214,6 @@ fn cost_benefit_collection_moves_less_than_greedy_where_writes_are_skewed() {
     assert!(skewed[1] * 100 < skewed[0] * 90 && more[1] * 100 < more[0] * 75);
 }
 
-/// [oldest-of-each-number]
 #[test]
 fn cost_benefit_weighs_the_age_of_a_block_against_its_valid_units() {
     // Blocks of four units. Their ages are 4, 3, 2 and 1, so age (1 - u) / u is 4/3, 3, 2 and 1.
@@ -361,7 +359,6 @@ fn beside_a_program(reads: u32, profile: FlashProfile) -> (Vec<u64>, u64) {
     (ends, flush)
 }
 
-/// [collection-keeps-pace]
 #[test]
 fn writes_slow_down_evenly_when_the_drive_must_collect() {
     let mut rig = Rig::new(FlashProfile { overwritten: 400, ..profile() });
@@ -379,7 +376,7 @@ fn writes_slow_down_evenly_when_the_drive_must_collect() {
     assert!(longest < block / 4);
 }
 
-/// [reads-first], [suspended-work-ends-later]
+/// [reads-first]
 #[test]
 fn a_read_suspends_a_program_which_ends_later_by_as_much() {
     let suspend = Some(Duration::from_us(20));
@@ -400,7 +397,6 @@ fn a_program_is_suspended_by_a_bounded_number_of_reads() {
     assert_eq!(reads, [185_000, 245_000, 305_000, flush + 65_000]);
 }
 
-/// [ready-before-channel]
 #[test]
 fn a_busy_die_keeps_no_channel_from_another() {
     // Units 0 and 4 lie on two dies of a channel. The first is busy with a program of a flushed
@@ -419,7 +415,6 @@ fn a_busy_die_keeps_no_channel_from_another() {
     assert_eq!(ends, [(3, 165_000), (1, 705_000), (2, 770_000)]);
 }
 
-/// [registers-hold-reads]
 #[test]
 fn a_die_reads_ahead_of_its_channel_by_its_registers() {
     // Four units on the first die of one channel, 60 us for a page and 100 us to carry it.
@@ -444,7 +439,6 @@ fn a_die_reads_ahead_of_its_channel_by_its_registers() {
 /// Half of the reads succeed at once, and half after two more.
 const TWO_FOR_HALF: [(u32, u32); 4] = [(0, 0), (50_000_000, 0), (50_000_001, 2), (100_000_000, 2)];
 
-/// [read-again]
 #[test]
 fn a_page_that_cannot_be_corrected_is_read_and_carried_again() {
     let retries = Spread::new(&TWO_FOR_HALF);
@@ -463,7 +457,6 @@ fn a_page_that_cannot_be_corrected_is_read_and_carried_again() {
     );
 }
 
-/// [read-again]
 #[test]
 fn a_die_reads_a_page_again_before_it_begins_with_another() {
     let retries = Spread::new(&[(0, 1), (100_000_000, 1)]);
@@ -700,7 +693,6 @@ fn a_flush_leaves_the_rest_of_a_row_empty() {
     assert_eq!((rig.count("units_written"), rig.count("programs")), (4, 3));
 }
 
-/// [move-full-rows]
 #[test]
 fn collection_frees_space_from_blocks_with_one_invalid_unit_each() {
     // 128 of 130 blocks are full, and the first row of another one.

@@ -189,8 +189,8 @@ impl Flash {
         true
     }
 
-    /// Begins the next program of the buffer on `die` if it is one of the map ([map-after-data]).
-    /// It needs no room on the die: the blocks of the map are apart.
+    /// Begins the next program of the buffer on `die` if it is one of the map, for a flush. It
+    /// needs no room on the die: the blocks of the map are apart.
     fn begin_map_program(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
         let Some((number, units)) = self.buffer.take_map_program() else { return false };
         self.counts.map_writes += units;

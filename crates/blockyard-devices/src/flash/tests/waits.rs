@@ -207,7 +207,7 @@ fn flush_after_a_write(profile: FlashProfile) -> (u64, u64) {
     (times[1].1.as_ns() / 1000, rig.count("map_pages_written"))
 }
 
-/// [map-after-data]: 5 us on a channel and 700 us for the data. Then each step takes 5 us for 4 KiB
+/// 5 us on a channel and 700 us for the data. Then each step takes 5 us for 4 KiB
 /// and 200 us at the speed of single-level cells.
 #[test]
 fn a_flush_programs_the_map_in_steps_after_the_data() {
@@ -231,7 +231,7 @@ fn a_durable_write_waits_for_the_map_too() {
     assert_eq!(rig.run(1, 1, |_| write)[0].1.as_ns(), 705_000 + 2 * 205_000);
 }
 
-/// [map-after-data]: reads of all four dies, 45 us after the map began to be programmed on each.
+/// Reads of all four dies come 45 us after the map began to be programmed on each.
 #[test]
 fn reads_wait_behind_the_map_that_a_flush_programs() {
     let reads = |flush_steps| {
@@ -255,7 +255,7 @@ fn reads_wait_behind_the_map_that_a_flush_programs() {
     assert_eq!(reads(1), [990, 990, 1010, 1010]);
 }
 
-/// [one-round-at-a-time], [clean-map-is-durable]: three writers sync together.
+/// Three writers sync together.
 #[test]
 fn flushes_that_wait_share_a_round_of_the_map() {
     let mut rig = Rig::new(FlashProfile { flush_steps: 1, ..one_die() });
