@@ -179,7 +179,6 @@ fn a_small_depth_is_still_named() {
 }
 
 /// A cache of 112 GiB, of which two bursts take 2 GiB, is folded in idle time.
-/// [idle-folding-is-no-limit]
 #[test]
 fn a_cache_that_is_folded_in_idle_time_is_not_full() {
     let options =
@@ -238,7 +237,6 @@ fn reads_of_a_drive_without_memory_queue_for_its_dies() {
     assert!(matches!(bottleneck(&answer), Bottleneck::DeviceLatency { .. }), "{}", answer.why);
 }
 
-/// [one-discard-at-a-time], [thread-waits-for-medium]
 #[test]
 fn what_serves_one_command_at_a_time_is_named() {
     let answer = ask("nvme-tlc", &[], "--rw=trim --bs=1m --iodepth=32 --runtime=100ms");

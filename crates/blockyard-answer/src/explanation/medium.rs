@@ -8,8 +8,7 @@
 //! - Of several kinds of parts that are used up, the one is named for which the others wait.
 //! - Work that no command asks for is the cause if it takes a third of the busy time of those parts
 //!   or more: a full cache of single-level cells, or collection; of both, the one that takes more.
-//!   Folding in idle time is no part of that busy time: it ends when a command arrives
-//!   ([idle-folding-is-no-limit]).
+//!   Folding in idle time is no part of that busy time: it ends when a command arrives.
 //! - Dies are a limit before all of them are always in use, because commands are spread unevenly
 //!   over them. They are one if there are twice as many commands as dies or more, which wait for
 //!   dies for most of their time.

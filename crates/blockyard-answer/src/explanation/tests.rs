@@ -617,7 +617,6 @@ fn channels_that_are_used_up_are_named_before_the_dies_that_wait_for_them() {
     );
 }
 
-/// [idle-folding-is-no-limit]
 #[test]
 fn folding_in_idle_time_limits_nobody() {
     let work = [(Work::IdleFolding, 90.0), (Work::CachePrograms, 9.0)];

@@ -40,7 +40,7 @@ pub(super) struct PageRead {
     pub(super) asked_at: Instant,
     /// How many more times the page must be read after that.
     pub(super) retries: u64,
-    /// The number of the first program that does not go before it ([in-order-of-arrival]); 0 in
+    /// The number of the first program that does not go before it, in the order of arrival; 0 in
     /// any other order.
     pub(super) before: u64,
 }

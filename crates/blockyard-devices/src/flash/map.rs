@@ -165,8 +165,7 @@ impl Map {
     }
 
     /// Forgets the data of those of `units` that are `discarded`, unless it is in the buffer: that
-    /// has data once, and writes it ([discard-by-share]). Units without a place cost next to
-    /// nothing, 64 at a time.
+    /// has data once, and writes it. Units without a place cost next to nothing, 64 at a time.
     pub(super) fn discard(&mut self, units: Range<u32>, discarded: impl Fn(u32) -> bool) {
         debug_assert!(units.end as usize <= self.place_of.len(), "{units:?} are not all units");
         let mut unit = units.start as usize;

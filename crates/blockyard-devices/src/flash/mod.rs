@@ -30,19 +30,20 @@
 //!   program waits for its data; reads of single planes; the time of commands on the channel;
 //!   retries of other reads than a command's; wear, heat and power states.
 //!
+//! Of the units that share an entry of the map, one represents all, by a fixed hash. A discard
+//! empties the entry if it has that one. So a discard of a tenth of the drive empties a tenth of
+//! the map. Data in the buffer is written nonetheless. A discard changes the map when it arrives.
+//! Discards end one after the other, each after a fixed time and one proportional to its length,
+//! whatever data there was. The medium serves other commands meanwhile.
+//!
+//! A write for which the buffer has no room waits, and so do the writes behind it. By
+//! `full-buffer`, other commands that arrive behind it begin immediately, or wait in line with the
+//! writes: all of them, or those of the hardware queue of such a write.
+//!
 //! # Rules
 //!
-//! - **[discard-by-share]** Of the units that share an entry, one stands for all, by a fixed hash.
-//!   A discard empties the entry if it has that one. So a discard of a tenth of the drive empties a
-//!   tenth of the map. Data in the buffer is written nonetheless.
-//! - **[one-discard-at-a-time]** A discard changes the map when it arrives. Discards end one after
-//!   the other, each after a fixed time and one proportional to its length, whatever data there
-//!   was. The medium goes on with other commands meanwhile.
 //! - **[bounded-memory]** Accepted profiles have so few units, places, blocks and pages of the map
 //!   that flash takes less than 1 GiB of memory.
-//! - **[full-buffer-holds-back]** A write for which the buffer has no room waits, and so do the
-//!   writes behind it. By `full-buffer`, other commands that arrive behind it begin at once, or
-//!   wait in line with the writes: all of them, or those of the hardware queue of such a write.
 //! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while
 //!   fewer such pages are being read than the buffer has units.
 
@@ -328,8 +329,8 @@ impl Flash {
         self.read_page(self.map.die_of_row(row), read, now, events);
     }
 
-    /// Lets waiting writes into the buffer while it has room, and begins what waits behind them
-    /// ([full-buffer-holds-back]).
+    /// Lets waiting writes into the buffer while it has room, and begins the commands that wait
+    /// behind them.
     fn admit(&mut self, now: Instant, events: &mut MediumEvents) {
         while let Some(mut next) = self.waiting.pop_front() {
             if next.access.op != Op::Write {
@@ -361,7 +362,7 @@ impl Flash {
         }
     }
 
-    /// Whether `access` would wait behind a write that waits ([full-buffer-holds-back]).
+    /// Whether `access` would wait behind a write that waits, as the profile's `full-buffer` says.
     fn is_held(&self, access: Access) -> bool {
         match self.profile.full_buffer {
             FullBuffer::Writes => false,
@@ -454,7 +455,7 @@ impl Flash {
         }
     }
 
-    /// Forgets the data of `units` ([discard-by-share]).
+    /// Forgets the data of `units`: of each entry of the map whose one unit they have.
     fn discard(&mut self, units: Range<u64>) {
         let capacity = self.capacity;
         let simulated = self.map.units();
@@ -473,7 +474,7 @@ impl Flash {
         }
     }
 
-    /// Returns when a discard of `sectors` that begins now has ended ([one-discard-at-a-time]).
+    /// Returns when a discard of `sectors` that arrives now has ended: after the ones before it.
     fn end_of_discard(&mut self, sectors: u32, now: Instant) -> Instant {
         let per_gib = u128::from(self.profile.discard_per_gib.as_ns());
         let length = per_gib * u128::from(sectors) / u128::from(GIB_SECTORS);

@@ -1,13 +1,11 @@
 //! The cache of single-level cells: an amount of data that was programmed fast, and must be folded.
 //!
-//! # Rules
+//! Dies fold the cache a row at a time when the host has been idle for long enough. They also do
+//! when the cache is full, unless the drive writes past it: a die then folds a row before it takes
+//! the next program of the buffer. So each row is programmed twice, and the two compete.
 //!
-//! - **[fold-when-idle]** Dies fold the cache a row at a time when the host has been idle for long
-//!   enough.
-//! - **[full-cache-is-folded]** Unless the drive writes past a full cache, a die folds a row before
-//!   it takes the next program of the buffer. So each row is programmed twice, and the two compete.
-//! - **[idle-folding-is-no-limit]** A fold keeps the reason for which it began. Only folding that a
-//!   full cache forces takes time from writes: what dies do in idle time limits nobody.
+//! A fold keeps the reason for which it began. Only folding that a full cache forces takes time
+//! from writes: the work of dies in idle time limits nobody.
 
 use crate::load::Work;
 
@@ -32,12 +30,12 @@ enum Fold {
     Ready(u32, FoldReason),
 }
 
-/// Why a row is folded ([idle-folding-is-no-limit]).
+/// The reason why a row is folded. Only the first limits writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoldReason {
-    /// A program waits for room in the cache ([full-cache-is-folded]).
+    /// A program waits for room in the cache.
     FullCache,
-    /// The host is idle ([fold-when-idle]).
+    /// The host is idle.
     IdleHost,
 }
 

@@ -236,7 +236,6 @@ fn random_writes_at_steady_state_slow_down_as_the_fill_rises() {
     assert!(high.0 > 2 * low.0 && high.1 > low.1);
 }
 
-/// [fold-when-idle], [full-cache-is-folded], [idle-folding-is-no-limit]
 #[test]
 fn the_write_rate_drops_once_the_cache_of_single_level_cells_is_full_and_idle_time_frees_it() {
     let profile = FlashProfile { fill: 10, slc: 32 << 20, buffer: 1 << 18, ..profile() };
@@ -376,7 +375,6 @@ fn writes_slow_down_evenly_when_the_drive_must_collect() {
     assert!(longest < block / 4);
 }
 
-/// [reads-first]
 #[test]
 fn a_read_suspends_a_program_which_ends_later_by_as_much() {
     let suspend = Some(Duration::from_us(20));
@@ -387,7 +385,6 @@ fn a_read_suspends_a_program_which_ends_later_by_as_much() {
     assert_eq!((reads, flush), (vec![705_000 + 65_000], 705_000));
 }
 
-/// [bounded-passing]
 #[test]
 fn a_program_is_suspended_by_a_bounded_number_of_reads() {
     let suspend = Some(Duration::from_us(20));
@@ -500,7 +497,6 @@ fn read_retries_cause_a_tail_that_reads_of_other_data_share() {
     assert!(aged[0] <= fresh[0] * 11 / 10 && aged[1] >= fresh[1] + 4 * 65_000);
 }
 
-/// [discard-by-share]
 #[test]
 fn a_discard_empties_its_share_of_the_map() {
     let profile = FlashProfile { fill: 100, ..profile() };
@@ -521,7 +517,6 @@ fn a_discard_empties_its_share_of_the_map() {
     assert_eq!(halves, units + full_after(0, units));
 }
 
-/// [one-discard-at-a-time]
 #[test]
 fn a_discard_takes_a_time_by_its_length_and_the_next_one_waits() {
     // 60 us, and 5 ms for each GiB.

@@ -1,20 +1,18 @@
 //! The turns of a die: whether a read goes before other work that waits, by the order that the
 //! profile chooses.
 //!
-//! # Rules
-//!
-//! - **[reads-first]** A read goes before programs and erases that have not begun.
-//! - **[bounded-passing]** Where reads go first, at most `passes` of them go before work that
-//!   waits, and again as many suspend it. After them it runs to its end.
-//! - **[shares-of-time]** In the order of shares, a read goes before other work unless reads are
-//!   ahead: while both wait, each read counts with the mean time of a page, each program or erase
-//!   with its own, and programs and erases get `share` percent of the sum. With 50, a program of
-//!   600 us and reads of 60 us, ten reads go between two programs.
-//! - **[in-order-of-arrival]** In the order of arrival, a read of a die waits for what that has
-//!   begun, and for the programs that it has been given before: of those that wait for dies when
-//!   the read is asked for, the first `queued` for each die. All dies take programs in turn, so
-//!   each has its part of them. Collection that they owe comes with them, and the read does not
-//!   slip into the gaps of it.
+//! - Where reads go first, a read goes before programs and erases that have not begun. At most
+//!   `passes` reads go before work that waits, and again as many suspend it. After them it runs to
+//!   its end.
+//! - In the order of shares, a read goes before other work unless reads are ahead: while both wait,
+//!   each read counts with the mean time of a page, each program or erase with its own, and
+//!   programs and erases get `share` percent of the sum. With 50, a program of 600 us and reads of
+//!   60 us, ten reads go between two programs.
+//! - In the order of arrival, a read of a die waits for the operation that has begun, and for the
+//!   programs that the die has been given before: of those that wait for dies when the read is
+//!   asked for, the first `queued` for each die. All dies take programs in turn, so each has its
+//!   part of them. Collection that they owe comes with them, and the read does not slip into the
+//!   gaps of it.
 
 use crate::flash::profile::{DieOrder, FlashProfile};
 use blockyard::time::Duration;
@@ -35,9 +33,10 @@ impl Turns {
     /// Whether a read may go before other work that is due.
     pub(super) const fn may_pass(&self, profile: &FlashProfile) -> bool {
         match profile.order {
-            // [reads-first], [bounded-passing]
+            // With `passes` of 3, the fourth read waits until the other work has begun.
             DieOrder::ReadsFirst => self.passed < profile.passes,
-            DieOrder::Shares => self.ahead <= 0, // [shares-of-time]
+            // Reads are ahead once they have had more time than their share.
+            DieOrder::Shares => self.ahead <= 0,
             DieOrder::Arrival => false,
         }
     }

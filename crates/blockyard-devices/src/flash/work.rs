@@ -68,7 +68,7 @@ impl Flash {
     }
 
     /// Whether a program of the buffer waits that the next read of `die` may have to let pass: any,
-    /// or in the order of arrival one that was ready before it ([in-order-of-arrival]).
+    /// or in the order of arrival one that was ready before it.
     fn has_due_program(&self, die: usize) -> bool {
         match self.profile.order {
             DieOrder::ReadsFirst | DieOrder::Shares => self.buffer.has_program(),
@@ -80,7 +80,7 @@ impl Flash {
     }
 
     /// Whether reads of an idle `die` let it wait for data of its own that is on the channel, which
-    /// the programs before them need moved ([in-order-of-arrival]).
+    /// the programs before them need moved. Reads do not slip into the gaps of that collection.
     fn keeps_place(&self, die: usize) -> bool {
         self.profile.order == DieOrder::Arrival
             && self.has_due_program(die)
@@ -129,8 +129,8 @@ impl Flash {
             || self.begin_collection(die, now, events)
     }
 
-    /// Goes on to fold the cache of single-level cells on `die`, or begins to ([fold-when-idle],
-    /// [full-cache-is-folded]).
+    /// Continues to fold the cache of single-level cells on `die`, or begins to: the host is idle,
+    /// or the cache is full.
     fn begin_fold(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
         if let Some((units, reason)) = self.slc.take_ready(die) {
             self.counts.folded += u64::from(units);

@@ -49,7 +49,6 @@ fn read_behind(rows: u32, profile: FlashProfile) -> u64 {
     ends(&mut Rig::new(profile), &accesses)[rows as usize]
 }
 
-/// [in-order-of-arrival], [reads-first]
 #[test]
 fn a_read_in_order_of_arrival_waits_for_all_programs_that_were_ready_before_it() {
     let arrival = FlashProfile { order: DieOrder::Arrival, ..one_die() };
@@ -67,7 +66,7 @@ fn a_read_in_order_of_arrival_waits_for_all_programs_that_were_ready_before_it()
     }
 }
 
-/// [in-order-of-arrival]: with ten rows before it, the read waits for the first one, which has
+/// With ten rows before it, the read waits for the first one, which has
 /// begun, and for as many as a die is given.
 #[test]
 fn a_read_waits_for_no_more_programs_than_its_die_has_been_given() {
@@ -77,7 +76,7 @@ fn a_read_waits_for_no_more_programs_than_its_die_has_been_given() {
     }
 }
 
-/// [in-order-of-arrival]: two dies of a channel take four rows in turn. The first one loads from 0
+/// Two dies of a channel take four rows in turn. The first one loads from 0
 /// and 720 us on, and ends at 1440.
 #[test]
 fn dies_take_the_programs_before_a_read_in_turn() {
@@ -86,7 +85,6 @@ fn dies_take_the_programs_before_a_read_in_turn() {
     assert_eq!(read_behind(4, arrival), 1440 + 65);
 }
 
-/// [shares-of-time]
 #[test]
 fn reads_that_have_had_their_share_let_programs_pass() {
     let profile = FlashProfile { order: DieOrder::Shares, ..one_die() };
@@ -104,7 +102,7 @@ fn reads_that_have_had_their_share_let_programs_pass() {
     assert_eq!((reads[12], reads[23]), (third + 65, third + 12 * 60 + 5));
 }
 
-/// [shares-of-time]: a program that nobody waited for leaves reads no share to make up for.
+/// A program that nobody waited for leaves reads no share to make up for.
 #[test]
 fn a_read_that_is_ahead_suspends_no_program() {
     let suspend = Some(Duration::from_us(20));
@@ -114,7 +112,7 @@ fn a_read_that_is_ahead_suspends_no_program() {
     assert_eq!(reads, [185_000, flush + 65_000, flush + 125_000]);
 }
 
-/// [shares-of-time]: of the time of a die that always has both, reads get the rest.
+/// Of the time of a die that always has both, reads get the rest.
 #[test]
 fn programs_get_their_share_of_a_die_that_reads_would_fill() {
     for share in [20, 50, 80] {
@@ -135,7 +133,7 @@ fn programs_get_their_share_of_a_die_that_reads_would_fill() {
     }
 }
 
-/// [full-buffer-holds-back]: a buffer of two rows, which has room for a third when the first
+/// A buffer of two rows, which has room for a third when the first
 /// program has ended, and for a fourth 720 us later.
 #[test]
 fn a_read_waits_behind_writes_that_find_the_buffer_full_where_the_drive_takes_all_in_order() {
@@ -151,7 +149,6 @@ fn a_read_waits_behind_writes_that_find_the_buffer_full_where_the_drive_takes_al
     }
 }
 
-/// [full-buffer-holds-back]
 #[test]
 fn everything_behind_a_write_that_waits_begins_in_order() {
     let full_buffer = FullBuffer::Commands;
@@ -182,7 +179,7 @@ fn reads_of_three_queues(full_buffer: FullBuffer) -> ([u64; 3], u64) {
     ([ends[4], ends[5], ends[6]], rig.count("reads_held"))
 }
 
-/// [full-buffer-holds-back]: the third row of the first queue has room when the first program has
+/// The third row of the first queue has room when the first program has
 /// ended, after 720 us, as does the fourth row, of the second queue, 720 us later. A read waits for
 /// the die until the data of the next program is there, 20 us later, takes 65 us, and delays that
 /// program by 60 us.
