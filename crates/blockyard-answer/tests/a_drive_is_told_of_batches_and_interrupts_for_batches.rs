@@ -20,8 +20,8 @@ fn random_reads(device: &str) -> (Report, DriveFigures) {
     (report, figures)
 }
 
-/// [doorbell-by-batch], and [slot-by-queue-and-tag]: each of four queues has commands under the
-/// same tags, and each ends once.
+/// [slot-by-queue-and-tag]: each of four queues has commands under the same tags, and each ends
+/// once.
 #[test]
 fn a_doorbell_of_nvme_serves_a_batch() {
     let (report, figures) = random_reads("base = \"nvme-3dxpoint\"");

@@ -153,7 +153,6 @@ fn a_volume_is_limited_by_one_of_its_two_rates() {
     }
 }
 
-/// [beyond-the-rate-is-on-credit]
 #[test]
 fn a_volume_on_credit_is_no_volume_of_that_rate() {
     let options = "--rw=randread --bs=4k --iodepth=32 --runtime=1s";

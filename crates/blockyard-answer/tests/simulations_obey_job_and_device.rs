@@ -313,7 +313,6 @@ fn latency_beside_large(jobs: &JobFile, burst: &str) -> u64 {
     latency_us(&try_run(jobs, &device(&profile), "mq-none").unwrap())
 }
 
-/// [port-takes-turns]
 #[test]
 fn a_small_command_waits_for_bursts_and_not_for_large_commands() {
     let text = "[global]\ndirect=1\nrw=randread\nfilename=/dev/a\nruntime=500ms\ntime_based\n\

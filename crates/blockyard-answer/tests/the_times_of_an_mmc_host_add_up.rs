@@ -280,7 +280,6 @@ fn interrupts_and_wake_ups_are_those_of_the_design() {
     }
 }
 
-/// [busy-ends-mmc-request]
 #[test]
 fn a_thread_that_polls_a_busy_card_keeps_no_bus_waiting() {
     let slow = device("busy-detect = \"cmd13\"\n[card.write]\nprogram = \"2ms\"\nearly = false\n");
@@ -337,7 +336,6 @@ fn a_bus_that_waits_for_a_copy_is_not_busy() {
     assert!(slow.1 < Duration::from_us(200), "{slow:?}");
 }
 
-/// [one-interrupt-per-mmc-request]
 #[test]
 fn a_lost_interrupt_is_counted_apart_from_idle_time_of_the_design() {
     let (good, _) = run(RANDOM_READS, "mmc-serial");

@@ -1,11 +1,9 @@
 //! The load on the parts of a medium, and the waits of writes for them: why a drive is as fast as
 //! it is.
 //!
-//! # Rules
-//!
-//! - **[buffer-full-while-writes-wait]** A buffer or cache counts as full while a write waits for
-//!   room in it. That of flash does until no program of its buffer waits for a die: between two
-//!   writes of a host that has one in flight, dies are no less busy.
+//! A buffer or cache counts as full while a write waits for room in it. That of flash does until no
+//! program of its buffer waits for a die: between two writes of a host that has one in flight, dies
+//! are no less busy.
 
 use blockyard::time::{Duration, Instant};
 use serde::Serialize;
@@ -165,7 +163,7 @@ pub struct Written {
 pub struct MediumLoad {
     /// Its parts of each kind, each before those that wait for it.
     pub parts: Vec<PartsLoad>,
-    /// The time for which its buffer or cache was full ([buffer-full-while-writes-wait]).
+    /// The time for which its buffer or cache was full: writes waited for room in it.
     pub buffer_full: Duration,
     /// The time that commands waited for their parts, over all commands: the reads of a command
     /// that wait side by side each count.
@@ -195,8 +193,7 @@ impl MediumLoad {
     }
 }
 
-/// Measures for how long something lasts: a full buffer ([buffer-full-while-writes-wait]), or work
-/// that is done one piece at a time.
+/// Measures for how long something lasts: a full buffer, or work that is done one piece at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lasting {
     is_on: bool,
@@ -240,7 +237,6 @@ mod tests {
         Instant::ZERO + Duration::from_us(us)
     }
 
-    /// [buffer-full-while-writes-wait]
     #[test]
     fn a_full_buffer_begins_with_a_write_that_waits_and_lasts_as_long_as_the_medium_says() {
         let mut lasting = Lasting::new();

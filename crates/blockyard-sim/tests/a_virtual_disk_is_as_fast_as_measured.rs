@@ -63,9 +63,8 @@ fn three_other_jobs_are_predicted() {
     UNSEEN.into_iter().for_each(|job| compare(job, 5));
 }
 
-/// [answers-by-batch]: sixteen reads take four times as long as one, because the thread wakes up
-/// once for all; and a thread that does not wait for the medium answers a read sooner than the last
-/// of its batch.
+/// Sixteen reads take four times as long as one, because the thread wakes up once for all; and a
+/// thread that does not wait for the medium answers a read sooner than the last of its batch.
 #[test]
 fn a_batch_is_answered_at_its_end() {
     fn rate(engine: &str, depth: u32) -> u64 {

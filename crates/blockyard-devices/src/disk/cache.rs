@@ -297,9 +297,9 @@ mod tests {
         }
     }
 
-    /// Of five writes, the three oldest are the first batch; the one that follows
-    /// the second of them in sequence goes with it. One that comes later waits, as does what is
-    /// left of the first.
+    /// Of five writes, the three oldest are the first batch; the one that follows the second of
+    /// them in sequence goes with it. One that comes later waits, as does what is left of the
+    /// first.
     #[test]
     fn the_oldest_writes_are_a_batch_and_the_next_waits_for_its_end() {
         let mut cache = WriteCache::new(1_000);
@@ -320,9 +320,9 @@ mod tests {
         assert_eq!(swept(&cache, 0), [(504, 508), (700, 708)]);
     }
 
-    /// Of two streams of 10 tracks of 1000 sectors, a batch of four pieces has
-    /// three tracks of the first and one of the second. So the arm goes from one to the other twice
-    /// in eight tracks; with one piece of each stream in a batch, it would after each track.
+    /// Of two streams of 10 tracks of 1000 sectors, a batch of four pieces has three tracks of the
+    /// first and one of the second. So the arm goes from one to the other twice in eight tracks;
+    /// with one piece of each stream in a batch, it would after each track.
     #[test]
     fn a_batch_of_two_streams_has_tracks_in_sequence() {
         let mut cache = WriteCache::new(100_000);

@@ -419,7 +419,7 @@ impl Platters {
         self.ahead_counted = self.ahead_counted.max(now);
     }
 
-    /// Notes whether writes wait for room in the cache ([buffer-full-while-writes-wait]).
+    /// Notes whether writes wait for room in the cache, which then counts as full.
     fn note_buffer_full(&mut self, now: Instant) {
         let waits = self.unacknowledged.front().is_some_and(|held| held.start < held.end);
         self.buffer_full.note(waits, false, now);

@@ -428,8 +428,8 @@ fn reads_that_lie_behind_each_other_pass_in_one_turn() {
     assert!(rig.now.since(start) < Duration::from_us(2 * 8_334));
 }
 
-/// Of 4 ms for which the head reads ahead, the first three had been
-/// read before anybody asked for more.
+/// Of 4 ms for which the head reads ahead, the first three had been read before anybody asked for
+/// more.
 #[test]
 fn reading_ahead_occupies_the_head_as_far_as_a_read_waits_for_it() {
     let mut rig = Rig::new(read_cache(16 << 20));
@@ -480,9 +480,9 @@ fn aged_rate(profile: PlattersProfile) -> u64 {
 
 #[test]
 fn errors_cost_what_sorting_gains() {
-    // With errors that are far longer than any movement, the order is one by chance,
-    // which is as good as that of arrival: a seek and half a turn, 12.6 ms, with a deviation of 4
-    // ms. The mean of 2000 is within 3 * 4 / 45 ms of it, which is 2 %, in both runs.
+    // With errors that are far longer than any movement, the order is one by chance, which is as
+    // good as that of arrival: a seek and half a turn, 12.6 ms, with a deviation of 4 ms. The mean
+    // of 2000 is within 3 * 4 / 45 ms of it, which is 2 %, in both runs.
     let arrival = aged_rate(PlattersProfile { order: CommandOrder::Arrival, ..profile() });
     let blind = aged_rate(estimated(seek_error(60_000_000)));
     assert!(blind.abs_diff(arrival) * 100 <= 4 * arrival, "{blind}, by arrival {arrival}");

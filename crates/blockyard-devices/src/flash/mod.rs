@@ -265,8 +265,8 @@ impl Flash {
         }
     }
 
-    /// Notes whether writes wait for room in the buffer ([buffer-full-while-writes-wait]), and
-    /// whether a discard is under way.
+    /// Notes whether writes wait for room in the buffer, which then counts as full, and whether a
+    /// discard is under way.
     fn note_use(&mut self, now: Instant) {
         let waits = !self.waiting.is_empty() && !self.buffer.has_room(1);
         self.buffer_full.note(waits, self.buffer.has_program(), now);

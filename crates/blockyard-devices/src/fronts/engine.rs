@@ -6,12 +6,8 @@
 //! Firecracker serves its disks so by default (`io_engine` = `Sync`), on a file in the host's page
 //! cache.
 //!
-//! # Rules
-//!
-//! - **[thread-waits-for-medium]** One command is at the medium, in the order in which they were
-//!   posted.
-//! - **[answers-by-batch]** The guest learns of all commands of a batch at its end, when no command
-//!   waits.
+//! One command is at the medium, in the order in which they were posted. The guest learns of all
+//! commands of a batch at its end, when no command waits.
 
 use crate::load::Lasting;
 use blockyard::time::{Duration, Instant};
@@ -58,7 +54,7 @@ impl SyncEngine {
     }
 
     /// Lets the thread know of the command in `slot` at `now`. Returns when the thread takes it;
-    /// `None` if it waits ([thread-waits-for-medium]).
+    /// `None` if it waits, as the medium has one command at a time.
     pub(super) fn take(&mut self, slot: u32, now: Instant) -> Option<Instant> {
         if self.works {
             self.waiting.push_back(slot);
@@ -92,7 +88,8 @@ impl SyncEngine {
         self.waiting.pop_front().map_or_else(
             || {
                 self.works = false;
-                Next::Answers(core::mem::take(&mut self.batch)) // [answers-by-batch]
+                // No command waits, so the guest learns of the whole batch.
+                Next::Answers(core::mem::take(&mut self.batch))
             },
             Next::Command,
         )
@@ -103,8 +100,7 @@ impl SyncEngine {
 mod tests {
     use super::*;
 
-    /// [thread-waits-for-medium], [answers-by-batch]: what comes while the thread works is of its
-    /// batch.
+    /// Commands that come while the thread works are of its batch.
     #[test]
     fn commands_go_one_by_one_and_are_answered_together() {
         let at = |us: u64| Instant::from_ns(us * 1000);

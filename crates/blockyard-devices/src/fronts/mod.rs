@@ -7,10 +7,11 @@
 //! A host may have several disks, each with a front end and a medium of its own. The tags of all
 //! are one set, of which each queue may hold as many as its disk has.
 //!
+//! A processor rings once for all commands that one run posts in a queue of NVMe or virtio, and for
+//! each command of AHCI, UFS or USB. It pays for that.
+//!
 //! # Rules
 //!
-//! - **[doorbell-by-batch]** A processor rings once for all commands that one run posts in a queue
-//!   of NVMe or virtio, and for each command of AHCI, UFS or USB. It pays for that.
 //! - **[slot-by-queue-and-tag]** A command keeps one slot, the number of its hardware queue and
 //!   tag, until it is answered. The slot is its number at the medium.
 
@@ -187,7 +188,7 @@ impl Drive {
         self.disk_at(queue.index())
     }
 
-    /// Rings the doorbell of a batch to the disk at `at` ([doorbell-by-batch]).
+    /// Rings the doorbell of a batch to the disk at `at`: 32 commands of one run cost one doorbell.
     fn ring(&mut self, at: usize, now: Instant) {
         let Disk { engine, front, .. } = &self.disks[at];
         let sleeps = engine.as_ref().is_none_or(SyncEngine::sleeps);

@@ -1,11 +1,8 @@
 //! Interrupt vectors of an NVMe drive, and the completions that they hold back.
 //!
-//! # Rules
-//!
-//! - **[interrupt-by-count-or-time]** With coalescing, a vector interrupts when it has as many
-//!   completions as its threshold says, or when the first of them has waited for its time. Without,
-//!   each completion is announced at once.
-//! - **[polled-never-held]** A polled queue has no vector, so nothing holds its completions back.
+//! With coalescing, a vector interrupts when it has as many completions as its threshold says, or
+//! when the first of them has waited for its time. Without, each completion is announced
+//! immediately. A polled queue has no vector, so nothing holds its completions back.
 
 use crate::fronts::coalescing::CoalescingProfile;
 use blockyard::driver::Finished;
@@ -42,13 +39,13 @@ impl Vectors {
     pub(super) fn complete(&mut self, finished: Finished, now: Instant) -> Option<Instant> {
         let vector = self.vectors.get_mut(finished.hctx.index());
         let (Some(coalescing), Some(vector)) = (self.coalescing, vector) else {
-            self.announced.push_back(finished); // [polled-never-held]
+            self.announced.push_back(finished); // no coalescing, or a polled queue
             return None;
         };
         debug_assert_eq!(vector.due.is_some(), !vector.held.is_empty(), "the first sets the time");
         vector.held.push(finished);
         if vector.held.len() >= usize::from(coalescing.entries) {
-            // [interrupt-by-count-or-time]
+            // The threshold is reached before the time of the first one is over.
             self.announce(finished.hctx.index());
             return None;
         }
@@ -100,7 +97,6 @@ mod tests {
 
     #[test]
     fn a_vector_interrupts_at_its_threshold_or_when_its_time_is_over() {
-        // [interrupt-by-count-or-time]
         let at = |us| Instant::ZERO + Duration::from_us(us);
         let mut vectors = of_three_in_100_us();
         assert_eq!(vectors.complete(finished(0, 1), at(10)), Some(at(110)));
@@ -120,7 +116,6 @@ mod tests {
 
     #[test]
     fn completions_of_polled_queues_are_not_held_back() {
-        // [polled-never-held]
         let mut vectors = of_three_in_100_us();
         assert_eq!(vectors.complete(finished(2, 5), Instant::ZERO), None);
         assert_eq!(announced(&mut vectors), [5]);

@@ -9,16 +9,15 @@
 //! data at the end of the request's [limit](MmcRequest::limit), and likewise a missing end of busy
 //! if it detects busy in hardware.
 //!
+//! An MMC request interrupts once, when it is over or has failed; with PIO also for each piece. A
+//! controller that detects the end of busy in hardware ends no request before that, asked or not,
+//! like SDHCI's *transfer complete*. A request path that still asks the card finds it ready.
+//!
 //! # Rules
 //!
-//! - **[one-interrupt-per-mmc-request]** An MMC request interrupts once, when it is over or has
-//!   failed; with PIO also for each piece.
 //! - **[misuse-ends-simulation]** A command or transfer that the card refuses as a
 //!   [`Misuse`](super::card::Misuse) ends the simulation: this is a bug of the request path, not an
 //!   error of the card.
-//! - **[busy-ends-mmc-request]** A controller that detects the end of busy in hardware ends no
-//!   request before that, asked or not, like SDHCI's *transfer complete*. A request path that still
-//!   asks the card finds it ready.
 
 use super::bus::InUse;
 use super::card::{Card, DataError, Reaction, Transferred};
@@ -248,7 +247,7 @@ impl Controller {
         self.pio.as_ref().is_some_and(Pio::wants_copy)
     }
 
-    /// Plays `transaction` from `now` on ([one-interrupt-per-mmc-request]).
+    /// Plays `transaction` from `now` on. It will interrupt when it is over or has failed.
     fn play(&mut self, transaction: &MmcRequest, now: Instant) {
         assert!(
             self.running.is_none(),
@@ -479,7 +478,8 @@ impl Controller {
         if !waits || !self.running().ends_busy() {
             return self.ends(at, busy_until);
         }
-        let released = busy_until.unwrap_or(at).max(at); // [busy-ends-mmc-request]
+        // Hardware that waits for the end of busy reports the request when the card is ready.
+        let released = busy_until.unwrap_or(at).max(at);
         let given_up = at + self.running().limit;
         let part = Part::Busy;
         let blocks = self.running().data().map_or(0, |data| data.blocks);

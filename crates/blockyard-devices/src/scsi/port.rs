@@ -5,12 +5,10 @@
 //! the beginning of the last turn. From then on the end of the command is certain, and it is
 //! scheduled then: events of one instant happen in the order of scheduling.
 //!
-//! # Rules
-//!
-//! - **[port-takes-turns]** The port works whenever a command is at it. It serves the commands
-//!   there in turn: each one first for its own time, then for its data, one burst in each turn. So
-//!   a large command delays a small one by a burst, and not by all its data. A command that arrives
-//!   when a turn ends comes before the one whose turn it was.
+//! The port works whenever a command is at it. Each command is served first for its own time, then
+//! for its data, one burst in each turn. So a large command delays a small one by a burst, and not
+//! by all its data: with bursts of 64 KiB, a read of 4 KiB waits for 64 KiB of one of 1 MiB. A
+//! command that arrives when a turn ends comes before the one whose turn it was.
 
 use crate::null::transfer_time;
 use crate::scsi::profile::HbaProfile;
@@ -186,8 +184,7 @@ impl Port {
         self.foresee(events);
     }
 
-    /// Ends the turn of a command that has more of them, and begins that of the next one
-    /// ([port-takes-turns]).
+    /// Ends the turn of a command that has more of them, and begins that of the next one.
     fn end_turn(&mut self) {
         let command = &mut self.ring[self.turn];
         debug_assert!(command.turns > 1, "{command:?} ends by an event");
@@ -328,7 +325,6 @@ mod tests {
         (0..count).map(arrival).collect()
     }
 
-    /// [port-takes-turns]
     #[test]
     fn commands_end_as_if_each_turn_had_an_event() {
         let mut prng = Prng::new(1);

@@ -7,17 +7,17 @@
 //! are fetched at the first access, several machines on one volume, and the joining of neighbours
 //! that some clouds do before they count.
 //!
+//! A bucket limits accesses for as long as it lacks the tokens of the next one: since the last one
+//! left, whenever the next one came. It serves on credit while it neither is full nor lets an
+//! access wait to be filled. The credit that was spent is the level before less the level now. A
+//! bucket whose burst rate is its rate gives no credit.
+//!
 //! # Rules
 //!
 //! - **[tokens-before-access]** An access begins when the buckets have its tokens, in the order of
 //!   arrival. A bucket fills at its rate up to its credit, and is emptied at its burst rate at
 //!   most. An access of more tokens than a bucket holds waits until it is full, and leaves it in
 //!   debt.
-//! - **[short-since-the-last-token]** A bucket limits accesses for as long as it lacks the tokens
-//!   of the next one: since the last one left, whenever the next one came.
-//! - **[beyond-the-rate-is-on-credit]** A bucket serves on credit while it neither is full nor lets
-//!   an access wait to be filled. What it has less than before is the credit that was spent. A
-//!   bucket whose burst rate is its rate gives no credit.
 
 pub(crate) mod profile;
 
@@ -45,7 +45,7 @@ struct Bucket {
     free_at: Instant,
     /// Time for which tokens left it, or an access waited for some.
     used: WorkTimes,
-    /// The level from which spent credit is counted ([beyond-the-rate-is-on-credit]).
+    /// The level from which spent credit is counted.
     level_before: i128,
 }
 
@@ -75,7 +75,8 @@ impl Bucket {
         let ns = u128::from(tokens) * u128::from(SECOND_NS);
         let time = span(ns.div_ceil(u128::from(self.profile.burst)));
         let work = if is_on_credit { Work::BurstCredit } else { Work::BaselineRate };
-        // [short-since-the-last-token]
+        // With a token each 10 ms, an access 5 ms after the last one waits for 5 ms, and the bucket
+        // lacks its token for all 10 ms.
         let short =
             if refill > Duration::ZERO { begin.since(last_left_at) } else { Duration::ZERO };
         self.used.add(work, short + time);
@@ -111,8 +112,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the tokens of credit that were spent and not earned again
-    /// ([beyond-the-rate-is-on-credit]).
+    /// Returns the tokens of credit that were spent and not earned again.
     fn spent(&self) -> u64 {
         let fewer = if self.bursts() { (self.level_before - self.level).max(0) } else { 0 };
         u64::try_from(fewer / i128::from(SECOND_NS)).unwrap_or(u64::MAX)
@@ -251,8 +251,7 @@ mod tests {
         assert_eq!(Instant::ZERO + bucket.used.total(), taken[1999] + Duration::from_ms(1));
     }
 
-    /// [beyond-the-rate-is-on-credit]: 100 tokens a second, 1000 while there is credit, of which
-    /// there is 500.
+    /// 100 tokens a second, 1000 while there is credit, of which there is 500.
     #[test]
     fn credit_is_spent_beyond_the_rate_and_earned_below_it() {
         let mut bucket = Bucket::new(BucketProfile { rate: 100, burst: 1000, credit: 500 });
@@ -277,8 +276,7 @@ mod tests {
         assert_eq!((bucket.spent(), bucket.used.total()), (0, Duration::ZERO));
     }
 
-    /// [short-since-the-last-token]: an access that comes 5 ms after the last one still waits 5 ms
-    /// for its token.
+    /// An access that comes 5 ms after the last one still waits 5 ms for its token.
     #[test]
     fn a_bucket_that_fills_between_two_accesses_is_in_use_all_the_time() {
         let mut bucket = Bucket::new(BucketProfile { rate: 100, burst: 1000, credit: 1 });

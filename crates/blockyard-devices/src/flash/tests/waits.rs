@@ -66,8 +66,8 @@ fn a_read_in_order_of_arrival_waits_for_all_programs_that_were_ready_before_it()
     }
 }
 
-/// With ten rows before it, the read waits for the first one, which has
-/// begun, and for as many as a die is given.
+/// With ten rows before it, the read waits for the first one, which has begun, and for as many as a
+/// die is given.
 #[test]
 fn a_read_waits_for_no_more_programs_than_its_die_has_been_given() {
     for queued in [1, 4] {
@@ -76,8 +76,8 @@ fn a_read_waits_for_no_more_programs_than_its_die_has_been_given() {
     }
 }
 
-/// Two dies of a channel take four rows in turn. The first one loads from 0
-/// and 720 us on, and ends at 1440.
+/// Two dies of a channel take four rows in turn. The first one loads from 0 and 720 us on, and ends
+/// at 1440.
 #[test]
 fn dies_take_the_programs_before_a_read_in_turn() {
     let dies = 2;
@@ -133,8 +133,8 @@ fn programs_get_their_share_of_a_die_that_reads_would_fill() {
     }
 }
 
-/// A buffer of two rows, which has room for a third when the first
-/// program has ended, and for a fourth 720 us later.
+/// A buffer of two rows, which has room for a third when the first program has ended, and for a
+/// fourth 720 us later.
 #[test]
 fn a_read_waits_behind_writes_that_find_the_buffer_full_where_the_drive_takes_all_in_order() {
     let small = FlashProfile { buffer: 32 << 10, ..one_die() };
@@ -179,10 +179,9 @@ fn reads_of_three_queues(full_buffer: FullBuffer) -> ([u64; 3], u64) {
     ([ends[4], ends[5], ends[6]], rig.count("reads_held"))
 }
 
-/// The third row of the first queue has room when the first program has
-/// ended, after 720 us, as does the fourth row, of the second queue, 720 us later. A read waits for
-/// the die until the data of the next program is there, 20 us later, takes 65 us, and delays that
-/// program by 60 us.
+/// The third row of the first queue has room when the first program has ended, after 720 us, as
+/// does the fourth row, of the second queue, 720 us later. A read waits for the die until the data
+/// of the next program is there, 20 us later, takes 65 us, and delays that program by 60 us.
 #[test]
 fn a_read_waits_behind_the_writes_of_its_queue_where_a_full_buffer_stops_that() {
     // The third queue has no write, and its read delays the first program. The first queue does not
@@ -204,8 +203,8 @@ fn flush_after_a_write(profile: FlashProfile) -> (u64, u64) {
     (times[1].1.as_ns() / 1000, rig.count("map_pages_written"))
 }
 
-/// 5 us on a channel and 700 us for the data. Then each step takes 5 us for 4 KiB
-/// and 200 us at the speed of single-level cells.
+/// 5 us on a channel and 700 us for the data. Then each step takes 5 us for 4 KiB and 200 us at the
+/// speed of single-level cells.
 #[test]
 fn a_flush_programs_the_map_in_steps_after_the_data() {
     for (flush_steps, took) in [(0, 705), (1, 910), (2, 1115), (12, 3165)] {

@@ -13,7 +13,6 @@
 //!
 //! # Rules
 //!
-//! - **[wire-carries-one-frame]** The wire carries one frame at a time, in either direction.
 //! - **[unqueued-command-alone]** A command that is not queued, such as a flush, is refused until
 //!   the drive is idle, and every command is refused until it has ended. The refused command waits
 //!   at the head of the dispatch list, so the queue drains before it, as with Linux's libata.
@@ -120,7 +119,8 @@ impl Front for Ahci {
             Op::Discard => self.frame(ACTIVATE) + self.frame(DATA + TRIM_BYTES),
             _ => Duration::ZERO,
         };
-        let arrived = self.wire.pass(now, command + data); // [wire-carries-one-frame]
+        // One wire for both directions: this waits for an answer that is on its way.
+        let arrived = self.wire.pass(now, command + data);
         self.controller.pass(arrived, self.profile.interval) + self.profile.command
     }
 
@@ -130,7 +130,7 @@ impl Front for Ahci {
             Op::Read => self.data(access),
             _ => Duration::ZERO,
         };
-        self.wire.pass(now, data + self.frame(end)) // [wire-carries-one-frame]
+        self.wire.pass(now, data + self.frame(end))
     }
 
     fn used(&self) -> FrontUse {
@@ -193,9 +193,8 @@ mod tests {
 
     #[test]
     fn both_directions_share_the_wire() {
-        // [wire-carries-one-frame]. A read of 4 KiB is five frames: two of 24 bytes before the
-        // medium; then one of 32, its data of 4096 and 8, and one of 12. Each takes 600 ns and 1.67
-        // ns a byte.
+        // A read of 4 KiB is five frames: two of 24 bytes before the medium; then one of 32, its
+        // data of 4096 and 8, and one of 12. Each takes 600 ns and 1.67 ns a byte.
         let mut ahci = ahci(false);
         let read = access(Op::Read, 8);
         let write = access(Op::Write, 8);

@@ -5,16 +5,14 @@
 //! controller sends the data of a read, and a completion. Each direction of the link carries one
 //! transfer at a time.
 //!
+//! The controller takes one command at a time from all queues, so it has a largest rate of
+//! commands. The latency of a command in the controller occupies nothing. Data of reads shares the
+//! link to the host with completions, data of writes shares the link to the drive with commands.
+//! Packets add their headers.
+//!
 //! Left out: arbitration between queues (the controller takes commands in the order of their
 //! doorbells), memory buffers of the host or the controller, acknowledgements and flow control on
 //! the link, power states, and errors.
-//!
-//! # Rules
-//!
-//! - **[controller-takes-turns]** The controller takes one command at a time from all queues, so it
-//!   has a largest rate of commands. The latency of a command in the controller occupies nothing.
-//! - **[link-is-shared]** Data of reads shares the link to the host with completions, data of
-//!   writes shares the link to the drive with commands. Packets add their headers.
 
 pub(crate) mod pcie;
 pub(crate) mod profile;
@@ -49,7 +47,7 @@ impl Nvme {
 
 impl Front for Nvme {
     fn send(&mut self, access: Access, now: Instant) -> Instant {
-        // [controller-takes-turns]
+        // With an interval of 2 us, the third of three commands at 0 us is taken at 6 us.
         let taken = self.ways.controller.pass(now, self.profile.interval);
         let data = match access.op {
             Op::Write => u64::from(access.sectors) * u64::from(SECTOR_BYTES),
@@ -57,7 +55,7 @@ impl Front for Nvme {
             _ => 0,
         };
         let time = self.profile.link.time(COMMAND_BYTES) + self.profile.link.time(data);
-        self.ways.to_device.pass(taken + self.profile.command, time) // [link-is-shared]
+        self.ways.to_device.pass(taken + self.profile.command, time)
     }
 
     fn answer(&mut self, access: Access, now: Instant) -> Instant {
@@ -66,7 +64,7 @@ impl Front for Nvme {
             _ => 0,
         };
         let time = self.profile.link.time(data) + self.profile.link.time(COMPLETION_BYTES);
-        self.ways.to_host.pass(now, time) // [link-is-shared]
+        self.ways.to_host.pass(now, time)
     }
 
     fn used(&self) -> FrontUse {
@@ -108,8 +106,8 @@ mod tests {
 
     #[test]
     fn the_controller_takes_one_command_at_a_time() {
-        // [controller-takes-turns]: 2 us for each, 3 us of latency beside the next one, and 64
-        // bytes with a header of 24 at 3.938 GB/s.
+        // 2 us for each, 3 us of latency beside the next one, and 64 bytes with a header of 24 at
+        // 3.938 GB/s.
         let mut nvme = nvme();
         let ready: Vec<_> = (0..3).map(|_| nvme.send(access(Op::Read, 8), at(0))).collect();
         assert_eq!(ready, [at(5_023), at(7_023), at(9_023)]);
@@ -119,8 +117,7 @@ mod tests {
 
     #[test]
     fn answers_share_the_link_to_the_host_and_not_the_link_to_the_drive() {
-        // [link-is-shared]: 4 KiB are 16 packets of 256 bytes with headers of 24, which take 1138
-        // ns at 3.938 GB/s.
+        // 4 KiB are 16 packets of 256 bytes with headers of 24, which take 1138 ns at 3.938 GB/s.
         let mut nvme = nvme();
         assert_eq!(nvme.answer(access(Op::Read, 8), at(0)), at(1_149));
         assert_eq!(nvme.answer(access(Op::Read, 8), at(0)), at(2_298));

@@ -1,18 +1,14 @@
 //! The front end of a UFS device: commands in lists in the host's memory, over UniPro.
 //!
 //! The processor writes a register for each command. The host controller fetches the command and
-//! sends it to the device. A write asks for its data when the command has arrived. Each direction
-//! of the link carries one transfer at a time. Until UFS 3 the host controller has one list of 32
-//! commands; with UFS 4 it has several queues, whose commands share the device's own depth.
+//! sends it to the device. The data of a write leaves the host when the device has answered its
+//! command with a request for it. The request takes its time, and occupies nothing: it is 32 bytes,
+//! and goes between other transfers. Each direction of the link carries one transfer at a time.
+//! Until UFS 3 the host controller has one list of 32 commands; with UFS 4 it has several queues,
+//! whose commands share the device's own depth.
 //!
 //! Left out: power modes and their exits, background operations and write boosters that the host
 //! switches, task management, errors, and answers that share a frame.
-//!
-//! # Rules
-//!
-//! - **[write-asks-for-data]** The data of a write leaves the host when the device has answered its
-//!   command with a request for it. The request takes its time, and occupies nothing: it is 32
-//!   bytes, and goes between other transfers.
 
 pub(crate) mod profile;
 
@@ -53,7 +49,8 @@ impl Front for Ufs {
             _ => return self.ways.to_device.pass(taken, command),
         };
         let sent = self.ways.to_device.pass(taken, command + self.profile.time(UNIT_BYTES + data));
-        sent + self.profile.time(UNIT_BYTES) // [write-asks-for-data]
+        // The device's request for the data takes its time and occupies no direction of the link.
+        sent + self.profile.time(UNIT_BYTES)
     }
 
     fn answer(&mut self, access: Access, now: Instant) -> Instant {
@@ -98,8 +95,7 @@ mod tests {
 
     #[test]
     fn a_write_sends_its_data_when_the_device_has_asked() {
-        // [write-asks-for-data]. A unit is one frame of 32 and 16 bytes; 4 KiB with a header are
-        // 4128 in 17 frames.
+        // A unit is one frame of 32 and 16 bytes; 4 KiB with a header are 4128 in 17 frames.
         let unit = 48;
         let data = 4128 + 17 * 16;
         let mut ufs = ufs();
@@ -108,7 +104,7 @@ mod tests {
         assert_eq!(ufs.send(access(Op::Write), Instant::ZERO).as_ns(), second + unit + data);
     }
 
-    /// [write-asks-for-data]: the request comes a millisecond later, and until then answers go.
+    /// The request comes a millisecond later, and until then answers go.
     #[test]
     fn a_write_on_its_way_holds_no_answer_up() {
         let mut ufs = ufs();

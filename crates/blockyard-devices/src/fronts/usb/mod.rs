@@ -1,19 +1,15 @@
 //! The front end of a USB drive: bulk-only transport, or USB Attached SCSI.
 //!
 //! Bulk-only transport has one command at a time. The command, its data and its status are three
-//! transfers, and the host starts each when it has seen the end of the one before. With USB
-//! Attached SCSI the drive has several commands, and the host has started all their transfers
-//! beforehand.
+//! transfers, and the host starts each when it has seen the end of the one before: it takes a
+//! `turn` between a command and the data of its write, and between the data of a read and its
+//! status. With USB Attached SCSI the drive has several commands, and the host has started all
+//! their transfers beforehand.
 //!
 //! A drive of USB 2 has one direction at a time; one of USB 3 has both.
 //!
 //! Left out: hubs and other devices on the bus, polling of a drive that is not ready, errors and
 //! resets, and the wait of a status that the host asks for later than the drive has it.
-//!
-//! # Rules
-//!
-//! - **[phases-wait-for-host]** With bulk-only transport, the host takes a `turn` between a command
-//!   and the data of its write, and between the data of a read and its status.
 
 pub(crate) mod profile;
 
@@ -53,8 +49,7 @@ impl Usb {
         }
     }
 
-    /// Returns the time for which the host starts the next transfer of a command
-    /// ([phases-wait-for-host]).
+    /// Returns the time for which the host starts the next transfer of a command.
     const fn turn(&self) -> Duration {
         match self.profile.protocol {
             UsbProtocol::BulkOnly => self.profile.turn,
@@ -139,7 +134,6 @@ mod tests {
 
     #[test]
     fn the_host_takes_a_turn_between_the_transfers_of_a_bulk_only_command() {
-        // [phases-wait-for-host]
         let mut usb = usb(UsbProtocol::BulkOnly, true);
         assert_eq!(usb.send(access(Op::Read), at(0)).as_ns(), 31 + 100_000);
         assert_eq!(usb.answer(access(Op::Read), at(500)).as_ns(), 500_000 + 4096 + 40_000 + 13);

@@ -14,10 +14,6 @@
 //! descriptors.
 //!
 //! [`engine`]: super::engine
-//!
-//! # Rules
-//!
-//! - **[kick-wakes-idle-host]** A kick is sent only while the host's thread has nothing to do.
 
 pub(crate) mod profile;
 
@@ -54,7 +50,7 @@ impl Virtio {
 
 impl Front for Virtio {
     fn needs_doorbell(&self, now: Instant) -> bool {
-        self.thread.is_idle(now) // [kick-wakes-idle-host]
+        self.thread.is_idle(now) // a thread that works looks at the queues by itself
     }
 
     fn send(&mut self, _access: Access, now: Instant) -> Instant {
@@ -87,7 +83,6 @@ mod tests {
         Instant::from_ns(us * 1000)
     }
 
-    /// [kick-wakes-idle-host]
     #[test]
     fn a_host_that_works_is_not_kicked() {
         let us = Duration::from_us;

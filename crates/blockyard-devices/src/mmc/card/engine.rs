@@ -1,12 +1,8 @@
 //! The programming of a card's memory: a buffer of pages, programmed one after the other.
 //!
-//! A page leaves the buffer when it is programmed, not before. A read goes between two pages: it
-//! waits for the page in progress and delays the next one.
-//!
-//! # Rules
-//!
-//! - **[pages-program-in-order]** The programming of a page begins as soon as its data is complete
-//!   and the pages before it are done.
+//! The programming of a page begins as soon as its data is complete and the pages before it are
+//! done. A page leaves the buffer when it is programmed, not before. A read goes between two pages:
+//! it waits for the page in progress and delays the next one.
 
 use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -86,7 +82,7 @@ impl Engine {
     pub(super) fn push(&mut self, at: Instant, bytes: u64, cost: Duration) -> Instant {
         self.advance_to(at);
         if self.pages.is_empty() {
-            self.since = self.since.max(at); // [pages-program-in-order]
+            self.since = self.since.max(at); // no page is before it
         }
         self.pages.push_back(Page { cost, bytes });
         self.came += 1;
@@ -131,7 +127,6 @@ mod tests {
         Instant::from_ns(us * 1000)
     }
 
-    /// [pages-program-in-order]
     #[test]
     fn pages_are_programmed_one_after_the_other_and_make_room_when_they_are() {
         let mut engine = Engine::default();
