@@ -36,8 +36,8 @@ fn ahci_is_told_of_each_command() {
     assert!((figures.commands_per_doorbell - 1.0).abs() < 1e-9, "{figures:?}");
 }
 
-/// [one-interrupt-for-all]: completions that a vector announces together interrupt once. They come
-/// 1.8 us apart, so that 16 are together before 100 us are over.
+/// Completions that a vector announces together interrupt once. They come 1.8 us apart, so that 16
+/// are together before 100 us are over.
 #[test]
 fn completions_that_are_announced_together_interrupt_once() {
     let (_, each) = random_reads("base = \"nvme-3dxpoint\"");

@@ -228,9 +228,9 @@ fn holders_of_two_reads(design: &str, kind: LockKind) -> Vec<(LockHolder, [f64; 
     lock.holders.iter().map(row).collect()
 }
 
-/// [holders-share-a-lock] The first processor holds the lock for a merge that is tried, an
-/// insertion and a removal: 7 + 130 + 130 = 267 ns. Meanwhile the second one waits, to submit. Its
-/// first acquisition moves three lines, so it tries its merge in 7 + 3 * 10 = 37 ns.
+/// The first processor holds the lock for a merge that is tried, an insertion and a removal: 7 +
+/// 130 + 130 = 267 ns. Meanwhile the second one waits, to submit. Its first acquisition moves three
+/// lines, so it tries its merge in 7 + 3 * 10 = 37 ns.
 #[test]
 fn the_schedulers_lock_is_held_by_work_for_as_long_as_the_profile_says() {
     let expected = [
@@ -241,9 +241,9 @@ fn the_schedulers_lock_is_held_by_work_for_as_long_as_the_profile_says() {
     assert_eq!(holders_of_two_reads("mq-deadline-6.12", LockKind::Elevator), expected);
 }
 
-/// [holders-share-a-lock] Under the single lock, a merge is tried and a request made under one
-/// acquisition, 5 + 50 ns. An insertion has its own, which takes no time. The first processor holds
-/// the lock for 55 + 90 + 110 = 255 ns; the second one waits so long, and moves three lines.
+/// Under the single lock, a merge is tried and a request made under one acquisition, 5 + 50 ns. An
+/// insertion has its own, which takes no time. The first processor holds the lock for 55 + 90 + 110
+/// = 255 ns; the second one waits for that long, and moves three lines.
 #[test]
 fn the_single_lock_is_held_by_work_for_as_long_as_the_profile_says() {
     let expected = [
@@ -255,7 +255,7 @@ fn the_single_lock_is_held_by_work_for_as_long_as_the_profile_says() {
     assert_eq!(holders_of_two_reads("legacy-deadline", LockKind::Queue), expected);
 }
 
-/// [holders-share-a-lock] Processors count the time for which they spin on their own.
+/// Processors count the time for which they spin on their own.
 #[test]
 fn the_figures_of_holders_add_up_to_those_of_the_lock() {
     let disk = disk(8, RYZEN_NS, "submit-queues = 2\ndepth = 4");
@@ -295,8 +295,8 @@ fn mean_wait(device: &str, design: &str, holder: LockHolder) -> f64 {
     of.of.mean_wait_ns
 }
 
-/// [holders-share-a-lock] Only a thread dispatches to a card, and only a soft interrupt ends
-/// requests under the single lock. Both ask for the lock before they begin.
+/// Only a thread dispatches to a card, and only a soft interrupt ends requests under the single
+/// lock. Both ask for the lock before they begin.
 #[test]
 fn a_thread_waits_for_a_lock_to_dispatch_and_a_soft_interrupt_to_complete() {
     assert!(mean_wait("emmc-hs400-sprd", "mq-deadline-6.12", LockHolder::Dispatch) > 0.0);

@@ -129,7 +129,6 @@ fn each_sleep_of_a_job_is_a_context_switch() {
     assert_eq!(each, [257, 257]);
 }
 
-/// [completions-before-threads]
 #[test]
 fn a_lone_synchronous_read_waits_for_the_device_and_little_else() {
     let report = run("--rw=randread --ioengine=psync --size=4m", TIMER);

@@ -120,7 +120,6 @@ fn the_parts_of_the_time_between_transfers_add_up() {
     }
 }
 
-/// [paid-before-effect]
 #[test]
 fn every_transfer_is_mapped_and_unmapped_once_at_its_price() {
     // A write to the card does not change memory, so caches stay valid and unmapping is free.

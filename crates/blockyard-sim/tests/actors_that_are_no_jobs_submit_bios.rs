@@ -114,8 +114,7 @@ fn at_us(us: u64) -> Instant {
 const TIMER: &str =
     "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n";
 
-/// [added-actor-keeps-nothing-alive] The scrubber would read for ever, and the run ends with its
-/// job.
+/// The scrubber would read for ever, and the run ends with its job.
 #[test]
 fn an_actor_wakes_periodically_submits_and_counts_its_ends() {
     let (report, seen) = run(&format!("{TIMER}depth = 64\n"), "mq-none", Some(at_us(500)));

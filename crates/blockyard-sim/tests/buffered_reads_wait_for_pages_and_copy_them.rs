@@ -153,7 +153,7 @@ fn readers_share_the_pages_that_one_of_them_has_read() {
 }
 
 /// Sectors 64 to 71 are page 8. A reader that needs this page fails there and only there, although
-/// the page was read ahead together with others ([pages-ready-together]).
+/// the page was read ahead together with others.
 #[test]
 fn a_page_that_cannot_be_read_fails_only_its_readers() {
     let rule = "[[rule]]\nname = \"bad\"\nsectors = \"64..72\"\nerror = \"medium\"\n";

@@ -202,8 +202,8 @@ fn counts_and_times(text: &str) -> Vec<(u64, u64)> {
     report.jobs.iter().map(|job| of_job(&job.stats)).collect()
 }
 
-/// [one-task-has-a-turn]. The lone reader of the flow issues an I/O each millisecond. The other,
-/// which could issue eight, issues three.
+/// The lone reader of the flow issues an I/O each millisecond. The other, which could issue eight,
+/// issues three.
 #[test]
 fn jobs_of_a_flow_issue_io_in_the_proportion_of_their_weights() {
     fn pair(fast: &str, slow: &str) -> Vec<(u64, u64)> {

@@ -1,6 +1,6 @@
 //! Queue maps and polled hardware queues, from a job's `hipri` and a design's keys to the work of
-//! each processor: [polled-queue-never-interrupts], and spins of whole polls. Expectations are
-//! computed from the profile by hand.
+//! each processor: no interrupts, and spins of whole polls. Expectations are computed from the
+//! profile by hand.
 
 use blockyard::bio::{Flags, Op};
 use blockyard::time::Instant;
@@ -85,7 +85,6 @@ fn measured(report: &Report, job: usize) -> &Measured {
 
 const LONE: &str = "[a]\nrw=randread\nioengine=pvsync2\nnumjobs=1";
 
-/// [polled-queue-never-interrupts]
 #[test]
 fn a_polled_read_takes_the_device_time_up_to_the_next_look_and_no_interrupt() {
     let (report, watch) = run(&format!("{LONE}\nhipri"), DEVICE, "poll-queues = 1");

@@ -4,7 +4,7 @@
 //! - every command is legal and every transfer belongs to its request; the model panics otherwise
 //!   ([misuse-ends-simulation], [transfer-matches-request], [completed-request-passed-whole],
 //!   [failed-transfer-recovered-first], [status-read-after-switch], [one-task-moves-data],
-//!   [failed-engine-starts-nothing], [direct-command-after-tasks], [paid-before-effect]);
+//!   [failed-engine-starts-nothing], [direct-command-after-tasks]);
 //! - the contract of drivers holds (`Checked`), and so do the queues' accounts after every piece of
 //!   work ([one-deferred-run-pending]);
 //! - reads return the last writes, and durable data survives a loss of power or a reset (`Verify`);

@@ -66,7 +66,6 @@ fn run(rw: &str, design: &str, card: &str, wakeup: &str) -> (Report, [Duration; 
 const DESIGNS: [&str; 5] =
     ["mmc-serial", "mmc-double-buffer-full", "mmc-mq-step4", "mmc-mq-step15", "mmc-blkmq"];
 
-/// [waker-pays]
 #[test]
 fn a_more_expensive_wake_up_adds_exactly_its_cost_per_wake_up() {
     for design in DESIGNS {
@@ -84,7 +83,6 @@ fn a_more_expensive_wake_up_adds_exactly_its_cost_per_wake_up() {
     }
 }
 
-/// [waker-pays], [sleeping-driver-has-its-thread]
 #[test]
 fn the_job_pays_for_the_dispatching_thread_and_the_interrupt_for_the_next_thread() {
     let (_, free) = run("randread", "mmc-serial", "", "0us");

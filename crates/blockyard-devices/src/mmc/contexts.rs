@@ -6,12 +6,11 @@
 //! has its own processor ([`live`](crate::live)). Both callers carry out the [`Step`]s of each
 //! [`Turn`], and call [`Contexts::take_effect`] when a processor has paid for its work.
 //!
-//! # Rules
-//!
-//! - **[paid-before-effect]** A processor first pays for an act, an interrupt or a wake-up with its
-//!   time. The effect comes at the end of that time. Until then all others see the act as begun.
-//! - **[waker-pays]** The processor that wakes a thread pays for the wake-up, as part of a piece of
-//!   work, an act, or the end of an interrupt. The thread is woken at the end of that time.
+//! A processor first pays for an act, an interrupt or a wake-up with its time. The effect comes at
+//! the end of that time. Until then all others see the act as begun: an act of 3 us that begins at
+//! 10 us has its effect at 13 us. The processor that wakes a thread pays for the wake-up, as part
+//! of a piece of work, an act, or the end of an interrupt. The thread is woken at the end of that
+//! time.
 
 use super::host::MmcHost;
 use crate::Events;
@@ -232,7 +231,7 @@ impl Contexts {
         }))
     }
 
-    /// Returns the cost to a processor of waking `sleepers` ([waker-pays]).
+    /// Returns the cost of waking `sleepers` to the processor that wakes them.
     #[must_use]
     pub fn cost_of_waking(&self, sleepers: Sleepers) -> Duration {
         if sleepers == Sleepers::default() {
@@ -319,8 +318,8 @@ impl Contexts {
         self.interrupt
     }
 
-    /// Applies `doing`, which a processor has paid for ([paid-before-effect]). The caller then
-    /// gives the context a [`Turn`].
+    /// Applies `doing`, which a processor has paid for with its time. The caller then gives the
+    /// context a [`Turn`].
     pub fn take_effect(
         &self,
         doing: Doing,

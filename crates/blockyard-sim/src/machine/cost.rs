@@ -422,9 +422,9 @@ mod tests {
         assert_eq!(acquisitions(&single, &[(0, GetRequest)]), [1, 0], "a split bio goes on");
     }
 
-    /// [holders-share-a-lock] The times are those of `server-2021`, the processors of `null`: 8 ns
-    /// to try a merge, 100 ns to insert or remove a request; under the single lock 50 ns to try a
-    /// merge, 250 ns to make a request, 200 ns to issue it and 300 ns to end it.
+    /// The times are those of `server-2021`, the processors of `null`: 8 ns to try a merge, 100 ns
+    /// to insert or remove a request; under the single lock 50 ns to try a merge, 250 ns to make a
+    /// request, 200 ns to issue it and 300 ns to end it.
     #[test]
     fn each_hold_has_what_holds_the_lock_and_the_time_of_its_steps() {
         let holds = |policies: &Policies, line_ns, steps: &[Action], site: usize| {

@@ -30,7 +30,7 @@ enum Thread {
 /// One processor.
 #[derive(Debug)]
 pub(crate) struct Cpu {
-    /// Completions and interrupts, before everything else ([completions-before-threads]).
+    /// Completions and interrupts, before everything else.
     urgent: VecDeque<Work>,
     /// Threads that are ready, in turn.
     ready: VecDeque<Work>,

@@ -6,15 +6,13 @@
 //! all of them together, and the processor waits once. A piece of work takes one lock after
 //! another. A lock serves pieces of work in the order of their begins, without a gap.
 //!
-//! # Rules
+//! An acquisition takes longer if another processor had the lock before: cache lines move. That is
+//! so for the first acquisition of a piece of work if its processor was not the last one, and for
+//! all others while another processor wants the lock.
 //!
-//! - **[lock-moves-between-processors]** An acquisition takes longer if another processor had the
-//!   lock before: cache lines move. That is so for the first acquisition of a piece of work if its
-//!   processor was not the last one, and for all others while another processor wants the lock.
-//! - **[holders-share-a-lock]** Every acquisition, hold, move and wait is counted for one holder,
-//!   so the counts of all holders add up to those of the lock. A piece of work waits for its first
-//!   acquisition; if it asked for the lock before it began, it waits as the holder that it asked
-//!   for.
+//! Every acquisition, hold, move and wait is counted for one holder, so the counts of all holders
+//! add up to those of the lock. A piece of work waits for its first acquisition; if it asked for
+//! the lock before it began, it waits as the holder that it asked for.
 
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
@@ -145,8 +143,7 @@ impl Contended {
     /// Takes the lock for work of `cpu` that began at `now`, or as soon as it is free, before all
     /// waiters. A processor that was granted the lock does not wait. `busy` is how long the work
     /// has waited for other locks or held them: it has waited for this one too meanwhile. `holds`
-    /// are those of the work, one or more. `transfer` is the time of a move between processors
-    /// ([lock-moves-between-processors]).
+    /// are those of the work, one or more. `transfer` is the time of a move between processors.
     pub(crate) fn take(
         &mut self,
         cpu: CpuId,
@@ -177,7 +174,8 @@ impl Contended {
         }
         self.free_at = begin + held;
         self.last = Some(cpu);
-        self.note_wait(holds[0].by, wait); // [holders-share-a-lock]
+        // The wait is counted once, for the holder that acquires the lock first.
+        self.note_wait(holds[0].by, wait);
         Taken { wait, held }
     }
 
@@ -278,9 +276,9 @@ mod tests {
         assert_eq!((*lock.counts(), lock.next_grant()), (CountsByHolder::default(), None));
     }
 
-    /// [holders-share-a-lock] A processor submits two bios, inserts them and removes one, while
-    /// another one that had the lock wants it back: each acquisition moves cache lines, which takes
-    /// 7 ns. Then it removes one more, and nobody wants the lock.
+    /// A processor submits two bios, inserts them and removes one, while another one that had the
+    /// lock wants it back: each acquisition moves cache lines, which takes 7 ns. Then it removes
+    /// one more, and nobody wants the lock.
     #[test]
     fn each_holder_has_its_holds_moves_and_waits_and_together_they_are_those_of_the_lock() {
         let mut lock = Contended::default();
@@ -329,7 +327,6 @@ mod tests {
         assert_eq!((waits, busy), ([100, 0], ns(120)));
     }
 
-    /// [lock-moves-between-processors]
     #[test]
     fn cache_lines_move_when_another_processor_had_the_lock_or_wants_it() {
         let mut lock = Contended::default();

@@ -15,11 +15,12 @@
 //!
 //! - **[page-read-once]** A page is present from the moment it is claimed, and exactly one bio
 //!   reads it.
-//! - **[pages-ready-together]** All pages of a bio become ready when the bio ends. If the bio
-//!   fails, they are absent again. A task that waits for one of these pages then reads that page
-//!   alone, and fails if the second read fails.
 //! - **[page-written-once]** At most one bio at a time writes a page back, and a page is dirty from
 //!   a write to it until such a bio begins.
+//!
+//! All pages of a bio become ready when the bio ends. If the bio fails, they are absent again. A
+//! task that waits for one of these pages then reads that page alone, and fails if the second read
+//! fails.
 //!
 //! All readers of a file share its pages and wait for each other's reads. Each reader has its own
 //! stream for read-ahead. Memory is never short. A page leaves the cache only when a starting job
@@ -171,9 +172,9 @@ impl PageCache {
         }
     }
 
-    /// Notes that the bio of run `number` has ended with `status` ([pages-ready-together]). Passes
-    /// to `wake` each task that waited for one of its pages, in the order of their waits. Returns
-    /// the direction of the run.
+    /// Notes that the bio of run `number` has ended with `status`: its pages are ready, or absent
+    /// again. Passes to `wake` each task that waited for one of its pages, in the order of their
+    /// waits. Returns the direction of the run.
     ///
     /// # Panics
     ///
@@ -252,7 +253,7 @@ mod tests {
         assert_eq!(claim(&mut cache, first, 98..120), 98..100, "the file ends there");
     }
 
-    // [page-read-once], [pages-ready-together]
+    // [page-read-once]
     #[test]
     fn tasks_that_wait_for_a_page_are_woken_by_the_bio_that_reads_it() {
         let mut cache = PageCache::default();

@@ -112,7 +112,7 @@ impl FilePages {
         for page in pages {
             let (at, bit) = place(page);
             let word = self.words.get_mut(&at).expect("a page being read should be present");
-            // [pages-ready-together]
+            // A page that its bio reads is present and becomes ready with the others of the bio.
             debug_assert!(word.present & !word.ready & bit != 0, "page {page} was not being read");
             if well {
                 word.ready |= bit;

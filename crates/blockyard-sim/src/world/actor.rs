@@ -6,10 +6,7 @@
 //! calls are static. A caller adds further actors with [`World::add_actor`], such as a thread that
 //! writes dirty pages back.
 //!
-//! # Rules
-//!
-//! - **[added-actor-keeps-nothing-alive]** A run ends with its last job. Actors that were added do
-//!   not prolong it.
+//! A run ends with its last job. Actors that were added do not prolong it.
 
 use super::owner::Owner;
 use super::{Event, World};
@@ -100,7 +97,7 @@ impl<O> World<O> {
 
 impl<O: Observer> World<O> {
     /// Adds an actor, which `make` makes with its number. It acts on `cpu`, for the first time at
-    /// `begin` ([added-actor-keeps-nothing-alive]).
+    /// `begin`, and for as long as a job runs.
     ///
     /// # Panics
     ///

@@ -197,7 +197,7 @@ impl<O: Observer> World<O> {
         for id in woken {
             let task = &mut self.tasks[id.0 as usize];
             // The pages are absent again. Each waiter tries once more, with a bio for its page
-            // alone ([pages-ready-together]).
+            // alone.
             if status != Status::Ok && transfer == Transfer::Read {
                 task.buffered().fail_page(status);
             }

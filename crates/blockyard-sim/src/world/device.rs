@@ -105,8 +105,7 @@ impl<O: Observer> World<O> {
         self.give_work(cpu, Work::Complete { finished, interrupt });
     }
 
-    /// Interrupts the processor of the vector of `finished`, unless that interrupt is pending
-    /// ([one-interrupt-for-all]).
+    /// Interrupts the processor of the vector of `finished`, unless that interrupt is pending.
     fn interrupt_by_vector(&mut self, finished: Finished) {
         let hctx = finished.hctx;
         debug_assert!(!self.polled.contains(hctx), "{hctx:?} is polled, so it has no vector");
@@ -118,8 +117,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Ends all requests that wait for the handler of the vector of `hctx`
-    /// ([one-interrupt-for-all]).
+    /// Ends all requests that wait for the handler of the vector of `hctx`.
     pub(super) fn handle_vector(&mut self, hctx: HctxId) -> Duration {
         debug_assert!(!self.vectors[hctx.index()].is_empty(), "{hctx:?} interrupts for nothing");
         self.totals.interrupts += 1;

@@ -1,5 +1,5 @@
 //! The driver of an MMC host on the processors of a world: its interrupt handler, its dispatching
-//! thread and its deferred work ([sleeping-driver-has-its-thread]).
+//! thread and its deferred work.
 //!
 //! [`Contexts`] decides what each context does next. This module gives the contexts processors, and
 //! charges their costs.
@@ -268,8 +268,8 @@ impl<O: Observer> World<O> {
     }
 
     /// Makes a call that the driver or a queue wanted at this instant. If the call must wake a
-    /// thread, the processor on which that thread slept takes the timer's interrupt and wakes it
-    /// ([waker-pays]).
+    /// thread, the processor on which that thread slept takes the timer's interrupt, wakes it and
+    /// pays for both.
     pub(super) fn on_host_timer(&mut self) {
         if self.mmc.is_none() {
             return;
@@ -297,7 +297,7 @@ impl<O: Observer> World<O> {
         driver.contexts.sleepers(host, now)
     }
 
-    /// Returns the cost of waking `sleepers` to a processor ([waker-pays]).
+    /// Returns the cost of waking `sleepers` to the processor that wakes them.
     #[inline]
     pub(super) fn cost_of_waking(&self, sleepers: Sleepers) -> Duration {
         self.mmc.as_ref().map_or(Duration::ZERO, |driver| driver.contexts.cost_of_waking(sleepers))
@@ -398,7 +398,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Gives `context` a turn on `cpu`. If the context has no work, `cpu` turns to other work. A
-    /// thread stands aside for completions ([completions-before-threads]).
+    /// thread stands aside for completions, which come first.
     fn take_turn(&mut self, cpu: CpuId, context: Context) {
         let is_thread = context != Context::Interrupt;
         let stands_aside = is_thread && self.cpus[cpu.index()].has_completions();

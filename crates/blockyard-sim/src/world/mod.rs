@@ -11,24 +11,18 @@
 //!
 //! - **[events-in-time-order]** Events happen in the order of time, then in the order of
 //!   scheduling. Nothing else decides an order.
-//! - **[completions-before-threads]** A processor does one thing at a time, and completions come
-//!   before threads.
 //! - **[lock-before-work]** Each queue has a lock, if its design has one. Work under the lock of a
 //!   queue begins when it has the lock. Until then its processor spins. Work that turns out to need
 //!   the lock of another queue waits for that one after it has begun.
 //! - **[one-deferred-run-pending]** A hardware queue has at most one deferred run pending.
-//! - **[one-interrupt-for-all]** A vector interrupts the processor of its hardware queue once while
-//!   completions wait for its handler, and the handler ends all of them. A completion during the
-//!   handler's work interrupts again.
-//! - **[polled-queue-never-interrupts]** A polled hardware queue raises no interrupt. Its
-//!   completions wait for a poll, and the processor that polls completes them. A task that waits
-//!   for polled I/Os does not sleep. Its processor polls for all such tasks: once between two ready
-//!   threads, and repeatedly while it has no other work.
-//! - **[sleeping-driver-has-its-thread]** The driver of an MMC host may sleep, so its thread does
-//!   every run of its hardware queue. A thread of the host wakes on an idle processor, and prefers
-//!   the one on which it last ran.
 //!
 //! # Behaviour
+//!
+//! **Processors.** A processor does one thing at a time, and completions come before threads.
+//!
+//! **Interrupts.** A vector interrupts the processor of its hardware queue once while completions
+//! wait for its handler, and the handler ends all of them. A completion during the handler's work
+//! interrupts again.
 //!
 //! **Completions.** In the single-lock model an interrupt only raises a soft interrupt, which ends
 //! the request later. In the multi-queue model the interrupt ends it. The submitting processor
@@ -44,9 +38,16 @@
 //! Otherwise the tasks of the processor that has the interrupts would be late each time. A task
 //! that polls stays.
 //!
-//! **Polls.** A world does not simulate each poll of a spin. Polls begin a whole number of polls
-//! after the spin began. The first poll that does not begin before a completion finds it, and the
-//! task continues when a poll ends. The processor is busy all the time.
+//! **Polls.** A polled hardware queue raises no interrupt. Its completions wait for a poll, and the
+//! processor that polls completes them. A task that waits for polled I/Os does not sleep. Its
+//! processor polls for all such tasks: once between two ready threads, and repeatedly while it has
+//! no other work. A world does not simulate each poll of a spin. Polls begin a whole number of
+//! polls after the spin began. The first poll that does not begin before a completion finds it, and
+//! the task continues when a poll ends. The processor is busy all the time.
+//!
+//! **Threads of an MMC host.** The driver of an MMC host may sleep, so its thread does every run of
+//! its hardware queue. A thread of the host wakes on an idle processor, and prefers the one on
+//! which it last ran.
 //!
 //! **Submitters in an MMC driver.** Where a design says so, a thread that submits to an MMC host is
 //! the driver's thread until the requests that it dispatches have been started. It sleeps there

@@ -1,5 +1,4 @@
-//! Polled completions, which wait for a poll, and processors that spin
-//! ([polled-queue-never-interrupts]).
+//! Polled completions, which wait for a poll, and processors that spin.
 
 use super::actor::Actor;
 use super::{Event, World};

@@ -1,5 +1,5 @@
 //! The work of processors: one piece after another, some of it under the lock of a queue
-//! ([completions-before-threads], [lock-before-work]).
+//! ([lock-before-work]). Completions come before threads.
 
 use super::actor::Actor;
 use super::mmc::MmcDriver;
@@ -157,8 +157,8 @@ impl<O: Observer> World<O> {
         }
         // The processor itself moves the data of persistent memory.
         cost += self.host.driver.model_mut().take_spent();
-        // The work may have brought work for a sleeping driver. Its wake-up belongs to this piece
-        // ([waker-pays]).
+        // The work may have brought work for a sleeping driver. Its wake-up belongs to this piece:
+        // the processor that wakes a thread pays.
         let sleepers = self.driver_sleepers();
         self.enter_driver(&work, sleepers);
         cost += self.cost_of_waking(sleepers);
@@ -188,8 +188,8 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// Returns what `work`, which asks for the lock of a queue, does with it first
-/// ([holders-share-a-lock]).
+/// Returns what `work`, which asks for the lock of a queue, does with it first: it waits as that
+/// holder.
 fn wanted_by(work: &Work) -> LockHolder {
     match work {
         Work::Step(_) => LockHolder::Submit,

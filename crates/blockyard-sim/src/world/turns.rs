@@ -3,10 +3,8 @@
 //! A task that is ahead of its share issues nothing. fio lets its thread check again and again, at
 //! the cost of a processor. Here the task sleeps, and costs nothing.
 //!
-//! # Rules
-//!
-//! - **[one-task-has-a-turn]** The flow counts one I/O more than its tasks have issued, so at least
-//!   one of them is not ahead of its share.
+//! The flow counts one I/O more than its tasks have issued, so at least one of them is not ahead of
+//! its share.
 
 use super::{Event, World};
 use crate::task::Share;
@@ -24,7 +22,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Whether a task with this share is not ahead of it ([one-task-has-a-turn]).
+    /// Whether a task with this share is not ahead of it. At least one task of the flow is not.
     fn gives_turn(&self, share: &Share) -> bool {
         debug_assert!(share.issued <= self.issued, "a flow must count the I/Os of its tasks");
         // A task of weight 1 among weights of 4 has issued 3 of 11 I/Os: 3 * 4 is not above 1 * 12,
