@@ -44,6 +44,11 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
+    /// Bytes for each unit at most, where each is a program of its own: the unit, its program, and
+    /// whether that has ended. These are 8 + 16 + 1.
+    pub(super) const PER_UNIT_BYTES: u64 =
+        (size_of::<Source>() + size_of::<Queued>() + size_of::<bool>()) as u64;
+
     /// Returns an empty buffer for `capacity` units, which are programmed by `row_units`.
     pub(super) fn new(capacity: u64, row_units: usize) -> Self {
         debug_assert!(

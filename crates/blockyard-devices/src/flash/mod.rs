@@ -69,8 +69,8 @@ use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
 use crate::flash::profile::{
-    BLOCKS_MAX, BUFFER_MAX, FlashProfile, FullBuffer, MAP_MEMORY_MAX, SIMULATED_MAX, SPARE_MAX,
-    UNIT_BYTES,
+    BLOCKS_MAX, BUFFER_MAX, FLUSH_MAP_MAX, FlashProfile, FullBuffer, MAP_MEMORY_MAX, SIMULATED_MAX,
+    SPARE_MAX, UNIT_BYTES,
 };
 use blockyard::bio::Op;
 use blockyard::prng::Prng;
@@ -104,10 +104,10 @@ const _: () = {
     // For each die, the ends of a list for each number of valid units in a block. A die has five
     // blocks at least.
     let lists = places / 5 * 8;
-    // A page of the map; and for each unit in the buffer, itself, and the length and the end of its
-    // program. These grow by doubling.
+    // A page of the map; and what the buffer keeps of each of its units, and of each program of a
+    // step of a flush. Its lists grow by doubling.
     let memory = MAP_MEMORY_MAX / UNIT_BYTES * 8;
-    let buffer = BUFFER_MAX / UNIT_BYTES * (8 + 8 + 1) * 2;
+    let buffer = (BUFFER_MAX + FLUSH_MAP_MAX) / UNIT_BYTES * Buffer::PER_UNIT_BYTES * 2;
     assert!(map + lists + memory + buffer < 1 << 30);
 };
 

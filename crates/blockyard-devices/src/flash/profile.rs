@@ -31,7 +31,7 @@ pub(crate) const BUFFER_MAX: u64 = 1 << 32;
 /// The largest `map-memory`, in bytes.
 pub(crate) const MAP_MEMORY_MAX: u64 = 1 << 36;
 /// The largest `flush-map`, in bytes.
-const FLUSH_MAP_MAX: u64 = 1 << 26;
+pub(crate) const FLUSH_MAP_MAX: u64 = 1 << 26;
 /// Blocks of all dies at most.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 22;
 /// Units that preconditioning may write, collection included. In a release build they take half a

@@ -2,7 +2,6 @@
 //! for flushes.
 
 use super::*;
-use crate::load::WorkTimes;
 
 /// A row of four units, at the `nth` place from unit 1000 on.
 fn row(nth: u32) -> Access {
@@ -33,12 +32,6 @@ fn last_end(profile: FlashProfile, accesses: &[Access]) -> (u64, u64) {
     let mut rig = Rig::new(profile);
     let ends = ends(&mut rig, accesses);
     (ends[accesses.len() - 1], rig.count("reads_held"))
-}
-
-/// Returns the time of the given kinds of work, in ns.
-fn time_of(work: &WorkTimes, kinds: &[Work]) -> u64 {
-    let times = work.iter().filter(|(work, _)| kinds.contains(work));
-    times.map(|(_, time)| time.as_ns()).sum()
 }
 
 /// Returns when a read ends that arrives behind so many rows and before two more, in us.
@@ -112,24 +105,23 @@ fn a_read_that_is_ahead_suspends_no_program() {
     assert_eq!(reads, [185_000, flush + 65_000, flush + 125_000]);
 }
 
-/// Of the time of a die that always has both, reads get the rest.
+/// A program of 700 us goes when reads of 60 us have had more than their share, and no later. With
+/// 20 % for programs, each gives reads 2800 us: 46.7, 93.3 and 140 reads, and the next one makes it
+/// more. So 47, 94 and 141 reads go before the second, third and fourth program. With 80 %, each
+/// gives them 175 us: 2.9, 5.8 and 8.75 reads.
 #[test]
-fn programs_get_their_share_of_a_die_that_reads_would_fill() {
-    for share in [20, 50, 80] {
-        let profile = FlashProfile { order: DieOrder::Shares, share, fill: 10, ..one_die() };
-        let mut rig = Rig::new(profile);
-        let mut prng = Prng::new(3);
-        rig.run(64, 4000, |nth| {
-            // As many rows are written as the share needs, and more.
-            let op = if prng.below(4) == 0 { Op::Write } else { Op::Read };
-            if op == Op::Write { row(nth % 512) } else { at(op, prng.below(500)) }
-        });
-        let load = rig.flash.load();
-        let dies = load.parts.iter().find(|parts| parts.parts == Parts::Dies).expect("dies");
-        let reads = time_of(&dies.work, &[Work::Reads]);
-        let programs = time_of(&dies.work, &[Work::Programs, Work::Erases]);
-        println!("share {share}: reads {reads} ns, programs and erases {programs} ns");
-        assert!(programs * 100 >= (reads + programs) * u64::from(share) * 9 / 10);
+fn programs_get_no_less_and_no_more_than_their_share() {
+    for (share, before) in [(20, [1, 47, 94, 141]), (50, [1, 12, 24, 36]), (80, [1, 3, 6, 9])] {
+        let profile = FlashProfile { order: DieOrder::Shares, share, ..one_die() };
+        let accesses = (0..10).map(row).chain((0..200).map(|nth| at(Op::Read, 4 * nth)));
+        let ends = ends(&mut Rig::new(profile), &accesses.collect::<Vec<_>>());
+        // The first read begins after 20 us, and its data leaves the channel 5 us after its 60.
+        for (programs, reads) in (0..).zip(before) {
+            let end = 20 + reads * 60 + programs * 720 + 5;
+            let last = 10 + usize::try_from(reads).unwrap() - 1;
+            let after = end + 720 + 60;
+            assert_eq!(ends[last..=last + 1], [end, after], "{share} %: reads around a program");
+        }
     }
 }
 
