@@ -4,12 +4,15 @@
 
 use serde::{Serialize, Serializer};
 
+use blockyard_devices::fronts::{DiskReport, DriveReport};
 use blockyard_devices::load::{MediumLoad, Parts, Work};
 use blockyard_devices::medium::MediumCounts;
 use blockyard_sim::simulate::Report;
 use blockyard_text::number::{approximate, approximate_sum, ratio, share_percent};
+use core::fmt;
 
-/// The figures of a drive.
+/// The figures of a drive, or of the drives of one host. Of several, shares of the time are those
+/// of the busiest one, so an idle disk does not hide how busy another one is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriveFigures {
@@ -24,7 +27,11 @@ pub struct DriveFigures {
     /// The share of the time in which the parts of the medium that work side by side are in use, as
     /// a mean over them.
     pub medium_percent: f64,
-    /// The counters of the medium, by name. Times are in nanoseconds.
+    /// The disk that the shares are of, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<BusiestDisk>,
+    /// The counters of the medium, by name. Times are in nanoseconds. Of several disks, counts and
+    /// times are sums, and a share is that of the busiest one.
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema_of_counters"))]
     #[serde(serialize_with = "by_name")]
     pub medium: MediumCounts,
@@ -32,9 +39,29 @@ pub struct DriveFigures {
     /// or waits for the medium. The explanation has it.
     #[serde(skip)]
     pub engine_percent: f64,
+    /// Commands at the disk, on average.
+    #[serde(skip)]
+    pub at_device: f64,
     /// What an explanation needs to know of the medium; the explanation has it.
     #[serde(skip)]
     pub load: LoadFigures,
+}
+
+/// The busiest of several disks: of all parts of all disks, one of its parts is in use for the
+/// largest share of the time. Of equals, it is the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BusiestDisk {
+    /// Its number, from 1, in the order in which the jobs name their files.
+    pub number: u16,
+    /// The number of disks.
+    pub disks: u16,
+}
+
+impl fmt::Display for BusiestDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "disk {} of {}", self.number, self.disks)
+    }
 }
 
 /// What the parts of a medium spent their time on.
@@ -105,20 +132,56 @@ impl DriveFigures {
         let drive = report.drive.as_ref()?;
         let span = approximate(report.span.as_ns());
         let commands = approximate(drive.commands);
-        let held = approximate_sum(report.commands_held_ns);
-        debug_assert!(drive.medium_use.units > 0, "a medium has a part");
-        Some(Self {
+        let disks = u16::try_from(drive.disks.len()).expect("disks have numbers of 16 bits");
+        let alone = (1..=disks).zip(&drive.disks).map(|(number, disk)| Self {
             commands_per_doorbell: ratio(commands, approximate(drive.doorbells)),
             interrupts_per_command: ratio(approximate(report.totals.interrupts), commands),
-            controller_percent: share_percent(drive.front_use.controller.as_ns(), span),
-            link_percent: share_percent(drive.front_use.link.as_ns(), span),
-            medium_percent: share_percent(drive.medium_use.used.as_ns(), span)
-                / f64::from(drive.medium_use.units),
-            medium: drive.medium.clone(),
-            engine_percent: share_percent(drive.engine_use.as_ns(), span),
-            load: LoadFigures::new(&drive.medium_load, span, held),
-        })
+            disk: (disks > 1).then_some(BusiestDisk { number, disks }),
+            ..Self::of_disk(disk, span)
+        });
+        let busiest = alone.reduce(Self::busier)?;
+        Some(Self { medium: together(drive, busiest.medium), ..busiest })
     }
+
+    /// The figures of one disk in a `span` of so many nanoseconds.
+    fn of_disk(disk: &DiskReport, span: f64) -> Self {
+        debug_assert!(disk.medium_use.units > 0, "a medium has a part");
+        let held = approximate_sum(disk.held_ns);
+        Self {
+            commands_per_doorbell: 0.0,
+            interrupts_per_command: 0.0,
+            controller_percent: share_percent(disk.front_use.controller.as_ns(), span),
+            link_percent: share_percent(disk.front_use.link.as_ns(), span),
+            medium_percent: share_percent(disk.medium_use.used.as_ns(), span)
+                / f64::from(disk.medium_use.units),
+            disk: None,
+            medium: disk.medium.clone(),
+            engine_percent: share_percent(disk.engine_use.as_ns(), span),
+            at_device: ratio(held, span),
+            load: LoadFigures::new(&disk.medium_load, span, held),
+        }
+    }
+
+    /// The one of two disks whose busiest part is in use for longer; of equals, the first.
+    fn busier(self, other: Self) -> Self {
+        if other.busiest_percent() > self.busiest_percent() { other } else { self }
+    }
+
+    /// The share of the time for which the part in use for longest is.
+    fn busiest_percent(&self) -> f64 {
+        let of_front = [self.controller_percent, self.link_percent, self.engine_percent];
+        let parts = self.load.parts.iter().map(|parts| parts.percent);
+        of_front.into_iter().chain(parts).fold(self.medium_percent, f64::max)
+    }
+}
+
+/// The counters of all disks of `drive`: sums, but for a share, which is that of the `busiest`.
+fn together(drive: &DriveReport, busiest: MediumCounts) -> MediumCounts {
+    let each = busiest.into_iter().enumerate().map(|(at, (name, own))| {
+        let sum = drive.disks.iter().map(|disk| disk.medium[at].1).sum();
+        (name, if name.ends_with("_percent") { own } else { sum })
+    });
+    each.collect()
 }
 
 impl LoadFigures {

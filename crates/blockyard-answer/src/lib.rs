@@ -32,7 +32,7 @@ pub use blockyard_devices::load::{Parts, Work};
 pub use blockyard_sim::machine::lock::LockHolder;
 pub use blockyard_sim::machine::locks::LockKind;
 pub use direction::Direction;
-pub use drive::{DriveFigures, LoadFigures, PartsFigures, WrittenFigures};
+pub use drive::{BusiestDisk, DriveFigures, LoadFigures, PartsFigures, WrittenFigures};
 pub use explanation::{
     Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, JobReason,
     LongestStage, MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,

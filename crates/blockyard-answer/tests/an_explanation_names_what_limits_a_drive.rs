@@ -249,3 +249,32 @@ fn what_serves_one_command_at_a_time_is_named() {
         answer.why
     );
 }
+
+/// Runs `jobs` on `count` disks like `hdd-7200` behind one AHCI host for two seconds.
+fn on_disks(count: u16, jobs: &str) -> Answer {
+    let device = Device::lookup("hdd-7200").unwrap().with_disks(count).unwrap();
+    let all = "--direct=1 --rw=randread --bs=4k --ioengine=io_uring --time_based --runtime=2s";
+    let jobs = parse_args(format!("{all} {jobs}").split_whitespace(), &NoSource).unwrap();
+    whatif(&jobs, &device, &[Design::lookup("mq-none").unwrap()], &Conditions::new(1)).unwrap()
+}
+
+/// The share of a disk that works all the time was divided by the number of disks: with 15 idle
+/// disks its head was in use for a sixteenth of the time, and the latency was named. The other disk
+/// of the second answer reads 4 KiB ten times a second.
+#[test]
+fn the_busiest_of_several_disks_is_named_with_the_share_that_it_has_alone() {
+    let busy = "--name=busy --iodepth=8 --filename=/dev/b";
+    let alone = on_disks(1, busy);
+    let expected = limit(&alone);
+    assert!(expected.parts == Parts::Head && expected.percent > 99.0, "{}", alone.why);
+    assert!(alone.why.starts_with("mq-none: the disk's head "), "{}", alone.why);
+    let slow = "--name=slow --rate_iops=10 --filename=/dev/a";
+    for (disks, number, jobs) in [(16, 1, busy.to_owned()), (2, 2, format!("{slow} {busy}"))] {
+        let answer = on_disks(disks, &jobs);
+        let found = limit(&answer);
+        assert_eq!((found.parts, found.cause), (expected.parts, expected.cause), "{}", answer.why);
+        assert!((found.percent - expected.percent).abs() < 0.5, "{}", answer.why);
+        let words = format!("mq-none: on disk {number} of {disks}, the ");
+        assert!(answer.why.starts_with(&words), "{}", answer.why);
+    }
+}

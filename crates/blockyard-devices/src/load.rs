@@ -172,27 +172,6 @@ pub struct MediumLoad {
     pub written: Option<Written>,
 }
 
-impl MediumLoad {
-    /// Adds the load of another medium of the same kind. The buffer is full for as long as that of
-    /// the one where it lasted longest.
-    pub(super) fn merge(&mut self, other: &Self) {
-        debug_assert_eq!(self.parts.len(), other.parts.len(), "media of one kind");
-        for (parts, others) in self.parts.iter_mut().zip(&other.parts) {
-            parts.units += others.units;
-            parts.used += others.used;
-            parts.work.merge(&others.work);
-        }
-        self.buffer_full = self.buffer_full.max(other.buffer_full);
-        self.waited += other.waited;
-        if let (Some(written), Some(others)) = (&mut self.written, other.written) {
-            written.units += others.units;
-            written.past_cache += others.past_cache;
-            written.folded += others.folded;
-            written.collected += others.collected;
-        }
-    }
-}
-
 /// Measures for how long something lasts: a full buffer, or work that is done one piece at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lasting {
@@ -251,28 +230,6 @@ mod tests {
         lasting.note(true, false, at(110));
         lasting.note(false, false, at(115));
         assert_eq!(lasting.time(), Duration::from_us(5));
-    }
-
-    /// Returns the load of a head.
-    fn load(seeks_us: u64, full_us: u64, units: u64) -> MediumLoad {
-        let mut work = WorkTimes::NONE;
-        work.add(Work::Seeks, Duration::from_us(seeks_us));
-        MediumLoad {
-            parts: vec![PartsLoad::of_work(Parts::Head, 1, work)],
-            buffer_full: Duration::from_us(full_us),
-            waited: Duration::from_us(1),
-            written: Some(Written { units, ..Written::default() }),
-        }
-    }
-
-    #[test]
-    fn the_loads_of_two_media_are_added_but_for_a_full_buffer() {
-        let mut sum = load(3, 9, 5);
-        sum.merge(&load(4, 2, 6));
-        let mut expected = load(7, 9, 11);
-        expected.parts[0].units = 2;
-        expected.waited = Duration::from_us(2);
-        assert_eq!(sum, expected);
     }
 
     #[test]

@@ -109,18 +109,6 @@ pub(crate) type MediumEvents = VecDeque<(Instant, MediumEvent)>;
 /// ([every-counter-is-explained]).
 pub type MediumCounts = Vec<(&'static str, u64)>;
 
-/// Adds the `counts` of one medium to those of others, `sum`. `media` is their number, with it. A
-/// share becomes the mean.
-pub(crate) fn merge_counts(sum: &mut MediumCounts, counts: &MediumCounts, media: u64) {
-    debug_assert!(media > 1 && sum.len() == counts.len(), "{media} media of one kind");
-    for ((name, total), (_, count)) in sum.iter_mut().zip(counts) {
-        *total = match name.ends_with("_percent") {
-            true => (*total * (media - 1) + count) / media,
-            false => *total + count,
-        };
-    }
-}
-
 /// How much of a medium was in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediumUse {
@@ -128,23 +116,4 @@ pub struct MediumUse {
     pub used: Duration,
     /// Parts that work side by side, at least one.
     pub units: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn counts(seeks: u64, percent: u64) -> MediumCounts {
-        vec![("seeks", seeks), ("hits_percent", percent)]
-    }
-
-    #[test]
-    fn counts_of_media_are_added_and_their_shares_averaged() {
-        let mut sum = counts(5, 60);
-        merge_counts(&mut sum, &counts(7, 90), 2);
-        assert_eq!(sum, counts(12, 75));
-        // Two with a mean of 75 and one with 30: 180 / 3.
-        merge_counts(&mut sum, &counts(1, 30), 3);
-        assert_eq!(sum, counts(13, 60));
-    }
 }

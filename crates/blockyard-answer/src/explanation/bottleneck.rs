@@ -110,7 +110,7 @@ fn waited(of: &LockFigures) -> f64 {
 
 /// What limits the run of `figures`, if that is a part of the `drive`.
 fn of_drive(drive: &DriveProfile, used: &DriveFigures, figures: &Figures) -> Option<Bottleneck> {
-    let commands = figures.at_device;
+    let commands = used.at_device;
     match used {
         _ if medium::is_used_up(used) => of_medium(used, commands),
         _ if used.link_percent >= USED_UP => Some(Bottleneck::Link { percent: used.link_percent }),

@@ -6,6 +6,7 @@
 //!   device, its budget or its tags are used up. Where none wait, a deeper queue gains nothing. The
 //!   mean number of commands alone does not tell: a slot is empty from the end of a command until
 //!   the next one arrives.
+//! - Each of several drives has a depth of its own: that of the busiest one may be the limit.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -33,9 +34,13 @@ pub(super) enum Occupied {
 /// The depth of `device` as the limit of the run of `figures`, if requests wait for it and it is
 /// `occupied`.
 pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> Option<Bottleneck> {
-    let depth = f64::from(device.model.commands_max()?);
-    debug_assert!(depth > 0.0, "a device takes a command");
-    let commands = figures.at_device;
+    let of_all = f64::from(device.model.commands_max()?);
+    debug_assert!(of_all > 0.0, "a device takes a command");
+    let busiest = figures.drive.as_ref().and_then(|drive| Some((drive.at_device, drive.disk?)));
+    let (commands, depth) = match busiest {
+        Some((commands, of)) => (commands, of_all / f64::from(of.disks)),
+        None => (figures.at_device, of_all),
+    };
     let percent = 100.0 * commands / depth;
     let is_full = 100.0 * commands >= USED_UP * depth;
     let enough = match occupied {

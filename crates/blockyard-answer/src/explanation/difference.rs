@@ -99,10 +99,7 @@ fn larger_factor(device: &Device, low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec
         };
         if !limits.iter().all(is_host) {
             let named = [low, high].into_iter().zip(limits);
-            evidence.extend(named.map(|(run, bottleneck)| Evidence::Bottleneck {
-                design: run.0.to_owned(),
-                bottleneck,
-            }));
+            evidence.extend(named.map(|(run, bottleneck)| limited(run, bottleneck)));
         }
     }
     evidence.extend(longest_stage(low, Some(high)));
@@ -124,7 +121,26 @@ fn at_device(device: &Device, low: &Run<'_>, high: &Run<'_>) -> Option<Evidence>
 }
 
 fn limit(device: &Device, run: &Run<'_>) -> Evidence {
-    Evidence::Bottleneck { design: run.0.to_owned(), bottleneck: bottleneck(device, run.1) }
+    limited(run, bottleneck(device, run.1))
+}
+
+/// The evidence that `bottleneck` limits `run`, with the disk that it is a part of.
+fn limited(run: &Run<'_>, bottleneck: Bottleneck) -> Evidence {
+    let is_of_disk = match bottleneck {
+        Bottleneck::Link { .. }
+        | Bottleneck::Depth { .. }
+        | Bottleneck::Controller { .. }
+        | Bottleneck::Medium(_) => true,
+        Bottleneck::Lock { .. }
+        | Bottleneck::Cpus { .. }
+        | Bottleneck::CardMemory { .. }
+        | Bottleneck::BusAndCard { .. }
+        | Bottleneck::BetweenTransfers { .. }
+        | Bottleneck::DeviceLatency { .. }
+        | Bottleneck::Jobs { .. } => false,
+    };
+    let disk = run.1.drive.as_ref().and_then(|drive| drive.disk).filter(|_| is_of_disk);
+    Evidence::Bottleneck { design: run.0.to_owned(), disk, bottleneck }
 }
 
 /// Where requests of `run` spend most of their time, and why, compared with `other`; `None` if it

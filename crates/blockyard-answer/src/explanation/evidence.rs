@@ -3,7 +3,7 @@
 use blockyard::trace::Hold;
 use serde::{Serialize, Serializer};
 
-use crate::drive::WrittenFigures;
+use crate::drive::{BusiestDisk, WrittenFigures};
 use crate::life::LifeStage;
 use blockyard_devices::load::{Parts, Work};
 use blockyard_sim::machine::locks::LockKind;
@@ -110,6 +110,9 @@ pub enum Evidence {
     Bottleneck {
         /// The design.
         design: String,
+        /// The disk that has this resource, if there are several disks and each has its own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        disk: Option<BusiestDisk>,
         /// What limits it.
         bottleneck: Bottleneck,
     },

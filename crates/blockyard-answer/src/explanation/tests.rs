@@ -181,6 +181,7 @@ fn an_answer_says_that_no_scheduler_had_a_choice() {
 fn a_bottleneck_of_both_designs_is_named_once() {
     let evidence = [("a", 97.0), ("b", 98.0)].map(|(design, percent)| Evidence::Bottleneck {
         design: design.to_owned(),
+        disk: None,
         bottleneck: Bottleneck::BusAndCard { percent },
     });
     let explanation = Explanation {
@@ -516,8 +517,10 @@ fn flash(channels: f64, work: &[(Work, f64)], buffer_full_percent: f64) -> Drive
         controller_percent: 30.0,
         link_percent: 40.0,
         medium_percent: 50.0,
+        disk: None,
         medium: Vec::new(),
         engine_percent: 0.0,
+        at_device: 31.9,
         load: LoadFigures {
             parts: vec![parts(Parts::Channels, channels, &[]), parts(Parts::Dies, dies, work)],
             buffer_full_percent,
@@ -693,6 +696,7 @@ fn a_depth_is_named_for_requests_that_wait_for_it() {
 fn text_of_dies(at_device: f64, waited_percent: f64) -> String {
     let mut drive = flash(40.0, &[(Work::Reads, 88.0)], 0.0);
     drive.load.waited_percent = waited_percent;
+    drive.at_device = at_device;
     let life_ns = Life { in_driver: 100.0, ..Life::default() };
     let drive = Some(drive);
     let figures = Figures { at_device, life_ns, drive, ..run(10_000, 1.0) };

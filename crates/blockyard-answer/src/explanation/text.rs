@@ -13,6 +13,7 @@ use super::evidence::{
 use super::medium;
 use super::pmem::WAITING_NS;
 use super::run::USED_UP;
+use crate::drive::BusiestDisk;
 use crate::life::LifeStage;
 use blockyard_text::number::{digits, nanoseconds, percent};
 
@@ -42,11 +43,12 @@ impl fmt::Display for Explanation {
             // Both designs' bottlenecks are one sentence.
             let sentence = match (first, rest.first()) {
                 (
-                    Evidence::Bottleneck { bottleneck: of_low, .. },
-                    Some(Evidence::Bottleneck { bottleneck: of_high, .. }),
+                    Evidence::Bottleneck { bottleneck: of_low, disk: low_disk, .. },
+                    Some(Evidence::Bottleneck { bottleneck: of_high, disk: high_disk, .. }),
                 ) => {
                     evidence = &rest[1..];
-                    both_bottlenecks((low, of_low), (high, of_high))
+                    let of_low = is_bottleneck(*low_disk, of_low);
+                    both_bottlenecks((low, of_low), (high, is_bottleneck(*high_disk, of_high)))
                 }
                 _ => {
                     evidence = rest;
@@ -81,7 +83,7 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
             idle_time(low),
             idle_time(high)
         ),
-        Evidence::Bottleneck { bottleneck, .. } => is_bottleneck(bottleneck) + ".",
+        Evidence::Bottleneck { bottleneck, disk, .. } => is_bottleneck(*disk, bottleneck) + ".",
         Evidence::LongestStage { design, life_ns, stage, stage_ns, hold, other } => {
             let reason = hold.as_ref().map(|hold| format!(" because {}", held_because(*hold)));
             let against = other.as_ref().map(|other| longest_stage_of_other(*stage, other));
@@ -300,28 +302,35 @@ fn cpu_time(io_ns: &Pair, parts: &[PartTime]) -> String {
 }
 
 /// The bottlenecks of two designs in one sentence. If they are the same, it is named once.
-fn both_bottlenecks(low: (&str, &Bottleneck), high: (&str, &Bottleneck)) -> String {
-    let of_low = is_bottleneck(low.1);
-    let of_high = is_bottleneck(high.1);
+fn both_bottlenecks((low, of_low): (&str, String), (high, of_high): (&str, String)) -> String {
     if of_low == of_high {
-        return format!("Under both {} and {}, {of_low}.", low.0, high.0);
+        return format!("Under both {low} and {high}, {of_low}.");
     }
     // Each clause ends with its figures: `the link is the bottleneck (97 % in use)`.
     let parts = of_low.split_once(" (").zip(of_high.split_once(" ("));
     match parts {
         Some(((what, low_figures), (other, high_figures))) if what == other => format!(
             "Under both {0} and {1}, {what} ({0}: {2}; {1}: {3}).",
-            low.0,
-            high.0,
+            low,
+            high,
             low_figures.trim_end_matches(')'),
             high_figures.trim_end_matches(')'),
         ),
-        _ => format!("Under {}, {of_low}; under {}, {of_high}.", low.0, high.0),
+        _ => format!("Under {low}, {of_low}; under {high}, {of_high}."),
     }
 }
 
-/// A clause that says what the bottleneck is.
-fn is_bottleneck(bottleneck: &Bottleneck) -> String {
+/// A clause that says what the bottleneck is, and of which `disk`.
+fn is_bottleneck(disk: Option<BusiestDisk>, bottleneck: &Bottleneck) -> String {
+    let clause = resource(bottleneck);
+    match disk {
+        Some(disk) => format!("on {disk}, {clause}"),
+        None => clause,
+    }
+}
+
+/// A clause that says which resource is the bottleneck.
+fn resource(bottleneck: &Bottleneck) -> String {
     match bottleneck {
         Bottleneck::Link { percent: used } => {
             format!("the link to the device is the bottleneck ({} in use)", percent(*used))

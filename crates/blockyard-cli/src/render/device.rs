@@ -54,6 +54,8 @@ mod tests {
             medium_percent: 30.0,
             medium: vec![("seeks", 7)],
             engine_percent: 0.0,
+            at_device: 1.0,
+            disk: None,
             load: LoadFigures::default(),
         };
         let figures = Figures { drive: Some(drive), ..samples::figures(100.0) };

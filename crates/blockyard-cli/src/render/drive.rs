@@ -65,6 +65,8 @@ mod tests {
             link_percent: 61.04,
             medium_percent: 99.0,
             engine_percent: 0.0,
+            at_device: 1.0,
+            disk: None,
             load: LoadFigures::default(),
             medium: vec![
                 ("units_read", 1_200),

@@ -1,11 +1,12 @@
 //! One disk of a drive's host: its front end and its medium.
 
-use super::DriveReport;
+use super::DiskReport;
 use super::engine::SyncEngine;
 use super::front::Front;
+use crate::activity::Activity;
 use crate::family::Setup;
 use crate::fronts::profile::DriveProfile;
-use crate::medium::{Medium, MediumEvent, MediumEvents, merge_counts};
+use crate::medium::{Medium, MediumEvent, MediumEvents};
 use blockyard::time::{Duration, Instant};
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,13 +30,19 @@ struct Shared {
     /// Events of the medium by time, and then in the order in which it scheduled them.
     due: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     scheduled: u64,
+    /// Commands of this disk: those of the host are of all its disks.
+    activity: Activity,
 }
 
 impl Disk {
     /// Returns the idle disk number `number` of a host by `profile`, in `setup`.
     pub(super) fn new(profile: &DriveProfile, number: u16, setup: &Setup<'_>) -> Self {
-        let shared =
-            (profile.disks > 1).then(|| Shared { number, due: BinaryHeap::new(), scheduled: 0 });
+        let shared = (profile.disks > 1).then(|| Shared {
+            number,
+            due: BinaryHeap::new(),
+            scheduled: 0,
+            activity: Activity::default(),
+        });
         let draws = &setup.draws;
         let prng = if shared.is_some() { draws.fork(number.into()) } else { draws.clone() };
         Self {
@@ -64,25 +71,38 @@ impl Disk {
         self.medium.event(MediumEvent(event), now, events);
     }
 
-    /// Adds what the disk did to `report`. `disks` is the number of disks in it, with this one.
-    pub(super) fn add_to(&self, report: &mut DriveReport, disks: u64) {
-        let engine_use = self.engine.as_ref().map_or(Duration::ZERO, SyncEngine::used);
-        report.engine_use = report.engine_use.max(engine_use);
-        report.front_use.merge(self.front.used());
-        let used = self.medium.used();
-        report.medium_use.used += used.used;
-        report.medium_use.units += used.units;
-        if disks == 1 {
-            report.medium = self.medium.counts();
-            report.medium_load = self.medium.load();
-        } else {
-            merge_counts(&mut report.medium, &self.medium.counts(), disks);
-            report.medium_load.merge(&self.medium.load());
+    /// Counts the start of a command.
+    pub(super) fn count_begin(&mut self, now: Instant) {
+        if let Some(shared) = &mut self.shared {
+            shared.activity.begin(now);
         }
     }
 
-    /// Starts counting again.
-    pub(super) fn forget(&mut self) {
+    /// Counts the end of a command.
+    pub(super) fn count_end(&mut self, now: Instant) {
+        if let Some(shared) = &mut self.shared {
+            shared.activity.end(now);
+        }
+    }
+
+    /// Returns what the disk did. `held_ns` is the time of all commands of its host, which are
+    /// those of a disk that is alone.
+    pub(super) fn report(&self, held_ns: u128) -> DiskReport {
+        DiskReport {
+            held_ns: self.shared.as_ref().map_or(held_ns, |shared| shared.activity.held_ns()),
+            front_use: self.front.used(),
+            engine_use: self.engine.as_ref().map_or(Duration::ZERO, SyncEngine::used),
+            medium_use: self.medium.used(),
+            medium: self.medium.counts(),
+            medium_load: self.medium.load(),
+        }
+    }
+
+    /// Starts counting again at `now`.
+    pub(super) fn forget(&mut self, now: Instant) {
+        if let Some(shared) = &mut self.shared {
+            shared.activity.forget(now);
+        }
         self.front.forget();
         self.engine.iter_mut().for_each(SyncEngine::forget);
         self.medium.forget();

@@ -8,22 +8,13 @@ use crate::reader::table::Table;
 use blockyard::time::{Duration, Instant};
 use core::fmt::Debug;
 
-/// The times for which parts of a front end were in use. Of several disks, those of the one that
-/// used the part for longest.
+/// The times for which parts of a front end were in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrontUse {
     /// The controller, or the host's thread that stands for one.
     pub controller: Duration,
     /// The link, in the direction that was used for longer.
     pub link: Duration,
-}
-
-impl FrontUse {
-    /// Adds the use of the front end of another disk.
-    pub(super) fn merge(&mut self, other: Self) {
-        self.controller = self.controller.max(other.controller);
-        self.link = self.link.max(other.link);
-    }
 }
 
 /// A front end.

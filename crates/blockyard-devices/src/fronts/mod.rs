@@ -102,18 +102,26 @@ struct Counts {
     doorbells: u64,
 }
 
-/// What a drive did in a span of time. Of several disks, it is the sum unless a field says
-/// otherwise.
+/// What a drive, or the drives of one host, did in a span of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveReport {
     /// Commands that were posted.
     pub commands: u64,
     /// Doorbells that were rung.
     pub doorbells: u64,
+    /// What each disk did, at least one. An idle disk does not hide how busy another one is.
+    pub disks: Vec<DiskReport>,
+}
+
+/// What one disk did in a span of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskReport {
+    /// The sum over time of its commands, in command-nanoseconds.
+    pub held_ns: u128,
     /// How much of the front end was in use.
     pub front_use: FrontUse,
     /// The time for which the host's thread of a synchronous engine worked on commands, and waited
-    /// for the medium. Of several disks, that of the busiest.
+    /// for the medium.
     pub engine_use: Duration,
     /// How much of the medium was in use.
     pub medium_use: MediumUse,
@@ -208,6 +216,7 @@ impl Drive {
             let queue = command.finished.queue;
             self.activity.begin(now);
             let at = self.disk_of(queue);
+            self.disks[at].count_begin(now);
             let begin = match &mut self.disks[at].engine {
                 Some(engine) => engine.take(slot, now),
                 None => Some(now),
@@ -265,19 +274,12 @@ impl Drive {
     /// Returns what the drive did since it last forgot its counts (when measuring begins).
     #[must_use]
     pub fn report(&self) -> DriveReport {
-        let mut report = DriveReport {
+        let held_ns = self.activity.held_ns();
+        DriveReport {
             commands: self.counts.commands,
             doorbells: self.counts.doorbells,
-            front_use: FrontUse::default(),
-            engine_use: Duration::ZERO,
-            medium_use: MediumUse { used: Duration::ZERO, units: 0 },
-            medium: MediumCounts::new(),
-            medium_load: MediumLoad::default(),
-        };
-        for (disks, disk) in (1..).zip(&self.disks) {
-            disk.add_to(&mut report, disks);
+            disks: self.disks.iter().map(|disk| disk.report(held_ns)).collect(),
         }
-        report
     }
 }
 
@@ -328,6 +330,8 @@ impl FamilyModel for Drive {
             Stage::Answered => {
                 let finished = command.finished;
                 self.activity.end(now);
+                let of = self.disk_of(finished.queue);
+                self.disks[of].count_end(now);
                 if let Some(due) = self.vectors.complete(finished, now) {
                     let vector = u32::from(finished.hctx.0) | OF_VECTOR;
                     events.push_back((due, DeviceEvent(vector)));
@@ -340,7 +344,7 @@ impl FamilyModel for Drive {
     fn forget(&mut self, now: Instant) {
         self.activity.forget(now);
         self.counts = Counts::default();
-        self.disks.iter_mut().for_each(Disk::forget);
+        self.disks.iter_mut().for_each(|disk| disk.forget(now));
     }
 
     fn take_spent(&mut self) -> Duration {
