@@ -3,18 +3,19 @@
 //!
 //! # The pipelines
 //!
-//! `A` has just left the bus, and `B` waits. A context does its jobs in the order given.
+//! `A` has just left the bus, and `B` waits. A context does its jobs in the order given. To end
+//! `A` is cleanup and complete.
 //!
 //! | pipeline | requests | thread | deferred | interrupt | `B` starts |
 //! |---|---|---|---|---|---|
-//! | serial | 1 | settle, cleanup, complete, prepare, start | | | after `A` is complete |
-//! | two-slot-map-overlap | 2 | settle, cleanup, complete, start, prepare | | | after `A` is complete |
-//! | post-before-start | 2 | settle, cleanup, start, complete, prepare | | | after `A` is cleaned up |
-//! | two-slot-full | 2 | start, prepare, settle, cleanup, complete | | | at once |
-//! | issue-on-completion | 2 | start, prepare | settle, cleanup, complete | | when the cleanup of `A` begins |
-//! | blkmq-wait | 2 | start, prepare, settle, cleanup, complete | settle, cleanup, complete | | at once |
-//! | hsq | limit | start, prepare | settle, start, cleanup, complete | start, cleanup, complete | at once |
-//! | cqe | depth | start, prepare | settle, cleanup, complete | | beside `A` |
+//! | serial | 1 | settle, end, prepare, start | | | after `A` is complete |
+//! | two-slot-map-overlap | 2 | settle, end, start, prepare | | | after `A` is complete |
+//! | post-before-start | 2 | settle, cleanup, start, complete, prepare | | | after cleanup of `A` |
+//! | two-slot-full | 2 | start, prepare, settle, end | | | immediately |
+//! | issue-on-completion | 2 | start, prepare | settle, end | | when the cleanup of `A` begins |
+//! | blkmq-wait | 2 | start, prepare, settle, end | settle, end | | immediately |
+//! | hsq | limit | start, prepare | settle, start, end | start, end | immediately |
+//! | cqe | depth | start, prepare | settle, end | | during `A` |
 //!
 //! *Settle* is what the card needs before the bus is free: checks whether it is still busy, and
 //! recovery after an error. A bus that is to be tuned is tuned right before the next start. Tuning

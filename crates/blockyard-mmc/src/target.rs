@@ -124,14 +124,17 @@ impl Target {
     /// came back from a reset: `back` is the same card, and what the requests were promised holds.
     pub(crate) fn is_still(&self, back: &Self) -> bool {
         debug_assert!(matches!(self.unit_sectors, 1 | 8), "sectors of the card's own");
-        let promises = |of: &Self| {
-            let erases = [of.discard, of.write_zeroes]
-                .map(|way: Option<EraseWay>| way.map(|way| way.ranges()));
-            let secure = of.secure_erase.map(|ways| ways.map(|way| way.ranges()));
-            let transfers = (of.addressing, of.set_block_count, of.reliable_write, of.queue_depth);
-            (of.cid, of.unit_sectors, transfers, erases, secure)
-        };
         // A cache that was off would never be flushed.
-        promises(self) == promises(back) && (self.cache_on || !back.cache_on)
+        self.promises() == back.promises() && (self.cache_on || !back.cache_on)
+    }
+
+    /// The identity of the card, and all that requests were promised of it.
+    fn promises(&self) -> impl PartialEq {
+        let erases = [self.discard, self.write_zeroes]
+            .map(|way: Option<EraseWay>| way.map(|way| way.ranges()));
+        let secure = self.secure_erase.map(|ways| ways.map(|way| way.ranges()));
+        let transfers =
+            (self.addressing, self.set_block_count, self.reliable_write, self.queue_depth);
+        (self.cid, self.unit_sectors, transfers, erases, secure)
     }
 }

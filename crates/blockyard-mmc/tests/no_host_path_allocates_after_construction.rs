@@ -174,7 +174,8 @@ fn drive_card(host: &mut Host<Mmc<AtOnce>>, queue: &mut RequestQueue) -> u32 {
             let _ = queue.run(host, run.hctx, now);
         }
         while at % 8 == 7 && !queue.is_empty() {
-            now = now + Duration::from_ms(1); // retries a request that was refused for lack of a resource
+            // Retries a request that was refused for lack of a resource.
+            now = now + Duration::from_ms(1);
             for context in [Context::Thread, Context::Deferred] {
                 while host.driver.step(context, now).is_some() {}
             }

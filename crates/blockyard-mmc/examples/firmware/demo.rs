@@ -55,7 +55,8 @@ pub(crate) fn run(pipeline: Pipeline, bad_reads: u32) -> Report {
         let to = READ_FROM + at * WRITE_BYTES;
         Bio::read(place_of_write(at).1, 2 * WRITE_SECTORS, u64::from(to))
     });
-    let (writes, reads): (Vec<_>, Vec<_>) = (writes.collect(), reads.collect());
+    let writes: Vec<_> = writes.collect();
+    let reads: Vec<_> = reads.collect();
     let ended = disk.transfer(&writes).and_then(|()| disk.transfer(&reads));
     ended.expect("request that succeeds after its retries");
     let took = disk.now().since(since);

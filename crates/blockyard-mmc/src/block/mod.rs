@@ -7,9 +7,9 @@
 //! says which acts each context has, in which order.
 //!
 //! ```text
-//! queue_rq ─► fresh ─prepare─► ready ─start─► on the bus ─settle─► ended ─post─► posted ─complete─►
-//!                                                 ▲  └─ error ─► recovery ─┐  next_finished
-//!                                                 └────── again ◄──────────┘
+//! queue_rq ► fresh ─prepare─► ready ─start─► on the bus ─settle─► ended ─post─► posted ─complete─►
+//!                                                ▲  └─ error ─► recovery ─┐  next_finished
+//!                                                └────── again ◄──────────┘
 //! ```
 //!
 //! # The loop
@@ -29,15 +29,14 @@
 //!   task and is turned off.
 //! - **[memory-prepared-once]** A request's memory is prepared once, and posted once, after its
 //!   last transfer.
-//! - **[prepared-before-settled]** If memory is prepared beside a read, all of it is prepared
-//!   before anything follows the end of its transfer: what is tried again, is tried with all its
-//!   memory.
 //! - **[one-act-per-request]** A request is in one stage, and at most one context has begun an act
 //!   for it.
 //! - **[no-intake-in-recovery]** During the recovery from an error, no request is accepted, and
 //!   none is given to the command queue engine.
-//! - The blocks that a read has transferred before it failed are reported as
-//!   done, if no bounce buffer keeps them.
+//!
+//! If memory is prepared while its read transfers, all of it is prepared before anything follows
+//! the end of the transfer: a read that is tried again has all its memory. The blocks that a read
+//! has transferred before it failed are reported as done, if no bounce buffer keeps them.
 //!
 //! `late_error` has the rules of late write errors, `exclusive` those of operations that transfer
 //! nothing (flushes, erases), `recovery` those of failed transfers, `background` those of urgent

@@ -177,7 +177,8 @@ impl<H: HostController> Mmc<H> {
             self.retune_needed = false;
             // [reset-loss-fails-flush]
             self.lose_cache();
-            self.unconfirmed_write_in_doubt(); // a card that was reset reports nothing of earlier writes
+            // A card that was reset reports nothing of earlier writes.
+            self.unconfirmed_write_in_doubt();
         } else {
             self.lose_card();
         }

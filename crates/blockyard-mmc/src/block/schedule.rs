@@ -154,7 +154,8 @@ impl<H: HostController> Mmc<H> {
         if context == Context::Thread
             && let Some(slot) = self.unprepared
         {
-            return Some(Due::Slot(Job::Prepare, slot)); // [prepared-before-settled]
+            // Before anything that follows the transfer: a retry needs all of the memory.
+            return Some(Due::Slot(Job::Prepare, slot));
         }
         let open = self.open_jobs();
         if open == Jobs::NONE && self.exclusive.is_none() {

@@ -5,8 +5,9 @@
 //! the result with [`Identify::answered`], until the step is [`Step::Done`] or [`Step::Failed`].
 //!
 //! ```text
-//! power ─► CMD0 ─► CMD8 ─► CMD5 ─► ACMD41 ─┬─ SD: CMD11 ─► CMD2 3 9 7 ─► SCR SSR CMD6 ─► mode ─► done
-//!                                           └─ eMMC: CMD0 1 2 3 9 7 ─► EXT_CSD ─► mode ─► settings ─► done
+//! power ─► CMD0 ─► CMD8 ─► CMD5 ─► ACMD41
+//!   ├─ SD: CMD11 ─► CMD2 3 9 7 ─► SCR SSR CMD6 ─► mode ─► done
+//!   └─ eMMC: CMD0 1 2 3 9 7 ─► EXT_CSD ─► mode ─► settings ─► done
 //! ```
 //!
 //! Settings that a card can do without (cache, HPI, erase groups, reports of packed commands that

@@ -57,18 +57,17 @@ fn identify(host: &HostCapabilities, choice: u8, bytes: &[u8]) -> Result<Box<Car
             identify.answered(Answer::Error(BusError::NoResponse));
             continue;
         }
-        let mut take = || bytes.next().expect("a cycle of bytes should not end");
         let response = match command.response {
             ResponseKind::None => Response::None,
-            ResponseKind::R2 => Response::Long(Bits(core::array::from_fn(|_| take()))),
+            ResponseKind::R2 => Response::Long(Bits(core::array::from_fn(|_| take(&mut bytes)))),
             ResponseKind::R3 | ResponseKind::R6 => {
-                Response::Short(u32::from_be_bytes([take(), take(), take(), take()]))
+                Response::Short(u32::from_be_bytes(core::array::from_fn(|_| take(&mut bytes))))
             }
             ResponseKind::R7 => Response::Short(command.argument),
             _ => Response::Short(Status::READY_FOR_DATA),
         };
         let data: Vec<u8> =
-            (0..command.data.map_or(0, |data| data.bytes())).map(|_| take()).collect();
+            (0..command.data.map_or(0, |data| data.bytes())).map(|_| take(&mut bytes)).collect();
         if data.is_empty() {
             identify.answered(Answer::Response(response));
         } else {
@@ -76,6 +75,11 @@ fn identify(host: &HostCapabilities, choice: u8, bytes: &[u8]) -> Result<Box<Car
         }
     }
     panic!("identification does not end");
+}
+
+/// Takes the next of `bytes`, which do not end.
+fn take(bytes: &mut impl Iterator<Item = u8>) -> u8 {
+    bytes.next().expect("a cycle of bytes should not end")
 }
 
 /// Calls every method of a card.

@@ -92,8 +92,8 @@ impl<H: HostController> Mmc<H> {
     /// command.
     pub(super) fn direct_done(&mut self, response: Response) -> bool {
         let status = response.status();
-        // [late-error-is-the-writes]: the tasks before the command are done, so this response is the first
-        // after the last write.
+        // [late-error-is-the-writes]: the tasks before the command are done, so this response is
+        // the first after the last write.
         let of_write = if self.has_unconfirmed_write() { Status::OF_WORK_BEFORE } else { 0 };
         let end = match status.filter(|status| status.errors() & !of_write != 0) {
             None => DirectEnd::Done(response),

@@ -1,5 +1,4 @@
-//! Reads that start before their memory is prepared ([data-waits-for-memory],
-//! [prepared-before-settled]).
+//! Reads that start before their memory is prepared ([data-waits-for-memory]).
 
 use super::*;
 use crate::controller::{HostError, Part};
@@ -94,7 +93,6 @@ fn a_read_that_fails_before_its_data_is_tried_again_with_all_its_memory() {
         bench.submit([Bio::read(0, 16, 1)]);
         bench.settle();
         bench.all_ended_with(Status::Ok, 1);
-        // [prepared-before-settled]
         assert!(
             first_act(&bench, ActKind::PrepareMore) < first_act(&bench, ActKind::SendStatus),
             "{part:?}: {:?}",

@@ -284,9 +284,9 @@ fn a_queue_that_cannot_be_turned_on_fails_requests_in_bounded_time() {
 
 #[test]
 fn a_late_error_is_not_a_failure_of_the_task_whose_command_reports_it() {
-    // [late-error-is-the-writes]: the first write is reported and lost, or the engine still has it and writes it
-    // again. A response during a transfer may be about any write that has started, so the first
-    // write is in doubt.
+    // [late-error-is-the-writes]: the first write is reported and lost, or the engine still has it
+    // and writes it again. A response during a transfer may be about any write that has started, so
+    // the first write is in doubt.
     for (when, opcode, (lost_writes, doubtful_writes), failures, transfers) in [
         (1500, Opcode::ExecuteWrite, (1, 0), 0, 3),
         (1500, Opcode::QueueTaskAddress, (0, 1), 1, 3),

@@ -87,8 +87,8 @@ fn a_read_succeeds_if_each_sector_can_be_read_alone() {
 
 #[test]
 fn blocks_of_a_read_that_the_card_reports_as_failed_are_read_again() {
-    // [only-good-blocks-count]: the card reports the failure in the response to CMD12, or to CMD13 after an error
-    // of the bus.
+    // [only-good-blocks-count]: the card reports the failure in the response to CMD12, or to CMD13
+    // after an error of the bus.
     let stop = [(0, Fault::Bits(Part::Stop, CardStatus::ERROR))];
     let question = [
         (0, Fault::Error(Part::Stop, HostError::Damaged, 0)),

@@ -214,7 +214,8 @@ fn an_exception_is_counted_where_a_response_was_awaited() {
     }
 }
 
-/// [suspect-tasks-redone]: a report of an earlier failure takes back what was believed in this recovery.
+/// [suspect-tasks-redone]: a report of an earlier failure takes back what was believed in this
+/// recovery.
 #[test]
 fn tasks_done_in_a_recovery_are_doubted_after_a_report_of_earlier_work() {
     let mut bench = halting();

@@ -148,8 +148,8 @@ fn an_exclusive_operation_waits_for_earlier_requests_and_nothing_passes_it() {
             let from = first_span(spans, Opcode::MmcEraseStart);
             let to = first_span(spans, Opcode::Erase);
             assert_eq!(count_transfers(&spans[from..to]), 0);
-            // [exclusive-waits-for-idle]: the submitter has up to 64 requests in the queue. At most the requests
-            // in slots precede the operation.
+            // [exclusive-waits-for-idle]: the submitter has up to 64 requests in the queue. At most
+            // the requests in slots precede the operation.
             let passed = count_transfers(&spans[before..from]);
             assert!(passed <= 30 && from >= before);
         }
