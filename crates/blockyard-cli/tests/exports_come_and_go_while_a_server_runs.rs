@@ -98,8 +98,6 @@ fn requests_in_flight_at_a_removed_export_are_answered() {
 }
 
 /// A server of several lanes refused every disk with layers, at its start and by `ctl add`.
-///
-/// Checks [served-at-home].
 #[test]
 fn a_disk_with_layers_or_little_depth_is_served_beside_others_whatever_the_lanes() {
     let path = nbd::file(1 << 20);

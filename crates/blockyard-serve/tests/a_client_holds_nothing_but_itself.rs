@@ -314,8 +314,6 @@ fn statuses_that_nobody_reads_are_not_written() {
 
 /// One client requests the status of a file with a thousand runs a hundred times and then sends
 /// nothing more. Each request is answered, and another client's read does not wait for them.
-///
-/// Checks [status-in-slices].
 #[test]
 fn a_status_of_many_runs_delays_no_other_client() {
     let path = file_of_many_runs();

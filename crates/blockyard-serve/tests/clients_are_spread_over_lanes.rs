@@ -98,8 +98,6 @@ fn by_default_clients_have_lanes_of_their_own() {
 
 /// One lane served all disks if one of them had a delay, a rate, rules or a model; other numbers of
 /// lanes were refused.
-///
-/// Checks [served-at-home].
 #[test]
 fn a_disk_that_needs_one_lane_leaves_the_others_theirs() {
     let path = file(1 << 20);

@@ -172,8 +172,8 @@ impl Disk {
         }
     }
 
-    /// Returns the lane that alone serves the disk, which has this number, if one does
-    /// ([served-at-home]). Such disks are spread over the lanes.
+    /// Returns the lane that alone serves the disk, which has this number, if one does. Such disks
+    /// are spread over the lanes: with four lanes, disk 6 has lane 2.
     pub(crate) fn home_lane(&self, number: usize) -> Option<usize> {
         self.one_of.map(|lanes| number % lanes)
     }

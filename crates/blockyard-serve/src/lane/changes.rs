@@ -10,9 +10,10 @@
 //!   only the medium decides when the last flush ends. After the same time again, clients that have
 //!   not received their answers are cut off. A last flush that a layer held is repeated, so that no
 //!   data is lost by this.
-//! - **[served-at-home]** Only one lane, its home, serves a disk that needs one lane. A client that
-//!   chooses such a disk in another lane moves to that one at the end of its handshake, so the
-//!   lanes of other disks keep their clients.
+//!
+//! Only one lane, its home, serves a disk that needs one lane. A client that chooses such a disk in
+//! another lane moves to that one at the end of its handshake, so the lanes of other disks keep
+//! their clients.
 //!
 //! A lane makes the queue of a disk when the first client chooses the disk there, so an idle export
 //! takes no memory in any lane. A home makes the queue immediately: an operator may change layers
@@ -60,7 +61,8 @@ impl Lane {
         watcher: Option<LaneWatcher>,
     ) {
         let home = disk.home_lane(number);
-        let elsewhere = home.filter(|home| *home != self.services.number); // [served-at-home]
+        // The home alone serves it: clients that choose the disk here move there.
+        let elsewhere = home.filter(|home| *home != self.services.number);
         let offered = Offered { disk: Arc::clone(disk), elsewhere, watcher };
         self.services.offered.insert(number, offered);
         self.services.memory.add_export(number);

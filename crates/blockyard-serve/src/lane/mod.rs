@@ -352,7 +352,7 @@ impl Lane {
     fn grant_lookups(&mut self) {
         let Some(door) = self.services.lookups_wanted.pop_first() else { return };
         // One door gets all lookups of the turn. If it needs more, it queues again behind the
-        // others ([status-in-slices]).
+        // others.
         self.services.lookups_left = LOOKUPS_OF_A_TURN;
         self.call_again(door);
         self.services.lookups_left = 0;
@@ -486,7 +486,7 @@ impl Lane {
         self.services.schedule_door(number);
     }
 
-    /// Hands the client of a door over to the lane with this number ([served-at-home]).
+    /// Hands the client of a door over to the lane with this number, the home of its disk.
     fn move_client(&mut self, door: u32, lane: usize) {
         let arrival = self.doors.remove(door).pack_for_move(&mut self.services);
         self.remove_from_lists(door);

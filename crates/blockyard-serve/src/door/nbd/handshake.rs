@@ -81,7 +81,7 @@ impl Client {
     }
 
     /// Enters the export of `agreed`, through whose gate the client has come, and whose disk this
-    /// lane serves or another one ([served-at-home]). Returns whether requests follow here.
+    /// lane serves or another one. Returns whether requests follow here.
     fn enter_export(&mut self, agreed: Agreed, lane: &mut Services) -> bool {
         let Offered { disk, elsewhere, .. } = &lane.offered[&agreed.export.0];
         let elsewhere = elsewhere.map(|home| (home, Arc::downgrade(disk)));

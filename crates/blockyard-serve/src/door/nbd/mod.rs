@@ -11,6 +11,10 @@
 //! arrives, each time at most as much again as has arrived: a header alone holds no memory of the
 //! pool.
 //!
+//! A status is looked up in slices. In each turn, the lane looks up at most
+//! [`LOOKUPS_OF_A_TURN`](crate::lane::services::LOOKUPS_OF_A_TURN) runs of data and holes, for one
+//! client. The next turn serves the next client that waits for lookups.
+//!
 //! # Rules (cited by name)
 //!
 //! - **[unread-replies-hold-one-client]** A client that does not read its replies delays no other
@@ -19,9 +23,6 @@
 //! - **[payload-received-in-place]** The payload of a long write is received into the disk's own
 //!   memory if nothing can refuse the write any more. If the connection then breaks, the write
 //!   stays done in part, as a write without an answer may be. No byte outside its range changes.
-//! - **[status-in-slices]** In each turn, the lane looks up at most
-//!   [`LOOKUPS_OF_A_TURN`](crate::lane::services::LOOKUPS_OF_A_TURN) runs of data and holes, for
-//!   one client. The next turn serves the next client that waits for lookups.
 //! - **[unread-status-is-short]** A client holds at most 100 KiB of answers to BLOCK_STATUS that
 //!   were not sent: two batches, each of 32 KiB, other headers and a last status of 8 KiB for each
 //!   context.

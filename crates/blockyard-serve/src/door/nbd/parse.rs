@@ -230,8 +230,7 @@ impl Client {
     }
 
     /// Looks up the runs of a range, and reports them once they are complete. Stops when the
-    /// lookups of this turn are used up ([status-in-slices]), or while other answers wait
-    /// ([unread-status-is-short]).
+    /// lookups of this turn are used up, or while other answers wait ([unread-status-is-short]).
     fn scan_runs(&mut self, number: u32, mut scan: Box<Scan>, lane: &mut Services) -> Parsed {
         let serving = self.session.serving();
         let is_full = self.batch.heads_bytes() >= UNSENT_BYTES_MAX;

@@ -83,7 +83,7 @@ pub(super) enum Payload {
     Announced { request: Request },
     /// A READ that waits for memory.
     Read { request: Request },
-    /// A BLOCK_STATUS that waits for further lookups ([status-in-slices]).
+    /// A BLOCK_STATUS that waits for the lookups of a further turn.
     Status(Box<Scan>),
     /// A WRITE whose payload is being received into its target. The lane has granted memory for
     /// `granted` bytes; `received` bytes have arrived, the last of them at `since`.
