@@ -3,7 +3,8 @@
 //!
 //! ```sh
 //! cargo test -p blockyard-btt --test a_random_crash_leaves_old_or_new -- --nocapture
-//! BLOCKYARD_BTT_CRASHES=100000000 cargo test --release -p blockyard-btt --test a_random_crash_leaves_old_or_new
+//! BLOCKYARD_BTT_CRASHES=100000000 \
+//!     cargo test --release -p blockyard-btt --test a_random_crash_leaves_old_or_new
 //! BLOCKYARD_BTT_SEED=123 cargo test -p blockyard-btt --test a_random_crash_leaves_old_or_new
 //! ```
 

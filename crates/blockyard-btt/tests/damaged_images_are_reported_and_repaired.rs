@@ -140,7 +140,8 @@ fn a_check_tells_its_progress() {
     }
 }
 
-/// An info block where the size of the image puts the copy, but which puts it elsewhere, is another's.
+/// An info block is another arena's if it is where the size of the image puts the copy, but puts
+/// its copy elsewhere itself.
 #[test]
 fn a_copy_that_puts_itself_elsewhere_does_not_count() {
     let image = empty(NAMESPACE, SECTOR, 2 * BYTES);
@@ -673,7 +674,7 @@ fn entries_that_other_readers_misread_are_corrected() {
     assert_eq!(first.map(|entry| entry.seq), [1, 0], "which all readers understand");
 }
 
-/// Cuts the last write of lane 1 between log and map. Returns its sector, the old and the new block.
+/// Cuts lane 1's last write between log and map. Returns its sector, the old and the new block.
 fn cut_lane(image: &Sparse, arena: &Arena) -> (u32, PostmapAba, PostmapAba) {
     let [a, b] = entries(image, arena, 1);
     let newest = if b.seq == a.seq % 3 + 1 { b } else { a };

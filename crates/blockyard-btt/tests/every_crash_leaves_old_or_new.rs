@@ -4,7 +4,8 @@
 //!
 //! ```sh
 //! cargo test -p blockyard-btt --test every_crash_leaves_old_or_new -- --nocapture
-//! BLOCKYARD_BTT_PREEMPTIONS=4 cargo test --release -p blockyard-btt --test every_crash_leaves_old_or_new
+//! BLOCKYARD_BTT_PREEMPTIONS=4 \
+//!     cargo test --release -p blockyard-btt --test every_crash_leaves_old_or_new
 //! ```
 //!
 //! The first command prints the numbers of visited states. The second allows more preemptions in
