@@ -1,11 +1,9 @@
 //! Pools that libpmemblk created and nobody has written to: libpmemblk formats the BTT at the first
 //! write, and reads zeroes before.
 //!
-//! # Rules
-//!
-//! - **[unwritten-pool-was-never-written]** A pool counts as unwritten only if no sector of it can
-//!   have been written: its header says that it was created from zeroes, it has no BTT, its first
-//!   info block is zero, no map has an entry, and the logs have only what formatting writes.
+//! A pool counts as unwritten only if no sector of it can have been written: its header says that
+//! it was created from zeroes, it has no BTT, its first info block is zero, no map has an entry,
+//! and the logs have only what formatting writes.
 //!
 //! An unwritten pool is formatted when it is opened for writing. To be read, it is formatted in
 //! memory. After a power cut during formatting, the pool is still unwritten or formatted, because
@@ -24,7 +22,7 @@ use std::fs::File;
 use std::io;
 
 /// Returns the format of the BTT that the pool in `memory` lacks, with `uuid`, if the pool is
-/// unwritten ([unwritten-pool-was-never-written]).
+/// unwritten.
 ///
 /// # Errors
 ///

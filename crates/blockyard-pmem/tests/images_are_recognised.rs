@@ -62,8 +62,8 @@ fn a_refused_file_gets_no_space() {
     assert_eq!(made.metadata().expect("existing file").blocks(), 0);
 }
 
-/// Formatting writes the first info block last. A pool without that block is still unwritten
-/// ([unwritten-pool-was-never-written]).
+/// Formatting writes the first info block last. A pool without that block is still
+/// unwritten.
 #[test]
 fn a_partly_formatted_pool_is_formatted_again() {
     let whole = file("formatted");
@@ -134,7 +134,6 @@ fn an_unwritten_pool_reads_as_zeroes_until_it_is_written() {
     }
 }
 
-/// [unwritten-pool-was-never-written].
 #[test]
 fn a_pool_with_remains_of_a_btt_is_not_taken_for_unwritten() {
     let layout = Layout::new((32 << 20) - 8192, 520, 768, NFREE).expect("layout of a 32 MiB arena");

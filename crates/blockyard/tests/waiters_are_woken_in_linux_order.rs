@@ -1,5 +1,4 @@
-//! The order in which waiters for tags are woken, compared with Linux's ([woken-takes-next-queue],
-//! [short-batch-keeps-its-place]).
+//! The order in which waiters for tags are woken, compared with Linux's ([woken-takes-next-queue]).
 //!
 //! Jobs of several I/Os, one at a time, begin at fixed distances on a device with few tags.
 //! `waiters/linux-6.12` has a line for each recording: tags, microseconds of an I/O, and the jobs

@@ -5,10 +5,11 @@
 //! (CMD59). The submodules have the bytes on the wire (`wire`), the identification (`identify`),
 //! and one try of a transfer (`transfer`).
 //!
+//! A command or block that was damaged on the wire is sent again, a few times at most. Blocks that
+//! went well before it are not.
+//!
 //! # Rules
 //!
-//! - **[damaged-is-sent-again]** A command or block that was damaged on the wire is sent again, a
-//!   few times at most. Blocks that went well before it are not.
 //! - **[lost-is-identified]** A card whose connection is lost or in doubt, because an answer is
 //!   missing or because the future of a transfer was dropped, is identified again before it is
 //!   used. It must be the same card: data for one card does not go to another.
@@ -258,8 +259,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// Takes the result of a try. Returns that of the transfer, or `None` if another try is due
-    /// ([damaged-is-sent-again]).
+    /// Takes the result of a try. Returns that of the transfer, or `None` if another try is due,
+    /// from the damaged block on.
     fn after(&mut self, result: Result<(), Failed>) -> Option<Result<(), Failed>> {
         let Err(Failed { done, error }) = result else { return Some(Ok(())) };
         self.done += done;

@@ -11,9 +11,9 @@
 //! - **[memory-is-the-calls]** The queue carries numbers, never memory: a request names the I/Os of
 //!   the call that runs. A call begins with an empty queue, so no request of an earlier call, whose
 //!   future was dropped, meets its memory.
-//! - **[lost-once-tried-again]** A request during which the connection was lost is requeued once,
-//!   and the card is identified again before it (see [`card`](crate::card)). If that does not help,
-//!   the request fails.
+//!
+//! A request during which the connection was lost is requeued once, and the card is identified
+//! again before it (see [`card`](crate::card)). If that does not help, the request fails.
 //!
 //! The queue's clock stands still: every call ends its I/Os before it returns, so no deadline of an
 //! elevator counts.
@@ -229,7 +229,7 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Disk<Bus, Cs, Delay> {
         };
         self.last_error = Some(error);
         if error.is_lost() && !is_second_try {
-            // [lost-once-tried-again]
+            // Once more, after the card was identified again.
             self.is_second_try = true;
             self.counts.requeues += 1;
             return Outcome::Again;

@@ -24,7 +24,7 @@ fn arguments(slot: &Slot, index: u8) -> Vec<u32> {
         .collect()
 }
 
-/// [damaged-is-sent-again]: only from the damaged block on.
+/// Only the blocks from the damaged one on are sent again.
 #[test]
 fn a_block_that_was_damaged_on_the_wire_is_sent_again() {
     let (slot, mut disk) = sdhc();
@@ -43,8 +43,7 @@ fn a_block_that_was_damaged_on_the_wire_is_sent_again() {
     assert_eq!((disk.0.card().repeats(), disk.0.counts().requeues), (9, 0));
 }
 
-/// [damaged-is-sent-again]: the block behind the token is whole, and must not be taken for an
-/// answer.
+/// The block behind the token is whole, and must not be taken for an answer.
 #[test]
 fn a_block_whose_start_token_was_damaged_is_sent_again() {
     let (slot, mut disk) = sdhc();
@@ -62,7 +61,7 @@ fn a_block_whose_start_token_was_damaged_is_sent_again() {
     assert_eq!(slot.0.borrow().count(0), 0, "the connection was not in doubt");
 }
 
-/// [damaged-is-sent-again]: but not for ever.
+/// A damaged block is not sent again for ever.
 #[test]
 fn a_block_that_is_damaged_every_time_fails() {
     let (slot, mut disk) = sdhc();
@@ -136,7 +135,7 @@ fn a_card_may_be_busy_as_long_as_the_specification_allows() {
     assert_eq!(slot.0.borrow().data[9 * 512..12 * 512], data);
 }
 
-/// [lost-is-identified], [lost-once-tried-again]
+/// [lost-is-identified]
 #[test]
 fn a_card_that_does_not_answer_once_is_identified_again() {
     let (slot, mut disk) = sdhc();

@@ -31,8 +31,9 @@ impl core::error::Error for Full {}
 /// - **[woken-takes-next-queue]** A waiter that is woken takes the next queue before it tries
 ///   again. If it gets a tag, nobody sleeps there instead. This is how Linux chooses, and it
 ///   decides who waits behind whom.
-/// - **[short-batch-keeps-its-place]** After a wake-up of fewer waiters than a batch, the next one
-///   begins with the same queue, as in Linux: the search for more has gone once round.
+///
+/// After a wake-up of fewer waiters than a batch, the next one begins with the same queue, as in
+/// Linux: the search for more has gone once round.
 ///
 /// [sleeper-implies-tag-in-use]: at least as many puts are still to come as tags are in use. When
 /// they cannot complete a batch any more, all waiters are woken. That also makes up for
@@ -150,8 +151,8 @@ impl Waiters {
         self.wake_some(self.sleeping);
     }
 
-    /// Wakes up to `count` waiters. If fewer sleep, that is one round of all queues
-    /// ([short-batch-keeps-its-place]).
+    /// Wakes up to `count` waiters. If fewer sleep, that is one round of all queues, and the next
+    /// batch begins where this one did.
     fn wake_some(&mut self, count: u32) {
         let mut left = count;
         for _ in 0..QUEUES {
