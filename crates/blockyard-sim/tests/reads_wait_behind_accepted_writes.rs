@@ -44,15 +44,21 @@ fn waits(report: &Report, depth: u64) -> Waits {
 
 /// A full drive at steady state with random writes, as many outstanding as each of `depths`.
 fn at_depths(order: &str, full_buffer: &str, depths: [u64; 3]) -> [Waits; 3] {
+    with_queues("31", order, full_buffer, depths)
+}
+
+/// As [`at_depths`], of a drive with so many hardware queues.
+fn with_queues(queues: &str, order: &str, full_buffer: &str, depths: [u64; 3]) -> [Waits; 3] {
     let figures = [
         ("flash.slc", "0B"),
         ("flash.fill", "100"),
         ("flash.overwritten", "100"),
         ("flash.order", order),
         ("flash.full-buffer", full_buffer),
+        ("nvme.hw-queues", queues),
     ];
     let waits = depths.map(|depth| waits(&run(&figures, "--rw=randwrite", depth), depth));
-    println!("{order}, {full_buffer}: {waits:?}");
+    println!("{queues} queues, {order}, {full_buffer}: {waits:?}");
     waits
 }
 
@@ -103,6 +109,20 @@ fn reads_behind_a_full_buffer_wait_for_all_writes_before_them() {
     }
     let tails = all.map(|waits| waits.read[1]);
     assert!(tails[1] * 10 > tails[0] * 13 && tails[2] > 2 * tails[1], "{tails:?}");
+}
+
+/// A write that finds the buffer full stops its hardware queue. The reader has one of its own, so
+/// it waits for the buffer of 4 MiB alone. With one queue for both it waits for the writes too.
+#[test]
+fn reads_wait_for_all_writes_before_them_in_their_own_queue_only() {
+    let own = at_depths("arrival", "queue-waits", [8, 32, 128]);
+    let shared = with_queues("1", "arrival", "queue-waits", [8, 32, 128]);
+    for waits in &own {
+        assert_near(waits.read[0], time_of(4, &own[2]), 10);
+    }
+    for waits in &shared {
+        assert_near(waits.read[0], waits.write + time_of(4, &shared[2]), 10);
+    }
 }
 
 /// A lane of the first generation carries 250 MB/s. A write is 512 packets of 256 bytes with
