@@ -137,7 +137,7 @@ pub const COUNTERS: &[Counter] = &[
         "flash",
         "reads_held",
         "reads that waited to begin behind a write that found no room in the write buffer",
-        "With `full-buffer = \"all-wait\"`, a scheduler that holds writes back lets these reads begin earlier.",
+        "A scheduler that holds writes back lets these reads begin earlier.",
     ),
     counter(
         "flash",
