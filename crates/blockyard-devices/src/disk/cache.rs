@@ -4,8 +4,7 @@
 //! begins when it has gone. A piece of a batch ends with its track. The sectors that follow it are
 //! a piece of the same batch while that has room; otherwise they wait for their turn by their age.
 
-use super::estimate::Errors;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A part of the cache with sectors in sequence.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +96,6 @@ struct Range {
 pub(super) struct Batched {
     pub(super) start: u64,
     pub(super) end: u64,
-    pub(super) errors: Errors,
 }
 
 /// Sectors that were acknowledged and are not on the platters.
@@ -105,8 +103,8 @@ pub(super) struct Batched {
 pub(super) struct WriteCache {
     /// Ranges by their first sectors. They neither overlap nor touch.
     ranges: BTreeMap<u64, Range>,
-    /// The first sectors of those in the batch, with the errors in the estimate of each.
-    batch: BTreeMap<u64, Errors>,
+    /// The first sectors of those in the batch.
+    batch: BTreeSet<u64>,
     /// Pieces for which the batch has room: parts of its writes behind the end of a track.
     room: usize,
     sectors: u64,
@@ -120,7 +118,7 @@ impl WriteCache {
     pub(super) const fn new(capacity: u64) -> Self {
         Self {
             ranges: BTreeMap::new(),
-            batch: BTreeMap::new(),
+            batch: BTreeSet::new(),
             room: 0,
             sectors: 0,
             capacity,
@@ -156,16 +154,16 @@ impl WriteCache {
         self.added += 1;
         let mut first = start;
         let mut whole = Range { end, since: self.added };
-        let mut errors = None;
+        let mut in_batch = false;
         while let Some((&low, &range)) = self.ranges.range(..=whole.end).next_back() {
             if range.end < first {
                 break;
             }
-            errors = self.take(low).or(errors);
+            in_batch |= self.take(low);
             first = first.min(low);
             whole = Range { end: whole.end.max(range.end), since: whole.since.min(range.since) };
         }
-        self.put(first, whole, errors);
+        self.put(first, whole, in_batch);
     }
 
     /// Removes the sectors from `start` to `end`.
@@ -175,39 +173,38 @@ impl WriteCache {
             if range.end <= start {
                 break;
             }
-            let errors = self.take(low);
+            let in_batch = self.take(low);
             if low < start {
-                self.put(low, Range { end: start, ..range }, errors);
+                self.put(low, Range { end: start, ..range }, in_batch);
             }
             if end < range.end {
                 // The rest belongs to this batch if it has room, and else to a later one.
-                let follows = errors.filter(|_| self.room > 0);
-                self.room -= usize::from(follows.is_some());
+                let follows = in_batch && self.room > 0;
+                self.room -= usize::from(follows);
                 self.put(end, range, follows);
             }
         }
     }
 
-    /// Puts `range` in, with the errors of its estimate if it is in the batch.
-    fn put(&mut self, start: u64, range: Range, errors: Option<Errors>) {
+    /// Puts `range` in, and into the batch too if `in_batch`.
+    fn put(&mut self, start: u64, range: Range, in_batch: bool) {
         debug_assert!(start < range.end, "{range:?} from {start} has a sector");
         self.sectors += range.end - start;
         self.ranges.insert(start, range);
-        if let Some(errors) = errors {
-            self.batch.insert(start, errors);
+        if in_batch {
+            self.batch.insert(start);
         }
     }
 
-    /// Takes out the range that begins at `start`. Returns its errors if it is in the batch.
-    fn take(&mut self, start: u64) -> Option<Errors> {
+    /// Takes out the range that begins at `start`. Returns whether it is in the batch.
+    fn take(&mut self, start: u64) -> bool {
         let range = self.ranges.remove(&start).expect("a range is taken by its first sector");
         self.sectors -= range.end - start;
         self.batch.remove(&start)
     }
 
     /// Makes a batch of `count` pieces, of the oldest ranges, if there is none.
-    /// `draw` returns the errors in the estimate of each range.
-    pub(super) fn fill_batch(&mut self, count: u32, mut draw: impl FnMut() -> Errors) {
+    pub(super) fn fill_batch(&mut self, count: u32) {
         debug_assert!(count > 0, "a batch has a write");
         if !self.batch.is_empty() {
             return;
@@ -220,9 +217,7 @@ impl WriteCache {
             oldest.truncate(count);
         }
         self.room = count - oldest.len();
-        // The errors are drawn in the order of sectors, whatever the order of age.
-        oldest.sort_unstable_by_key(|&(_, start)| start);
-        self.batch.extend(oldest.into_iter().map(|(_, start)| (start, draw())));
+        self.batch.extend(oldest.into_iter().map(|(_, start)| start));
     }
 
     /// Whether all sectors from `start` to `end` are here.
@@ -235,9 +230,7 @@ impl WriteCache {
     /// the one before it.
     pub(super) fn sweep(&self, from: u64) -> impl Iterator<Item = Batched> + '_ {
         let starts = self.batch.range(from..).chain(self.batch.range(..from));
-        starts.filter_map(|(&start, &errors)| {
-            Some(Batched { start, end: self.ranges.get(&start)?.end, errors })
-        })
+        starts.filter_map(|&start| Some(Batched { start, end: self.ranges.get(&start)?.end }))
     }
 }
 
@@ -245,7 +238,6 @@ impl WriteCache {
 mod tests {
     use super::*;
     use blockyard::prng::Prng;
-    use std::collections::BTreeSet;
 
     fn swept(cache: &WriteCache, from: u64) -> Vec<(u64, u64)> {
         cache.sweep(from).map(|write| (write.start, write.end)).collect()
@@ -287,7 +279,7 @@ mod tests {
             let held = ranges(&cache);
             let sectors = held.iter().flat_map(|&(start, end)| start..end);
             assert!(sectors.eq(set.iter().copied()), "{cache:?}");
-            cache.fill_batch(3, Errors::default);
+            cache.fill_batch(3);
             let swept = swept(&cache, 30);
             assert!(swept.iter().all(|write| held.contains(write)), "{swept:?} of {cache:?}");
             assert_eq!(swept.is_empty(), held.is_empty());
@@ -306,17 +298,17 @@ mod tests {
         for start in [500, 100, 300, 108, 700] {
             cache.add(start, start + 8);
         }
-        cache.fill_batch(3, Errors::default);
+        cache.fill_batch(3);
         assert_eq!(swept(&cache, 0), [(100, 116), (300, 308), (500, 508)]);
         assert_eq!(swept(&cache, 200), [(300, 308), (500, 508), (100, 116)]);
         cache.add(0, 8);
         cache.remove(500, 504);
-        cache.fill_batch(3, Errors::default);
+        cache.fill_batch(3);
         assert_eq!(swept(&cache, 0), [(100, 116), (300, 308)]);
         cache.remove(100, 116);
         cache.remove(300, 308);
         // What is left of the first write is the oldest of all.
-        cache.fill_batch(2, Errors::default);
+        cache.fill_batch(2);
         assert_eq!(swept(&cache, 0), [(504, 508), (700, 708)]);
     }
 
@@ -330,7 +322,7 @@ mod tests {
         cache.add(50_000, 60_000);
         let mut from = 0;
         let pieces = [(); 8].map(|()| {
-            cache.fill_batch(4, Errors::default);
+            cache.fill_batch(4);
             let (start, _) = swept(&cache, from)[0];
             from = start + 1_000;
             cache.remove(start, from);

@@ -48,7 +48,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use cache::{ReadCache, WriteCache};
 use counts::Counts;
-use estimate::{Errors, Estimate};
+use estimate::{Estimate, Movement};
 use geometry::{Geometry, Spot};
 use order::{Choice, Choices, Destage};
 use rotation::Spindle;
@@ -71,8 +71,6 @@ struct Held {
     is_write: bool,
     /// When it came.
     since: Instant,
-    /// The errors in the firmware's estimate of it.
-    errors: Errors,
 }
 
 /// What the arm does.
@@ -128,7 +126,7 @@ pub(crate) struct Platters {
 
 impl Platters {
     /// Returns an idle disk by `profile` with `capacity` sectors. `prng` draws the angle at which
-    /// it stands at first, and the errors of the firmware's estimates.
+    /// it stands at first, and decides on the errors of the firmware's estimates.
     #[must_use]
     pub(super) fn new(profile: PlattersProfile, capacity: u64, mut prng: Prng) -> Self {
         let cylinders = profile.zone_cylinders(capacity) * u64::from(profile.zones);
@@ -204,7 +202,7 @@ impl Platters {
         let begins = pressed || self.writes.is_filled(self.profile.cache.start);
         self.destages = (self.destages || begins) && !self.writes.is_empty();
         if self.destages {
-            self.writes.fill_batch(self.profile.cache.batch, || self.estimate.draw());
+            self.writes.fill_batch(self.profile.cache.batch);
         }
         let destage = match (pressed, self.destages) {
             // Commands wait for room, so writes of the cache take turns with those of the arm.
@@ -224,9 +222,7 @@ impl Platters {
             sweep_from: self.sweep_from,
             destage,
         };
-        choices.choose(now, |sector, is_write, errors| {
-            self.expected(&self.geometry.spot(sector), is_write, errors, now)
-        })
+        choices.choose(now, |sector, is_write| self.expected(sector, is_write, now))
     }
 
     /// Returns the time of the seek from where the arm stands to `spot`.
@@ -236,13 +232,15 @@ impl Platters {
         curve.time(distance, spot.head != self.arm.head)
     }
 
-    /// Returns the time after which the firmware expects the head at the start of `spot`, in
-    /// nanoseconds. `errors` are those of its estimate. Without any, it is that of
-    /// [`Self::position`].
-    fn expected(&self, spot: &Spot, is_write: bool, errors: Errors, now: Instant) -> i64 {
-        let seek = self.estimate.seek(self.seek_to(spot, is_write), errors);
-        let wait = self.spindle.wait(now, spot.begin + self.estimate.turn(seek, errors));
-        seek + wait.as_ns().cast_signed()
+    /// Returns the time after which the firmware expects the head at `sector`, in nanoseconds.
+    /// Without errors, it is that of [`Self::position`].
+    fn expected(&self, sector: u64, is_write: bool, now: Instant) -> i64 {
+        let spot = self.geometry.spot(sector);
+        let seek = self.seek_to(&spot, is_write);
+        let movement = Movement { from: self.arm.cylinder.into(), to: sector, seek };
+        self.estimate.access(movement, |arrival| {
+            self.spindle.wait(now + Duration::from_ns(arrival), spot.begin)
+        })
     }
 
     /// Returns the time of the seek from where the arm stands to `spot`, and the time for which the
@@ -407,7 +405,7 @@ impl Platters {
         if self.profile.overhead > Duration::ZERO {
             events.push_back((held.since + self.profile.overhead, READY));
         }
-        self.held.push(Held { errors: self.estimate.draw(), ..held });
+        self.held.push(held);
     }
 
     /// Counts the time for which `ahead` read what a command waits for now. Of 4 ms of reading
@@ -502,7 +500,7 @@ impl Medium for Platters {
         let end = access.start + u64::from(access.sectors);
         debug_assert!(end <= self.capacity, "{access:?} is beyond the end of the disk");
         let is_write = matches!(access.op, Op::Write | Op::WriteZeroes);
-        let held = Held { id, start, end, is_write, since: now, errors: Errors::default() };
+        let held = Held { id, start, end, is_write, since: now };
         match access.op {
             Op::Read if self.is_cached(held, now) => {
                 self.counts.cached_reads += 1;

@@ -12,7 +12,7 @@
 
 use super::Held;
 use super::cache::WriteCache;
-use super::estimate::{Errors, Estimate};
+use super::estimate::Estimate;
 use crate::disk::profile::CommandOrder;
 use blockyard::time::{Duration, Instant};
 
@@ -55,11 +55,11 @@ pub(super) struct Choices<'a> {
 impl Choices<'_> {
     /// Chooses what the arm does at `now`. `expected` returns the time after which the firmware
     /// expects the head at the start of a sector, in nanoseconds, and is told whether it is for a
-    /// write, and the errors of the estimate.
+    /// write.
     pub(super) fn choose(
         &self,
         now: Instant,
-        expected: impl Fn(u64, bool, Errors) -> i64,
+        expected: impl Fn(u64, bool) -> i64,
     ) -> Option<Choice> {
         match self.destage {
             Destage::Now => self.write(&expected).or_else(|| self.command(now, &expected)),
@@ -68,7 +68,7 @@ impl Choices<'_> {
         }
     }
 
-    fn write(&self, expected: impl Fn(u64, bool, Errors) -> i64) -> Option<Choice> {
+    fn write(&self, expected: impl Fn(u64, bool) -> i64) -> Option<Choice> {
         let window = match self.order {
             CommandOrder::Arrival => 1,
             CommandOrder::Shortest | CommandOrder::Estimated => SWEEP_WINDOW,
@@ -76,11 +76,11 @@ impl Choices<'_> {
         // The next writes in the order of sectors, and around: after sector 500, those to 510 and
         // 900 are considered before one to 490.
         let swept = self.writes.sweep(self.sweep_from).take(window);
-        let next = swept.min_by_key(|write| expected(write.start, true, write.errors))?;
+        let next = swept.min_by_key(|write| expected(write.start, true))?;
         Some(Choice::Destage { start: next.start, end: next.end })
     }
 
-    fn command(&self, now: Instant, expected: impl Fn(u64, bool, Errors) -> i64) -> Option<Choice> {
+    fn command(&self, now: Instant, expected: impl Fn(u64, bool) -> i64) -> Option<Choice> {
         debug_assert!(self.held.is_sorted_by_key(|held| held.since), "commands wait in order");
         // Too old to wait for commands that are nearer to the arm.
         let overdue = now.since(self.held.first()?.since) > self.age_max;
@@ -92,7 +92,7 @@ impl Choices<'_> {
         let considered = self.held.iter().take(self.estimate.window());
         let times = considered.map(|held| {
             let credit = self.estimate.credit(now.since(held.since));
-            expected(held.start, held.is_write, held.errors) - credit
+            expected(held.start, held.is_write) - credit
         });
         let (at, _) = times.enumerate().min_by_key(|&(_, time)| time)?;
         Some(Choice::Command { at, overdue: false })

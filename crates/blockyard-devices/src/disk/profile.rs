@@ -76,19 +76,18 @@ pub struct SeekProfile {
 
 /// The knowledge of a firmware that estimates how soon the head can begin a command.
 ///
-/// The errors are drawn once for each command, which keeps them while it waits. They are sums of
-/// four uniform draws, nearly normal, with a mean of 0, and never exceed 3.47 standard deviations.
-/// A command on the track under the head has no error: the servo marks show the firmware where it
-/// is.
+/// The errors belong to a movement from one place to another. They are sums of four uniform draws,
+/// nearly normal, with a mean of 0, and never exceed 3.47 standard deviations. A command on the
+/// track under the head has no error: the servo marks show the firmware where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EstimateProfile {
     /// The standard deviation of the error of a seek's time.
     pub(crate) seek_error: Duration,
     /// The standard deviation of the error of the angle at which the head arrives, as a time.
     pub(crate) rotation_error: Duration,
-    /// Time by which the head has to arrive earlier than its sector. Otherwise the firmware expects
-    /// another revolution.
-    pub(crate) margin: Duration,
+    /// The standard deviation that the firmware takes its errors to have. It adds the chance that a
+    /// sector is missed times a revolution. 0: it takes its estimate to be exact.
+    pub(crate) expected_error: Duration,
     /// Commands among which the firmware chooses: the oldest ones.
     pub window: u32,
     /// Time by which a command is preferred for each second that it has waited. 0: none.
@@ -100,7 +99,7 @@ impl EstimateProfile {
     pub(crate) const EXACT: Self = Self {
         seek_error: Duration::ZERO,
         rotation_error: Duration::ZERO,
-        margin: Duration::ZERO,
+        expected_error: Duration::ZERO,
         window: WINDOW_MAX,
         age_credit: Duration::ZERO,
     };
@@ -276,7 +275,7 @@ table_of!(WRITE, fn write("platters.write") -> SeekProfile {
 table_of!(ESTIMATE, fn estimate("platters.estimate") -> EstimateProfile {
     seek_error: "seek-error" take_or(Time, EstimateProfile::EXACT.seek_error),
     rotation_error: "rotation-error" take_or(Time, EstimateProfile::EXACT.rotation_error),
-    margin: "margin" take_or(Time, EstimateProfile::EXACT.margin),
+    expected_error: "expected-error" take_or(Time, EstimateProfile::EXACT.expected_error),
     window: "window" take_or(Count(1..=WINDOW_MAX), EstimateProfile::EXACT.window),
     age_credit: "age-credit" take_or(Time, EstimateProfile::EXACT.age_credit),
 });
@@ -299,10 +298,11 @@ pub(crate) fn platters(parent: &Table<'_>) -> Result<PlattersProfile, ProfileErr
         return wrong("inner", "the inner zone of a disk is not faster than the outer one");
     }
     let longest = |seek: SeekProfile| seek.track.max(seek.average).max(seek.full);
-    let EstimateProfile { seek_error, rotation_error, margin, age_credit, .. } = profile.estimate;
+    let EstimateProfile { seek_error, rotation_error, expected_error, age_credit, .. } =
+        profile.estimate;
     let seeks = [profile.head_switch, longest(profile.read), longest(profile.write)];
     let choices =
-        [profile.age_max, profile.overhead, seek_error, rotation_error, margin, age_credit];
+        [profile.age_max, profile.overhead, seek_error, rotation_error, expected_error, age_credit];
     if seeks.into_iter().chain(choices).any(|time| time > LONGEST) {
         return wrong("", "a seek, its error, a switch of heads or an age takes at most 60s");
     }
