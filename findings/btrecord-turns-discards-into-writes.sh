@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # btrecord 1.2.0 records a discard as a write, so btreplay overwrites what was only discarded.
 #
-# btrecord makes of a trace of blktrace what btreplay plays again. It keeps the sector and the length
-# of each request and one bit for its kind: read or not. A discard of 1 GiB is therefore played as
-# writes of 1 GiB, on flash the opposite of what the trace did. A flush becomes a write of no bytes,
-# FUA is lost. Neither program says so. On a loop device, a replay of this trace changed the 8 KiB
-# that the trace discards.
+# btrecord makes of a trace of blktrace what btreplay plays again. It keeps the sector and the
+# length of each request and one bit for its kind: read or not. A discard of 1 GiB is therefore
+# played as writes of 1 GiB, on flash the opposite of what the trace did. A flush becomes a write of
+# no bytes, FUA is lost. Neither program says so. On a loop device, a replay of this trace changed
+# the 8 KiB that the trace discards.
 #
 # The header that btrecord writes does not count the last bunch of requests (by default up to 8 that
 # came within 10 ms). A file whose only bunch is the last, that of a processor with few requests,
 # says 0 of 0; btreplay then plays nothing of it, and exits with 0.
 #
-# Seen with blktrace 1.2.0-5 of Debian 12 (bookworm), 2026-11-28. Needs apt-get and python3. Fails if
-# this changes.
+# Seen with blktrace 1.2.0-5 of Debian 12 (bookworm), 2026-11-28. Needs apt-get and python3. Fails
+# if this changes.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/packages.bash"
 unpack_files blktrace blktrace=1.2.0-5
