@@ -96,16 +96,20 @@ impl Kept {
         let mark = word();
         let of = word();
         let whole = words.zip([mark, of].into_iter().cycle()).all(|(word, like)| word == like);
-        let last = |sector| self.last.get(&sector).copied().unwrap_or(0);
         if !whole {
             return Sight::Wrong;
         }
         match (mark, of) {
-            (0, 0) if last(sector) == 0 => Sight::Right,
-            _ if of == sector && mark == last(sector) => Sight::Right,
-            _ if of != sector && mark > 0 && mark == last(of) => Sight::Of(of),
+            (0, 0) if self.last_mark(sector) == 0 => Sight::Right,
+            _ if of == sector && mark == self.last_mark(sector) => Sight::Right,
+            _ if of != sector && mark > 0 && mark == self.last_mark(of) => Sight::Of(of),
             _ => Sight::Wrong,
         }
+    }
+
+    /// Returns the mark of the last write to `sector`, 0 without one.
+    fn last_mark(&self, sector: u64) -> u64 {
+        self.last.get(&sector).copied().unwrap_or(0)
     }
 
     /// Reads every written sector by `read`, after a loss of power. Reports each sector that does

@@ -159,11 +159,10 @@ impl Pmem {
 
     /// Checks the data that a loss of power would leave, through the table's own recovery.
     fn look_at_survivors(&mut self) {
-        let (Some(kept), Disk::Btt(btt, seats), Some(design)) =
-            (&mut self.kept, &self.disk, self.btt)
-        else {
-            return; // without a table each write was fenced
-        };
+        // Without a table each write was fenced.
+        let Disk::Btt(btt, seats) = &self.disk else { return };
+        let Some(design) = self.btt else { return };
+        let Some(kept) = &mut self.kept else { return };
         let cpus = cpus(seats);
         let machine = Machine::new(self.profile, Some(&design), cpus);
         let left = btt.memory().survivors(machine, &mut kept.draws);

@@ -492,10 +492,12 @@ fn deadline(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
     })
 }
 
+/// The depths of kyber's domains that a profile may have.
+const KYBER_DEPTH: Count<u32> = Count(1..=10_240);
+
 /// Reads the tunables of kyber. Missing keys have the defaults of Linux since 4.20.
 fn kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
     let linux = KyberTunables::default();
-    let depth = |key, linux| table.take_or(key, Count(1..=10_240), linux);
     let adjust = table.take_or("adjust", OneOf(ADJUST), linux.adjust)?;
     if adjust == KyberAdjust::Steps && table.has("discard-depth") {
         let words = "`discard-depth` goes only with `adjust = \"percentiles\"`: with steps \
@@ -505,10 +507,10 @@ fn kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
     Ok(KyberTunables {
         read_latency: table.take_or("read-latency", Time, linux.read_latency)?,
         write_latency: table.take_or("write-latency", Time, linux.write_latency)?,
-        read_depth: depth("read-depth", linux.read_depth)?,
-        write_depth: depth("write-depth", linux.write_depth)?,
-        discard_depth: depth("discard-depth", linux.discard_depth)?,
-        other_depth: depth("other-depth", linux.other_depth)?,
+        read_depth: table.take_or("read-depth", KYBER_DEPTH, linux.read_depth)?,
+        write_depth: table.take_or("write-depth", KYBER_DEPTH, linux.write_depth)?,
+        discard_depth: table.take_or("discard-depth", KYBER_DEPTH, linux.discard_depth)?,
+        other_depth: table.take_or("other-depth", KYBER_DEPTH, linux.other_depth)?,
         adjust,
         staging: table.take_or("staging", OneOf(STAGING), linux.staging)?,
         async_depth: linux.async_depth,

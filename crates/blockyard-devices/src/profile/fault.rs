@@ -297,20 +297,28 @@ fn turns(table: &Table<'_>) -> Result<Turns, ProfileError> {
     Ok(if (first, last) == (1, u64::MAX) { Turns::All } else { Turns::Between(first, last) })
 }
 
+/// Reads the flag at `key`. Returns `action` if it is true.
+fn switch(
+    table: &Table<'_>,
+    key: &'static str,
+    action: Action,
+) -> Result<Option<Action>, ProfileError> {
+    Ok(table.take(key, Flag)?.and_then(|on| on.then_some(action)))
+}
+
 /// Reads the action of the rule. Returns its key as well.
 fn action(table: &Table<'_>) -> Result<(&'static str, Action), ProfileError> {
     let at_once = table.take_or("at-once", Flag, false)?;
     let error = if at_once { Action::Fail } else { Action::Error };
-    let switch = |key, action| Ok(table.take(key, Flag)?.and_then(|on| on.then_some(action)));
     let all = [
         ("error", table.take("error", OneOf(STATUS))?.map(error)),
         ("delay", table.take("delay", Time)?.map(Action::Delay)),
         ("busy", table.take("busy", OneOf(BUSY))?.map(Action::Busy)),
-        ("requeue", switch("requeue", Action::Again)?),
-        ("lost", switch("lost", Action::Lose)?),
-        ("timed-out", switch("timed-out", Action::TimeOut)?),
+        ("requeue", switch(table, "requeue", Action::Again)?),
+        ("lost", switch(table, "lost", Action::Lose)?),
+        ("timed-out", switch(table, "timed-out", Action::TimeOut)?),
         ("torn-write", table.take("torn-write", Count(1..=u32::MAX))?.map(Action::TearWrite)),
-        ("lost-write", switch("lost-write", Action::LoseWrite)?),
+        ("lost-write", switch(table, "lost-write", Action::LoseWrite)?),
         (
             "misdirected-write",
             table.take("misdirected-write", Count(0..=u64::MAX))?.map(Action::MisdirectWrite),

@@ -92,14 +92,17 @@ pub const fn builtin_processors() -> &'static [Builtin] {
 ///
 /// [`ProfileError::UnknownName`] if there is none.
 pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
-    let all = || builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors());
-    all().find(|builtin| builtin.name == canonical(name)).copied().ok_or_else(|| {
+    all_builtin().find(|builtin| builtin.name == canonical(name)).copied().ok_or_else(|| {
         ProfileError::UnknownName {
             what: "design, device or processors",
             name: name.to_owned(),
-            known: all().map(|builtin| builtin.name).collect(),
+            known: all_builtin().map(|builtin| builtin.name).collect(),
         }
     })
+}
+
+fn all_builtin() -> impl Iterator<Item = &'static Builtin> {
+    builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors())
 }
 
 /// Returns the text of the file at `path` and those of the profiles on which it builds, the nearest
@@ -111,17 +114,20 @@ pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
 pub fn layers(path: &str) -> Result<Vec<String>, ProfileError> {
     let text = source::read(path)?;
     let mut files = base::Bases::of(path, &text)?.into_texts();
-    let builtin_of = |name: Option<String>| {
-        name.and_then(|name| builtin(&name).ok()).map(|builtin| builtin.text.to_owned())
-    };
     let mut texts = Vec::new();
     let mut next = Some(text);
     while let Some(text) = next {
         // The class of processors comes after the file and before its base.
-        let class = builtin_of(base::named_in(&text, base::PROCESSORS));
-        next = files.next().or_else(|| builtin_of(base::named_in(&text, base::BASE)));
+        let class = builtin_named_in(&text, base::PROCESSORS);
+        next = files.next().or_else(|| builtin_named_in(&text, base::BASE));
         texts.push(text);
         texts.extend(class);
     }
     Ok(texts)
+}
+
+/// Returns the text of the built-in profile that `text` names for `key`, if there is one.
+fn builtin_named_in(text: &str, key: &str) -> Option<String> {
+    let name = base::named_in(text, key)?;
+    builtin(&name).ok().map(|builtin| builtin.text.to_owned())
 }

@@ -87,13 +87,9 @@ pub(crate) fn with_base(
     usual: &'static str,
 ) -> ProfileError {
     debug_assert!(!usual.is_empty() && !is_path(usual), "`{usual}` is no name");
-    let lacks = |problem: &Problem| match problem {
-        Problem::MissingKey { table, .. } => !table.is_empty(),
-        problem => matches!(problem, Problem::MissingTable(_)),
-    };
     match (error, DeTable::parse(text)) {
         (ProfileError::Wrong { file, line, problem }, Ok(top))
-            if lacks(&problem) && !top.get_ref().contains_key(BASE) =>
+            if is_lack(&problem) && !top.get_ref().contains_key(BASE) =>
         {
             let found = bases.iter().find(|(table, _)| top.get_ref().contains_key(*table));
             let base = found.map_or(usual, |(_, base)| base);
@@ -101,6 +97,14 @@ pub(crate) fn with_base(
             ProfileError::Wrong { file, line, problem }
         }
         (error, _) => error,
+    }
+}
+
+/// Whether a table, or a key of one, is missing.
+const fn is_lack(problem: &Problem) -> bool {
+    match problem {
+        Problem::MissingKey { table, .. } => !table.is_empty(),
+        problem => matches!(problem, Problem::MissingTable(_)),
     }
 }
 

@@ -73,17 +73,20 @@ pub(crate) fn size(text: &str) -> Option<String> {
     if unit.is_empty() {
         return with_each(number, SIZE_UNITS);
     }
-    let same = |name: &str| {
-        let name = name.to_lowercase();
-        let short = name.strip_suffix("ib").unwrap_or(&name);
-        [name.as_str(), short].contains(&unit.as_str()) || unit == format!("{short}b")
-    };
-    let (binary, _) = SIZE_UNITS.iter().find(|(name, _)| same(name))?;
+    let (binary, _) = SIZE_UNITS.iter().find(|(name, _)| spells_size(&unit, name))?;
     let thousands = unit.strip_suffix('b').filter(|letter| !letter.is_empty());
     let thousands = THOUSANDS.iter().find(|(letter, _)| Some(*letter) == thousands);
     let decimal = thousands.and_then(|(_, factor)| scaled_decimal(number, *factor));
     let decimal = decimal.map(|bytes| format!("\"{bytes}B\" for units of 1000"));
     either(quantity(number, binary, SIZE_UNITS), decimal)
+}
+
+/// Whether `unit`, in lower case, is a spelling of the unit of sizes `name`: of `MiB`, those are
+/// `mib`, `m` and `mb`.
+fn spells_size(unit: &str, name: &str) -> bool {
+    let name = name.to_lowercase();
+    let short = name.strip_suffix("ib").unwrap_or(&name);
+    [name.as_str(), short].contains(&unit) || unit == format!("{short}b")
 }
 
 /// Returns the rates that `text` of `key` may mean. One in bits is an eighth in bytes, or a tenth
@@ -98,9 +101,9 @@ pub(crate) fn rate(key: &str, text: &str) -> Option<String> {
     let bits = lower.strip_suffix("bits").or(lower.strip_suffix("bit"));
     let bits = bits.or(lower.strip_suffix('b').filter(|_| amount.ends_with('b')));
     let Some(letter) = bits.filter(|letter| !letter.ends_with('i')) else {
-        let same =
-            |name: &str| name.strip_suffix("/s").is_some_and(|name| name.to_lowercase() == lower);
-        let (unit, _) = RATE_UNITS.iter().find(|(name, _)| same(name))?;
+        let (unit, _) = RATE_UNITS.iter().find(|(name, _)| {
+            name.strip_suffix("/s").is_some_and(|name| name.to_lowercase() == lower)
+        })?;
         return quantity(number, unit, RATE_UNITS);
     };
     let (_, factor) = THOUSANDS.iter().find(|(known, _)| *known == letter)?;
@@ -177,22 +180,23 @@ mod tests {
         }
     }
 
+    fn error_of_time(text: &str) -> String {
+        read_time(text, "20us, 2s").unwrap_err()
+    }
+
     #[test]
     fn a_message_about_a_time_says_what_to_write() {
-        let error = |text| read_time(text, "20us, 2s").unwrap_err();
         assert_eq!(
-            error("900"),
+            error_of_time("900"),
             "expected a time with its unit: write 900ns or 900us or 900ms or 900s"
         );
-        assert_eq!(error("900 usec"), "expected a time with its unit: write 900us");
-        assert_eq!(error("soon"), "expected a time with its unit: 20us, 2s");
+        assert_eq!(error_of_time("900 usec"), "expected a time with its unit: write 900us");
+        assert_eq!(error_of_time("soon"), "expected a time with its unit: 20us, 2s");
         assert_eq!(read_time("2s", ""), Ok(Duration::from_secs(2)));
     }
 
     #[test]
     fn quantities_in_usual_spellings_are_shown_as_a_profile_writes_them() {
-        let rate_of = |text: &str| rate("bandwidth-limit", text);
-        let link = |text: &str| rate("link", text);
         for (found, expected) in [
             (time("40µs"), Some("\"40us\"")),
             (time("40 us"), Some("\"40us\"")),
@@ -213,15 +217,18 @@ mod tests {
             (size("8"), Some("\"8B\" or \"8KiB\" or \"8MiB\" or \"8GiB\" or \"8TiB\"")),
             (size("1PB"), None),
             (size("big"), None),
-            (rate_of("6Gb/s"), Some("\"750MB/s\"")),
-            (rate_of("100Mbit/s"), Some("\"12500kB/s\"")),
-            (rate_of("600 MB/s"), Some("\"600MB/s\"")),
-            (rate_of("600MB"), Some("\"600MB/s\"")),
-            (rate_of("600MBps"), Some("\"600MB/s\"")),
-            (rate_of("3mib/s"), Some("\"3MiB/s\"")),
-            (rate_of("1Gib/s"), Some("\"1GiB/s\"")),
-            (rate_of("fast"), None),
-            (link("6Gb/s"), Some("\"600MB/s\" for a link with 8b/10b encoding, else \"750MB/s\"")),
+            (rate("bandwidth-limit", "6Gb/s"), Some("\"750MB/s\"")),
+            (rate("bandwidth-limit", "100Mbit/s"), Some("\"12500kB/s\"")),
+            (rate("bandwidth-limit", "600 MB/s"), Some("\"600MB/s\"")),
+            (rate("bandwidth-limit", "600MB"), Some("\"600MB/s\"")),
+            (rate("bandwidth-limit", "600MBps"), Some("\"600MB/s\"")),
+            (rate("bandwidth-limit", "3mib/s"), Some("\"3MiB/s\"")),
+            (rate("bandwidth-limit", "1Gib/s"), Some("\"1GiB/s\"")),
+            (rate("bandwidth-limit", "fast"), None),
+            (
+                rate("link", "6Gb/s"),
+                Some("\"600MB/s\" for a link with 8b/10b encoding, else \"750MB/s\""),
+            ),
         ] {
             assert_eq!(found.as_deref(), expected);
         }

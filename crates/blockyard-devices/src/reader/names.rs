@@ -32,19 +32,25 @@ pub(crate) fn alike<'a>(word: &str, known: &[&'a str]) -> Vec<&'a str> {
         return Vec::new();
     }
     let kind = KINDS.iter().find(|(kind, _)| *kind == word).map(|(_, starts)| *starts);
-    let of = |is: &dyn Fn(&str) -> bool| -> Vec<_> {
-        known.iter().copied().filter(|name| is(name)).collect()
-    };
-    let starts = |start: &str, name: &str| name.split('-').any(|part| part.starts_with(start));
     let named = match kind {
-        Some(kind) => of(&|name| kind.iter().any(|start| starts(start, name))),
-        None => of(&|name| starts(&word, name)),
+        Some(kind) => select(known, |name| kind.iter().any(|start| has_part(name, start))),
+        None => select(known, |name| has_part(name, &word)),
     };
     let near = || within(word.len() / 3, &word, known).into_iter().collect();
-    [named, of(&|name| name.contains(&word))]
+    [named, select(known, |name| name.contains(&word))]
         .into_iter()
         .find(|names| !names.is_empty())
         .unwrap_or_else(near)
+}
+
+/// Returns those of `known` that satisfy `is`.
+fn select<'a>(known: &[&'a str], is: impl Fn(&str) -> bool) -> Vec<&'a str> {
+    known.iter().copied().filter(|name| is(name)).collect()
+}
+
+/// Whether a part of `name` between hyphens begins with `start`.
+fn has_part(name: &str, start: &str) -> bool {
+    name.split('-').any(|part| part.starts_with(start))
 }
 
 /// Returns the first of `known` that is nearest to `word`, with at most so many slips.
@@ -53,9 +59,10 @@ fn within<'a>(slips: usize, word: &str, known: &[&'a str]) -> Option<&'a str> {
         return None;
     }
     let word = word.to_lowercase();
-    let distance = |name: &str| strsim::damerau_levenshtein(&word, &name.to_lowercase());
-    let near = known.iter().copied().min_by_key(|name| distance(name))?;
-    (distance(near) <= slips).then_some(near)
+    let distances =
+        known.iter().map(|name| (strsim::damerau_levenshtein(&word, &name.to_lowercase()), *name));
+    let (distance, near) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= slips).then_some(near)
 }
 
 #[cfg(test)]

@@ -103,16 +103,20 @@ impl Notes {
 
     /// Returns all keys that the tables may have, with those of the top of the file.
     pub(crate) fn keys(&self) -> Vec<String> {
-        let full = |path: &str, key: &str| match path {
-            "" => key.to_owned(),
-            path => format!("{path}.{key}"),
-        };
         let tables = self.tables.borrow();
-        tables.iter().flat_map(|(path, keys)| keys.iter().map(|key| full(path, key))).collect()
+        tables.iter().flat_map(|(path, keys)| keys.iter().map(|key| full_key(path, key))).collect()
     }
 
     pub(crate) fn into_figures(self) -> Vec<Figure> {
         self.figures.into_inner().into_values().collect()
+    }
+}
+
+/// Returns `key` with the path of its table, which is empty at the top of the file.
+fn full_key(path: &str, key: &str) -> String {
+    match path {
+        "" => key.to_owned(),
+        path => format!("{path}.{key}"),
     }
 }
 
@@ -148,14 +152,17 @@ mod tests {
         assert!(all.is_sorted() && all.iter().all(|value| (1000..=1_000_000).contains(value)));
     }
 
+    fn place_of(seed: u64, number: u32, key: &str) -> u8 {
+        Reading { seed, number }.place(key)
+    }
+
     #[test]
     fn a_place_depends_on_the_seed_the_reading_and_the_key_only() {
-        let of = |seed, number, key| Reading { seed, number }.place(key);
-        assert_eq!(of(1, 2, "card.read.access"), of(1, 2, "card.read.access"));
-        let others =
-            [of(2, 2, "card.read.access"), of(1, 3, "card.read.access"), of(1, 2, "cpu.submit")];
-        assert!(others.iter().any(|place| *place != of(1, 2, "card.read.access")));
-        let mean = (0..1000).map(|n| u32::from(of(1, n, "cpu.submit"))).sum::<u32>() / 1000;
+        const KEY: &str = "card.read.access";
+        assert_eq!(place_of(1, 2, KEY), place_of(1, 2, KEY));
+        let others = [place_of(2, 2, KEY), place_of(1, 3, KEY), place_of(1, 2, "cpu.submit")];
+        assert!(others.iter().any(|place| *place != place_of(1, 2, KEY)));
+        let mean = (0..1000).map(|n| u32::from(place_of(1, n, "cpu.submit"))).sum::<u32>() / 1000;
         assert!((118..138).contains(&mean), "{mean}");
     }
 }

@@ -109,7 +109,8 @@ impl Spread {
         let Some(above) = self.points.iter().position(|point| point.0 > at) else {
             return u64::from(self.points[POINTS - 1].1) * PARTS;
         };
-        let ((low_at, low), (high_at, high)) = (self.points[above - 1], self.points[above]);
+        let (low_at, low) = self.points[above - 1];
+        let (high_at, high) = self.points[above];
         let run = u64::from(high_at - low_at);
         let rise = u64::from(high - low);
         u64::from(low) * PARTS + rise * PARTS * u64::from(at - low_at) / run
@@ -184,12 +185,11 @@ mod tests {
     #[test]
     fn a_draw_lies_on_the_lines_between_the_points() {
         let spread = Spread::new(&TAIL).unwrap();
-        let percent = |at| spread.percent_e6(at);
-        assert_eq!(percent(0), 50_000_000);
-        assert_eq!(percent(25_000_000), 75_000_000);
-        assert_eq!(percent(70_000_000), 100_000_000);
-        assert_eq!(percent(99_500_000), 750_000_000);
-        assert_eq!(percent(WHOLE - 1), 999_999_500);
+        assert_eq!(spread.percent_e6(0), 50_000_000);
+        assert_eq!(spread.percent_e6(25_000_000), 75_000_000);
+        assert_eq!(spread.percent_e6(70_000_000), 100_000_000);
+        assert_eq!(spread.percent_e6(99_500_000), 750_000_000);
+        assert_eq!(spread.percent_e6(WHOLE - 1), 999_999_500);
     }
 
     #[test]

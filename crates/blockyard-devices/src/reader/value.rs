@@ -117,8 +117,9 @@ impl Kind for Flag {
     const FIGURE: bool = false;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<bool, Problem> {
-        let instead = || instead::flag(&written(value));
-        value.as_bool().ok_or_else(|| misspelt(key, value, "true or false", instead()))
+        value
+            .as_bool()
+            .ok_or_else(|| misspelt(key, value, "true or false", instead::flag(&written(value))))
     }
 }
 
@@ -187,13 +188,17 @@ where
     }
 
     fn vary(&self, range: &InRange<'_>) -> Result<N, Problem> {
-        let amount = |value: &DeValue<'_>| match value {
-            DeValue::Integer(digits) => whole(digits),
-            _ => None,
-        };
         let (first, _) = range.ends(self)?;
-        let (low, high) = amount(range.low).zip(amount(range.high)).unwrap_or_default();
+        let (low, high) = count(range.low).zip(count(range.high)).unwrap_or_default();
         Ok(N::try_from(range.step(low, high)).unwrap_or(first))
+    }
+}
+
+/// Returns the whole number that `value` is, if it is one.
+fn count(value: &DeValue<'_>) -> Option<u64> {
+    match value {
+        DeValue::Integer(digits) => whole(digits),
+        _ => None,
     }
 }
 
@@ -375,9 +380,12 @@ fn misspelt(
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<u16, Problem> {
+        Count(0..=255_u16).read("n", DeValue::parse(text).unwrap().get_ref())
+    }
+
     #[test]
     fn a_count_has_any_radix_and_is_not_negative() {
-        let read = |text| Count(0..=255_u16).read("n", DeValue::parse(text).unwrap().get_ref());
         assert_eq!(read("0x10"), Ok(16));
         assert_eq!(read("1_0"), Ok(10));
         assert!(matches!(read("-1"), Err(Problem::OutOfRange { .. })));
