@@ -341,7 +341,8 @@ impl Controller {
     /// Moves the next piece of a PIO transfer over the bus if possible. After the last piece the
     /// request continues.
     fn pump(&mut self, now: Instant) {
-        let (Some(pio), Some(running)) = (&mut self.pio, &mut self.running) else { return };
+        let Some(pio) = &mut self.pio else { return };
+        let Some(running) = &mut self.running else { return };
         let at = now.max(pio.ready);
         // Until then the request waited for the processor.
         running.bus_from = running.bus_from.max(at);

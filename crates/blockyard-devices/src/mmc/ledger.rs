@@ -124,19 +124,25 @@ impl Ledger {
     /// Returns the request to which block `from` of `transaction` belongs. The header of a packed
     /// command does not count.
     pub(super) fn place(&self, transaction: &MmcRequest, from: u32) -> Option<Place> {
-        let of = |slot: SlotId| &self.entries[slot.index()];
         match transaction.payload {
             Payload::None | Payload::Block => None,
-            Payload::Slot { slot, skip } => Some(Place { tag: of(slot).tag, from: skip + from }),
+            Payload::Slot { slot, skip } => {
+                Some(Place { tag: self.entry(slot).tag, from: skip + from })
+            }
             Payload::Packed(pack) => {
                 let mut before = 0;
                 let slot = pack.slots().iter().find(|slot| {
-                    before += of(**slot).sectors;
+                    before += self.entry(**slot).sectors;
                     from < before
                 })?;
-                Some(Place { tag: of(*slot).tag, from: from - (before - of(*slot).sectors) })
+                let entry = self.entry(*slot);
+                Some(Place { tag: entry.tag, from: from - (before - entry.sectors) })
             }
         }
+    }
+
+    fn entry(&self, slot: SlotId) -> &Entry {
+        &self.entries[slot.index()]
     }
 
     /// Records that `transaction` begins.
@@ -159,10 +165,10 @@ impl Ledger {
             Payload::None | Payload::Block => return,
             Payload::Slot { slot, skip } => (slot, skip),
             Payload::Packed(pack) => {
-                let entries = || pack.slots().iter().map(|slot| &self.entries[slot.index()]);
-                let blocks = entries().map(|entry| entry.sectors).sum::<u32>();
+                let mut entries = pack.slots().iter().map(|slot| self.entry(*slot));
+                let blocks = entries.clone().map(|entry| entry.sectors).sum::<u32>();
                 let fits = u32::from(data.blocks) == blocks + header_blocks(transaction)
-                    && entries().all(|entry| entry.direction == Some(data.direction));
+                    && entries.all(|entry| entry.direction == Some(data.direction));
                 assert!(fits, "[transfer-matches-request] {transaction:?}");
                 return;
             }

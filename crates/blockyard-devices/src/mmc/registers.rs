@@ -39,44 +39,46 @@ pub(super) fn registers(card: &CardProfile, sectors: u64) -> Registers {
     }
 }
 
+/// Sets the field of EXT_CSD at `at`, which has not been set before.
+fn set(bytes: &mut [u8; 512], at: u16, value: &[u8]) {
+    let at = usize::from(at);
+    debug_assert!(
+        bytes[at..at + value.len()].iter().all(|byte| *byte == 0),
+        "byte {at} is set twice"
+    );
+    bytes[at..at + value.len()].copy_from_slice(value);
+}
+
 /// EXT_CSD of an eMMC 5.1 device.
 fn ext_csd(card: &CardProfile) -> Box<[u8; 512]> {
     let mut bytes = Box::new([0; 512]);
     let features = &card.features;
-    let mut set = |at: u16, value: &[u8]| {
-        let at = usize::from(at);
-        debug_assert!(
-            bytes[at..at + value.len()].iter().all(|byte| *byte == 0),
-            "byte {at} is set twice"
-        );
-        bytes[at..at + value.len()].copy_from_slice(value);
-    };
-    set(index::EXT_CSD_REV, &[8]);
+    set(&mut bytes, index::EXT_CSD_REV, &[8]);
     let kibits =
         u32::try_from(features.cache_bytes / 128).expect("cache size in kibit, of at most 4 GiB");
-    set(index::CACHE_SIZE, &kibits.to_le_bytes());
+    set(&mut bytes, index::CACHE_SIZE, &kibits.to_le_bytes());
     if let Some(depth) = features.queue_depth.checked_sub(1) {
-        set(index::CMDQ_SUPPORT, &[1]);
-        set(index::CMDQ_DEPTH, &[depth]);
+        set(&mut bytes, index::CMDQ_SUPPORT, &[1]);
+        set(&mut bytes, index::CMDQ_DEPTH, &[depth]);
     }
-    set(index::MAX_PACKED_WRITES, &[features.packed_writes]);
-    set(index::MAX_PACKED_READS, &[features.packed_reads]);
-    set(index::HPI_FEATURES, &[u8::from(features.hpi)]);
-    set(index::BKOPS_SUPPORT, &[u8::from(features.bkops)]);
+    set(&mut bytes, index::MAX_PACKED_WRITES, &[features.packed_writes]);
+    set(&mut bytes, index::MAX_PACKED_READS, &[features.packed_reads]);
+    set(&mut bytes, index::HPI_FEATURES, &[u8::from(features.hpi)]);
+    set(&mut bytes, index::BKOPS_SUPPORT, &[u8::from(features.bkops)]);
     // A host that turns background operations on has promised to start them.
-    set(index::BKOPS_EN, &[u8::from(features.bkops)]);
-    set(index::SEC_FEATURE_SUPPORT, &[SANITIZE | TRIM]);
+    set(&mut bytes, index::BKOPS_EN, &[u8::from(features.bkops)]);
+    set(&mut bytes, index::SEC_FEATURE_SUPPORT, &[SANITIZE | TRIM]);
     match features.reliable_write_sectors {
-        0 => set(index::WR_REL_PARAM, &[RELIABLE_WRITES_OF_ANY_SIZE]),
-        sectors => set(index::REL_WR_SEC_C, &[sectors]),
+        0 => set(&mut bytes, index::WR_REL_PARAM, &[RELIABLE_WRITES_OF_ANY_SIZE]),
+        sectors => set(&mut bytes, index::REL_WR_SEC_C, &[sectors]),
     }
     let erase = &card.timing.erase;
     let whole = erase.group_sectors.is_multiple_of(GROUP_SECTORS);
     if let (true, Ok(group)) = (whole, u8::try_from(erase.group_sectors / GROUP_SECTORS)) {
-        set(index::HC_ERASE_GRP_SIZE, &[group]);
+        set(&mut bytes, index::HC_ERASE_GRP_SIZE, &[group]);
     }
-    set(index::ERASE_TIMEOUT_MULT, &[limit(erase.erase)]);
-    set(index::TRIM_MULT, &[limit(erase.trim.max(erase.discard))]);
+    set(&mut bytes, index::ERASE_TIMEOUT_MULT, &[limit(erase.erase)]);
+    set(&mut bytes, index::TRIM_MULT, &[limit(erase.trim.max(erase.discard))]);
     bytes
 }
 

@@ -204,7 +204,6 @@ impl Controller {
         let reaction = self.send(command, from);
         self.free_at = reaction.at + self.command_gap();
         self.bus.add(now, reaction.at);
-        let command_failed = |error| EngineEvent::Failed { tasks, part: Part::Command, error };
         let (failed, event) = match reaction.answer {
             // The response to CMD13 with bit 15 is not a status.
             Ok(_) if command.opcode == Opcode::SendQueueStatus => (false, None),
@@ -218,7 +217,10 @@ impl Controller {
                 let event = EngineEvent::Responded { command, tasks, status };
                 (status.errors() != 0, is_seen.then_some(event))
             }
-            Err(no) => (true, Some(command_failed(no.into()))),
+            Err(no) => {
+                let part = Part::Command;
+                (true, Some(EngineEvent::Failed { tasks, part, error: no.into() }))
+            }
         };
         self.engine.told.extend(event.map(|event| (reaction.at, event)));
         self.engine.failed |= failed;

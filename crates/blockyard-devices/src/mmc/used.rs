@@ -60,12 +60,14 @@ impl Uses {
 mod tests {
     use super::*;
 
+    fn busy(from: u64, until: u64) -> Option<BusUse> {
+        let kind = BusUseKind::CardBusy;
+        Some(BusUse { kind, from: Instant::from_ns(from), until: Instant::from_ns(until) })
+    }
+
     #[test]
     fn a_card_is_busy_for_as_long_as_was_said_last_and_told_when_that_is_over() {
         let at = Instant::from_ns;
-        let busy = |from, until| {
-            Some(BusUse { kind: BusUseKind::CardBusy, from: at(from), until: at(until) })
-        };
         let mut uses = Uses::default();
         uses.card_busy(at(10), at(50));
         // An interrupt (HPI) brings the end forward.

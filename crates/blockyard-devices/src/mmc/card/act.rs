@@ -381,7 +381,7 @@ impl Card {
         let kind = Kind::parse(self.standard(), argument);
         let all = Some((0, self.registers.sectors.saturating_sub(1)));
         let sectors = if kind == Ok(Kind::Full) { all } else { range.sectors() };
-        let (Ok(kind), Some((first, last))) = (kind, sectors) else {
+        let Some((kind, (first, last))) = kind.ok().zip(sectors) else {
             let one_is_missing = range.first.is_none() || range.last.is_none();
             let error = if one_is_missing { Status::ERASE_SEQ_ERROR } else { Status::ERASE_PARAM };
             self.errors |= error;
@@ -448,7 +448,8 @@ impl Card {
 
     /// Carries out CMD46 and CMD47.
     fn execute(&mut self, command: &Command, end: Instant) {
-        let (direction, blocks) = (direction_of(command), blocks_of(command));
+        let direction = direction_of(command);
+        let blocks = blocks_of(command);
         let number = task_number(command.argument);
         let Ok(task) = self.tasks.check_execute(number, direction, blocks, self.last_at) else {
             return;

@@ -18,6 +18,13 @@ struct Stream {
     next: u64,
 }
 
+impl Stream {
+    /// Returns the time to fetch the sectors that a read at `sector` leaves out.
+    fn left_out(&self, timing: &AheadTiming, sector: u64) -> Duration {
+        timing.fetch(sector.saturating_sub(self.next))
+    }
+}
+
 /// The places where the card reads ahead, the most recently read at the back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Streams {
@@ -77,12 +84,11 @@ impl Streams {
     ) -> Option<(u64, Duration)> {
         let window = timing.window_sectors();
         debug_assert!(window > 0, "a card that does not read ahead has a stream");
-        let left_out = |stream: &Stream| timing.fetch(sector.saturating_sub(stream.next));
-        let has =
-            |stream: &Stream| stream.next.abs_diff(sector) <= window && left_out(stream) <= access;
-        let found = self.followed.iter().rposition(has)?;
+        let found = self.followed.iter().rposition(|stream| {
+            stream.next.abs_diff(sector) <= window && stream.left_out(timing, sector) <= access
+        })?;
         let mut stream = self.followed.remove(found);
-        let work = timing.command + left_out(&stream);
+        let work = timing.command + stream.left_out(timing, sector);
         // The card has fetched no more than fits into the window.
         let window_ns = timing.fetch(window).as_ns();
         let earliest = Instant::from_ns(now.as_ns().saturating_sub(window_ns));

@@ -46,27 +46,29 @@ mod tests {
     use blockyard_mmc::command::Command;
     use blockyard_mmc::register::switch::{Group, SwitchStatus};
 
+    /// Sends CMD6 to a card with SDR104 and all before it; driver types A and C; 400 and 600 mA.
+    fn send(functions: &mut Functions, command: Command) -> SwitchStatus {
+        let supported = [0b1111, 0, 0b1010, 0b110, 0, 0];
+        SwitchStatus::parse(&functions.switch(&supported, command.argument))
+    }
+
     #[test]
     fn a_switch_does_what_the_core_reads_in_its_status() {
-        // SDR104 and all before it; driver types A and C; 400 and 600 mA.
-        let supported = [0b1111, 0, 0b1010, 0b110, 0, 0];
         let mut functions = Functions::default();
-        let mut send =
-            |command: Command| SwitchStatus::parse(&functions.switch(&supported, command.argument));
-        let asked = send(Command::check_functions());
+        let asked = send(&mut functions, Command::check_functions());
         assert!(asked.supports(Group::AccessMode, 3) && !asked.supports(Group::AccessMode, 4));
         assert!(asked.supports(Group::PowerLimit, 2) && !asked.supports(Group::PowerLimit, 3));
         assert_eq!(asked.selected(Group::AccessMode), Some(0));
-        let switched = send(Command::set_function(Group::PowerLimit, 2));
+        let switched = send(&mut functions, Command::set_function(Group::PowerLimit, 2));
         assert_eq!(switched.selected(Group::PowerLimit), Some(2));
-        let switched = send(Command::set_function(Group::AccessMode, 3));
+        let switched = send(&mut functions, Command::set_function(Group::AccessMode, 3));
         assert_eq!(switched.selected(Group::AccessMode), Some(3));
         // The same without bit 31 only asks what would be on.
         let question = Command { argument: 0x00ff_fff2, ..Command::check_functions() };
-        assert_eq!(send(question).selected(Group::AccessMode), Some(2));
-        let refused = send(Command::set_function(Group::AccessMode, 4));
+        assert_eq!(send(&mut functions, question).selected(Group::AccessMode), Some(2));
+        let refused = send(&mut functions, Command::set_function(Group::AccessMode, 4));
         assert_eq!((refused.selected(Group::AccessMode), refused.max_current_ma()), (None, 0));
-        let asked = send(Command::check_functions());
+        let asked = send(&mut functions, Command::check_functions());
         assert_eq!(asked.selected(Group::AccessMode), Some(3));
         assert_eq!(asked.selected(Group::PowerLimit), Some(2));
     }

@@ -120,16 +120,18 @@ mod tests {
         assert_eq!(card.begin(3), NEW);
     }
 
+    /// Fills two sequences with six sectors each. Returns the sectors that their pages lack.
+    fn filled(gather: Gather) -> (u32, u32) {
+        let mut card = sequences(gather);
+        for sector in [0, 100] {
+            assert!(!card.begin(sector).follows);
+            card.fill(6, true);
+        }
+        (card.close_pages(), card.close_pages())
+    }
+
     #[test]
     fn sequences_fill_pages_of_their_own_or_all_of_them_one() {
-        let filled = |gather| {
-            let mut card = sequences(gather);
-            for sector in [0, 100] {
-                assert!(!card.begin(sector).follows);
-                card.fill(6, true);
-            }
-            (card.close_pages(), card.close_pages())
-        };
         assert_eq!(filled(Gather::Sequence), (2 + 2, 0));
         assert_eq!(filled(Gather::Any), (4, 0));
     }

@@ -162,13 +162,8 @@ pub struct MemoryCosts {
 impl MemoryCosts {
     /// Returns the same costs in sum, of which `share` percent are for preparing memory.
     fn with_map_share(self, share: u8) -> Self {
-        let shared = |map: Duration, unmap: Duration| {
-            let sum = map + unmap;
-            let map = percent(sum, share);
-            (map, Duration::from_ns(sum.as_ns() - map.as_ns()))
-        };
-        let (map, unmap) = shared(self.map, self.unmap);
-        let (map_per_kib, unmap_per_kib) = shared(self.map_per_kib, self.unmap_per_kib);
+        let (map, unmap) = divided(self.map + self.unmap, share);
+        let (map_per_kib, unmap_per_kib) = divided(self.map_per_kib + self.unmap_per_kib, share);
         Self { map, map_per_kib, unmap, unmap_per_kib }
     }
 }
@@ -202,10 +197,10 @@ impl PioMisses {
     pub(crate) fn per_kib_of(&self, bytes: u32, reads: bool) -> PioWait {
         let bytes = u64::from(bytes);
         let missed = bytes.saturating_sub(self.cached_bytes);
-        let average =
-            |per_kib: Duration| Duration::from_ns(per_kib.as_ns() * missed / bytes.max(1));
         let processor = if reads { self.processor_per_kib } else { self.per_kib };
-        PioWait { bus: average(self.per_kib), processor: average(processor) }
+        let [bus, processor] = [self.per_kib, processor]
+            .map(|per_kib| Duration::from_ns(per_kib.as_ns() * missed / bytes.max(1)));
+        PioWait { bus, processor }
     }
 }
 
@@ -379,11 +374,10 @@ pub(crate) fn mmc(top: &Table<'_>) -> Result<MmcProfile, ProfileError> {
 }
 
 fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
-    let or_none = |key| host.take_or(key, Time, Duration::ZERO);
     let read = MemoryCosts {
-        map: or_none("map")?,
+        map: time_or_none(host, "map")?,
         map_per_kib: host.need("map-per-kib", Time)?,
-        unmap: or_none("unmap")?,
+        unmap: time_or_none(host, "unmap")?,
         unmap_per_kib: host.need("unmap-per-kib", Time)?,
     };
     let (read, dma_per_kib) = shared(host, read)?;
@@ -399,15 +393,15 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
         costs: HostCosts {
             read,
             write: written(&host.table("host.write", HOST_WRITE)?, read)?,
-            copy_per_kib: or_none("copy-per-kib")?,
+            copy_per_kib: time_or_none(host, "copy-per-kib")?,
             dma_per_kib,
-            status_poll: or_none("queue-engine-poll")?,
+            status_poll: time_or_none(host, "queue-engine-poll")?,
             pio_per_kib: host.need("pio-per-kib", Time)?,
             pio_misses: pio_misses(host)?,
             issue: host.need("issue", Time)?,
-            look: or_none("look")?,
-            retune: or_none("retune")?,
-            reset: or_none("reset")?,
+            look: time_or_none(host, "look")?,
+            retune: time_or_none(host, "retune")?,
+            reset: time_or_none(host, "reset")?,
         },
         faults: HostFaults::default(),
     })
@@ -418,13 +412,9 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
 /// memory, and that of the engine.
 fn shared(host: &Table<'_>, stated: MemoryCosts) -> Result<(MemoryCosts, Duration), ProfileError> {
     let dma = host.take_or("dma-share", Count(0..=100_u8), 0)?;
-    let (of_map, of_unmap) = (percent(stated.map_per_kib, dma), percent(stated.unmap_per_kib, dma));
-    let less = |all: Duration, part: Duration| Duration::from_ns(all.as_ns() - part.as_ns());
-    let read = MemoryCosts {
-        map_per_kib: less(stated.map_per_kib, of_map),
-        unmap_per_kib: less(stated.unmap_per_kib, of_unmap),
-        ..stated
-    };
+    let (of_map, map_per_kib) = divided(stated.map_per_kib, dma);
+    let (of_unmap, unmap_per_kib) = divided(stated.unmap_per_kib, dma);
+    let read = MemoryCosts { map_per_kib, unmap_per_kib, ..stated };
     let read = match host.take("map-share", Count(0..=100_u8))? {
         Some(share) => read.with_map_share(share),
         None => read,
@@ -432,9 +422,15 @@ fn shared(host: &Table<'_>, stated: MemoryCosts) -> Result<(MemoryCosts, Duratio
     Ok((read, of_map + of_unmap))
 }
 
-/// Returns `percent` percent of `all`.
-const fn percent(all: Duration, percent: u8) -> Duration {
-    Duration::from_ns(all.as_ns() * percent as u64 / 100)
+/// Divides `all` into `percent` percent and the rest.
+const fn divided(all: Duration, percent: u8) -> (Duration, Duration) {
+    let part = all.as_ns() * percent as u64 / 100;
+    (Duration::from_ns(part), Duration::from_ns(all.as_ns() - part))
+}
+
+/// Reads the time at `key`, none if it is missing.
+fn time_or_none(table: &Table<'_>, key: &'static str) -> Result<Duration, ProfileError> {
+    table.take_or(key, Time, Duration::ZERO)
 }
 
 /// Reads the additional time of copying if memory does not fit the cache.
@@ -458,11 +454,10 @@ fn pio_misses(host: &Table<'_>) -> Result<PioMisses, ProfileError> {
 
 /// Reads the cost of memory for writes, if it differs from that for reads.
 fn written(table: &Table<'_>, read: MemoryCosts) -> Result<MemoryCosts, ProfileError> {
-    let or = |key, of_reads| table.take_or(key, Time, of_reads);
     Ok(MemoryCosts {
-        map: or("map", read.map)?,
-        map_per_kib: or("map-per-kib", read.map_per_kib)?,
-        unmap: or("unmap", read.unmap)?,
+        map: table.take_or("map", Time, read.map)?,
+        map_per_kib: table.take_or("map-per-kib", Time, read.map_per_kib)?,
+        unmap: table.take_or("unmap", Time, read.unmap)?,
         unmap_per_kib: Duration::ZERO,
     })
 }
@@ -580,14 +575,13 @@ fn stall(stall: &Table<'_>) -> Result<Option<Stall>, ProfileError> {
 
 fn erase(erase: &Table<'_>) -> Result<EraseTiming, ProfileError> {
     let group = erase.take_or("group", Bytes(512..=1 << 40), 512 * 1024)?;
-    let or_none = |key| erase.take_or(key, Time, Duration::ZERO);
     Ok(EraseTiming {
         group_sectors: u32::try_from(group / u64::from(SECTOR_BYTES))
             .expect("an erase group of at most a TiB in sectors"),
-        erase: or_none("erase")?,
-        trim: or_none("trim")?,
-        discard: or_none("discard")?,
-        sanitize: or_none("sanitize")?,
+        erase: time_or_none(erase, "erase")?,
+        trim: time_or_none(erase, "trim")?,
+        discard: time_or_none(erase, "discard")?,
+        sanitize: time_or_none(erase, "sanitize")?,
     })
 }
 

@@ -291,9 +291,6 @@ impl CardTiming {
     /// The first figure outside the limits that the fields state.
     pub fn check(&self) -> Result<(), BadTiming> {
         let Self { read, write, faults, .. } = self;
-        let ensure = |holds: bool, (table, key), rule| {
-            if holds { Ok(()) } else { Err(BadTiming { table, key, rule }) }
-        };
         let ncr = (NCR_MIN..=NCR_MAX).contains(&self.ncr_clocks);
         ensure(ncr, ("card", "ncr-clocks"), "NCR is 2 to 64 clocks")?;
         ensure(
@@ -348,6 +345,15 @@ impl CardTiming {
     }
 }
 
+/// Returns an error that names the figure unless its rule `holds`.
+const fn ensure(
+    holds: bool,
+    (table, key): (&'static str, &'static str),
+    rule: &'static str,
+) -> Result<(), BadTiming> {
+    if holds { Ok(()) } else { Err(BadTiming { table, key, rule }) }
+}
+
 /// Returns the time of `amount` at `unit_time` for each `unit`, rounded up. Saturates.
 fn per(unit_time: Duration, amount: u64, unit: u64) -> Duration {
     debug_assert!(unit > 0, "a price for no bytes");
@@ -370,11 +376,11 @@ mod tests {
 
     #[test]
     fn background_work_is_done_at_its_rate_and_at_once_where_it_takes_no_time() {
-        let work = |per_kib| BackgroundTiming { level_bytes: 1, per_kib };
-        let slow = work(Duration::from_us(10));
+        let slow = BackgroundTiming { level_bytes: 1, per_kib: Duration::from_us(10) };
+        let free = BackgroundTiming { per_kib: Duration::ZERO, ..slow };
         assert_eq!(slow.done_in(Duration::from_us(25)), 2560);
         assert_eq!(slow.work(2560), Duration::from_us(25));
-        assert_eq!(work(Duration::ZERO).done_in(Duration::ZERO), u64::MAX);
+        assert_eq!(free.done_in(Duration::ZERO), u64::MAX);
     }
 
     #[test]
