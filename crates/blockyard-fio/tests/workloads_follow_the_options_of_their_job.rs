@@ -125,6 +125,33 @@ fn a_random_pass_visits_each_block_once() {
     assert!(sorted(&repeats).len() < 700, "a draw with repeats misses one block in e");
 }
 
+/// Returns the number of runs of neighbours among `blocks`, in percent of their number.
+fn runs_percent(blocks: &[u64]) -> usize {
+    let sorted = sorted(blocks);
+    let runs = sorted.iter().filter(|at| **at == 0 || !sorted.contains(&(**at - 1))).count();
+    runs * 100 / blocks.len()
+}
+
+/// In fio 3.39, `rw=randwrite bs=4k size=64m randrepeat=0` writes its last eighth in runs: they are
+/// 57 to 60 % of the I/Os, and 81 to 83 % in the first eighth. The first half has 39 to 40 %. With
+/// the `lfsr` it is 88 % and 87 %, and 49 % in the first half: a set of n random blocks out of N
+/// has n (1 - n / N) runs.
+///
+/// The recording of `size=8m io_size=4m end_fsync=1` on Linux has 408 requests for 1024 blocks
+/// (40 %), and not 512 (50 %).
+#[test]
+fn the_last_ios_of_a_random_pass_are_close_to_each_other() {
+    let all = blocks("rw=randwrite size=64m");
+    let first_half = runs_percent(&all[..8192]);
+    let eighths = [runs_percent(&all[..2048]), runs_percent(&all[14_336..])];
+    assert!((38..=41).contains(&first_half), "{first_half}");
+    assert!((80..=84).contains(&eighths[0]) && (55..=62).contains(&eighths[1]), "{eighths:?}");
+    let in_order = blocks("rw=randwrite size=64m random_generator=lfsr");
+    assert!((48..=52).contains(&runs_percent(&in_order[..8192])));
+    let eighths = [runs_percent(&in_order[..2048]), runs_percent(&in_order[14_336..])];
+    assert!(eighths.iter().all(|percent| (85..=90).contains(percent)), "{eighths:?}");
+}
+
 fn follows(percent: u32) -> usize {
     let blocks = blocks(&format!("rw=randread percentage_random={percent} size=40m"));
     blocks.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() * 100 / blocks.len()
@@ -294,7 +321,12 @@ fn a_region_of_a_longer_device_ends_for_good() {
     // Holes and sequences do not go back to the start.
     assert_eq!(on_device("rw=write:4k size=128k").len(), 16);
     assert_eq!(on_device("rw=randread percentage_random=0 size=128k").len(), 32);
-    assert!(on_device("rw=randread:8 size=128k").len() < 32);
+    // A sequence that runs out of the region ends the job. In fio 3.39, 13 of 20 seeds did so.
+    let counts: Vec<_> = (0..20)
+        .map(|seed| on_device(&format!("rw=randread:8 size=128k randseed={seed}")).len())
+        .collect();
+    let early = counts.iter().filter(|count| **count < 32).count();
+    assert!((8..=18).contains(&early) && counts.iter().all(|count| *count <= 32), "{counts:?}");
     // Zones go on behind the region.
     let zones = "zonemode=strided zonesize=16k zoneskip=16k";
     let expected = [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27];

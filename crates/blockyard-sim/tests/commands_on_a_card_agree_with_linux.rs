@@ -26,9 +26,7 @@ const DIFFERS: &[(&str, &str, &str, &str)] = &[
     ("6.1", "write-depth32", "none", DIRECT),
     ("6.1", "write-uring32", "none", DIRECT),
     ("6.1", "write-batch8", "none", DIRECT),
-    ("6.1", "randread-depth32", "none", DIRECT),
     ("6.1", "read-depth32", "mq-deadline", WORKER),
-    ("6.1", "randread-depth32", "mq-deadline", WORKER),
     ("6.1", "write-batch8", "mq-deadline", WORKER),
 ];
 const REFUSED: &str =

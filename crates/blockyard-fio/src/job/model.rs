@@ -199,13 +199,13 @@ pub struct Zone {
     pub width: u64,
 }
 
-/// The generator of uniform offsets. In Blockyard all three give the same distribution: see
+/// The generator of uniform offsets. The first and the last are the same in Blockyard: see
 /// [`workload`](crate::workload).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RandomGenerator {
     /// fio's default.
     Tausworthe,
-    /// Linear feedback shift register.
+    /// Linear feedback shift register: an order of all blocks without a map.
     Lfsr,
     /// 64 bits wide.
     Tausworthe64,

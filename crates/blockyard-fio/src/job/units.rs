@@ -1,6 +1,6 @@
 //! The units in which random offsets are drawn, and whether a pass may visit a block twice.
 
-use super::model::{Distribution, Job};
+use super::model::{Distribution, Job, RandomGenerator};
 use super::op::PerOp;
 
 /// How a job visits the blocks of a region at random.
@@ -8,10 +8,12 @@ use super::op::PerOp;
 pub(crate) enum Visits {
     /// Any block, as often as it is drawn.
     Any,
-    /// Each block once in a pass. All I/Os have the length of a block.
+    /// Each block once in a pass, in an order without memory. fio's `lfsr` is such an order.
+    InOrder,
+    /// Each block once in a pass. As in fio, a map has the blocks that were used, and one that is
+    /// drawn again stands for the next free one. All I/Os have the length of a block.
     Once,
-    /// The same for I/Os of several lengths, which needs a map with a bit for each block, as in
-    /// fio.
+    /// The same for I/Os of several lengths.
     Mapped,
 }
 
@@ -45,8 +47,11 @@ impl Units {
             blocks.min_bytes() == blocks.max_bytes()
         });
         let visits = match mapped {
-            true if has_one_unit && !has_one_length => Visits::Mapped,
-            true => Visits::Once,
+            true if job.random_generator == RandomGenerator::Lfsr => Visits::InOrder,
+            // fio looks up the blocks of one kind of I/O by the numbers of another one here.
+            true if !has_one_unit => Visits::InOrder,
+            true if has_one_length => Visits::Once,
+            true => Visits::Mapped,
             false => Visits::Any,
         };
         Self { align_bytes, unit_bytes, blocks: room / unit_bytes + 1, visits }

@@ -51,14 +51,14 @@ struct Random {
 
 #[derive(Clone, Debug)]
 enum Choice {
-    /// Visits each block once before any block repeats.
+    /// Visits each block once before any block repeats. An I/O ends before the first block that
+    /// was visited, as in fio.
+    Map(RandomMap),
+    /// The same without memory, for I/Os of one length.
     Each {
         order: Permutation,
         index: u64,
     },
-    /// The same for I/Os of several lengths: one ends before the first block that was visited, as
-    /// in fio.
-    Map(RandomMap),
     Any(Sampler),
     /// Blocks in a fixed order.
     Sequence {
@@ -229,8 +229,8 @@ impl Random {
                 let strides = job.sequence_strides;
                 Choice::Sequence { blocks, strides, index: 0 }
             }
-            (Visits::Mapped, _) => Choice::Map(RandomMap::new(blocks)),
-            (Visits::Once, _) => {
+            (Visits::Once | Visits::Mapped, _) => Choice::Map(RandomMap::new(blocks)),
+            (Visits::InOrder, _) => {
                 Choice::Each { order: Permutation::new(blocks, &mut prng), index: 0 }
             }
             (Visits::Any, _) => {

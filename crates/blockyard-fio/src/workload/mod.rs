@@ -12,9 +12,10 @@
 //!   ends within the file. It is not longer than the job allows. Only an I/O of a job with one
 //!   length may end behind the region, as in fio.
 //!
-//! Uniform random offsets of one length visit each block once before any block repeats, unless the
-//! job has `norandommap` or `blockalign`. A permutation ensures this instead of a map, so that
-//! memory does not grow with the region.
+//! Uniform random offsets visit each block once before any block repeats, unless the job has
+//! `norandommap` or `blockalign`. As in fio, a used block that is drawn again stands for the next
+//! free one, so that the last I/Os of a pass are close to each other. Memory grows with the I/Os,
+//! up to a bit for each block.
 //!
 //! Offsets repeat from run to run with `randrepeat` (fio's default) or `randseed`. All other draws
 //! repeat with `allrandrepeat` or `randseed`. All remaining draws depend on the seed of the run.
