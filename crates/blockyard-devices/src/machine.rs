@@ -3,9 +3,9 @@
 use blockyard::time::Duration;
 
 use crate::reader::builtin::{Builtin, builtins};
-use crate::reader::error::ProfileError;
+use crate::reader::error::{Problem, ProfileError};
 use crate::reader::table::{Table, table_of};
-use crate::reader::value::{Count, Time};
+use crate::reader::value::{Count, Time, Together};
 
 /// The processors, and the time of each step of the path on one of them.
 ///
@@ -108,8 +108,35 @@ pub(crate) const PROCESSORS: &[Builtin] = builtins!("processors":
 /// The cost of copying a page if a profile has none: assumed, finding it and 4 KiB at some 5 GB/s.
 const PAGE_COPY: Duration = Duration::from_us(1);
 
-table_of!(CPU, /// Reads the table `[cpu]` of `top`.
-pub(crate) fn machine("cpu") -> MachineProfile {
+/// Sleep states are those of one processor: a deeper one is entered later and takes longer to leave.
+const STATES: &str = "idle states";
+
+/// Reads the table `[cpu]` of `top`.
+pub(crate) fn machine(top: &Table<'_>) -> Result<MachineProfile, ProfileError> {
+    let machine = costs(top)?;
+    if top.is_reading() {
+        // Another value of a residency may be stated than that of which the ranges are.
+        return Ok(MachineProfile {
+            idle_exit: machine.idle_exit.min(machine.idle_residency),
+            deep_exit: machine.deep_exit.min(machine.deep_residency),
+            ..machine
+        });
+    }
+    let table = top.table("cpu", CPU)?;
+    for (residency, least, exit, time) in [
+        ("idle-residency", machine.idle_residency, "idle-exit", machine.idle_exit),
+        ("deep-residency", machine.deep_residency, "deep-exit", machine.deep_exit),
+    ] {
+        if least == Duration::ZERO && time > least {
+            let words = format!("`{exit}` has no effect without `{residency}`");
+            return Err(table.wrong(table.given(&[exit, residency]), Problem::Unfit(words)));
+        }
+        table.not_longer((exit, time), (residency, least))?;
+    }
+    Ok(machine)
+}
+
+table_of!(CPU, fn costs("cpu") -> MachineProfile {
     cpus: "cpus" need(Count(1..=1024)),
     syscall: "syscall" need(Time),
     submit: "submit" need(Time),
@@ -124,10 +151,10 @@ pub(crate) fn machine("cpu") -> MachineProfile {
     wakeup: "wakeup" need(Time),
     context_switch: "context-switch" need(Time),
     run_delay: "run-delay" need(Time),
-    idle_residency: "idle-residency" take_or(Time, Duration::ZERO),
-    idle_exit: "idle-exit" take_or(Time, Duration::ZERO),
-    deep_residency: "deep-residency" take_or(Time, Duration::ZERO),
-    deep_exit: "deep-exit" take_or(Time, Duration::ZERO),
+    idle_residency: "idle-residency" take_or(Together(Time, STATES), Duration::ZERO),
+    idle_exit: "idle-exit" take_or(Together(Time, STATES), Duration::ZERO),
+    deep_residency: "deep-residency" take_or(Together(Time, STATES), Duration::ZERO),
+    deep_exit: "deep-exit" take_or(Together(Time, STATES), Duration::ZERO),
     softirq_delay: "softirq-delay" take_or(Time, Duration::ZERO),
     wake_on_waker: "wake-on-waker" take_or(Count(0..=100), 0),
     line_transfer: "line-transfer" take_or(Time, Duration::ZERO),
@@ -159,5 +186,50 @@ mod tests {
         assert_eq!(latencies(first), [0, 0, 140, 140]);
         assert_eq!(latencies(deep), [0, 0, 0, 915]);
         assert_eq!(latencies(""), [0; 4]);
+    }
+
+    /// Returns the error of a device with `states` in `[cpu]`, from its third line on.
+    fn refused(states: &str) -> String {
+        let device = format!("base = \"null\"\n[cpu]\n{states}");
+        Device::parse("file.toml", &device).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_state_takes_no_longer_to_leave_than_it_is_worth() {
+        assert_eq!(
+            refused("deep-residency = \"1ms\"\ndeep-exit = \"2ms\"\n"),
+            "file.toml:4: `deep-exit` is `2ms`, longer than `deep-residency`, `1ms`: lower `deep-exit` or raise `deep-residency`"
+        );
+        let unused = "file.toml:3: `idle-exit` has no effect without `idle-residency`";
+        assert_eq!(refused("idle-exit = \"140us\"\n"), unused);
+        assert_eq!(refused("idle-exit = \"1us\"\nidle-residency = \"0us\"\n"), unused);
+    }
+
+    /// Each was drawn by itself, so a processor could find its deepest state before the first one.
+    /// Now both residencies and both exits are at one place of their ranges: at the first one, the
+    /// exits of `sd-hs` are 0, and at the last one 901 us and 4 ms.
+    #[test]
+    fn the_states_of_a_processor_move_together() {
+        let mut readings = Device::readings("sd-hs", &[], 1, 200).unwrap();
+        readings.sort_by_key(|device| device.machine.idle_residency);
+        let rises = |time: fn(&super::MachineProfile) -> Duration| {
+            readings.is_sorted_by_key(|device| time(&device.machine))
+        };
+        assert!(
+            rises(|of| of.idle_exit) && rises(|of| of.deep_residency) && rises(|of| of.deep_exit)
+        );
+        for device in &readings {
+            let of = device.machine;
+            assert!(
+                of.idle_exit <= of.idle_residency && of.deep_exit <= of.deep_residency,
+                "{of:?}"
+            );
+            assert!(
+                of.idle_residency < of.deep_residency && of.idle_exit <= of.deep_exit,
+                "{of:?}"
+            );
+        }
+        let longest = readings[199].machine;
+        assert!(longest.idle_exit > Duration::from_us(800), "{longest:?}");
     }
 }

@@ -33,5 +33,8 @@ fn a_wake_up_costs_the_exit_latency_of_the_state_that_the_idle_time_reaches() {
 
 #[test]
 fn a_processor_without_states_is_never_late() {
-    assert_eq!(span(10_000, "idle-exit = \"140us\"\ndeep-exit = \"915us\"\n"), span(10_000, ""));
+    let none = "idle-exit = \"0us\"\ndeep-exit = \"0us\"\n";
+    let unused = "idle-residency = \"780us\"\ndeep-residency = \"4ms\"\n";
+    assert_eq!(span(10_000, none), span(10_000, ""));
+    assert_eq!(span(10_000, unused), span(10_000, ""), "states that take no time to leave");
 }

@@ -333,23 +333,6 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     map_memory: "map-memory" take(Bytes(UNIT_BYTES..=MAP_MEMORY_MAX)),
 });
 
-/// Checks that the time of the first key is not longer than that of the second.
-fn not_longer(
-    table: &Table<'_>,
-    (key, time): (&str, Duration),
-    (bound, most): (&str, Duration),
-) -> Result<(), ProfileError> {
-    if time <= most {
-        return Ok(());
-    }
-    let given = table.stated(key);
-    let limit = table.stated(bound);
-    let words = format!(
-        "`{key}` is `{given}`, longer than `{bound}`, `{limit}`: lower `{key}` or raise `{bound}`"
-    );
-    Err(table.wrong(table.given(&[key, bound]), Problem::Unfit(words)))
-}
-
 /// The keys of the table `[flash]`.
 pub(crate) const FLASH_KEYS: &[&str] = FLASH;
 
@@ -360,10 +343,9 @@ pub(crate) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
     // A reading draws each figure by itself, so only stated ones are compared.
     if !table.is_reading() {
         if flash.slc > 0 {
-            not_longer(&table, ("slc-program", flash.slc_program), ("program", flash.program))?;
+            table.not_longer(("slc-program", flash.slc_program), ("program", flash.program))?;
         }
-        not_longer(
-            &table,
+        table.not_longer(
             ("suspend", flash.suspend.unwrap_or_default()),
             ("program", flash.program),
         )?;

@@ -52,7 +52,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Returns where the value of `key` lies in its range. It depends on no other key.
+    /// Returns where the value of `key` lies in its range. It depends on no other key. Figures that
+    /// move together have one key here.
     fn place(self, key: &str) -> u8 {
         // FNV-1a.
         let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -83,14 +84,16 @@ impl Notes {
     }
 
     /// Notes a figure. Returns where its value lies in its range, if this is not to be the stated
-    /// value.
+    /// value. All figures with one `moves_with` have one place.
     pub(crate) fn add(
         &self,
         key: String,
+        moves_with: &str,
         origin: String,
         range: Option<[String; 2]>,
     ) -> Option<u8> {
-        let place = self.reading.filter(|_| range.is_some()).map(|reading| reading.place(&key));
+        let place =
+            self.reading.filter(|_| range.is_some()).map(|reading| reading.place(moves_with));
         let figure = Figure { key: key.clone(), origin, range, place };
         self.figures.borrow_mut().insert(key, figure);
         place

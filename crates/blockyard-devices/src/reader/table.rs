@@ -7,6 +7,7 @@
 
 use core::iter;
 
+use blockyard::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -235,15 +236,20 @@ impl<'a> Table<'a> {
             other => Err(wrong(unsuitable("range", other, "a lowest and a highest value"))),
         });
         let range = range.transpose()?;
-        let path = [self.path, key].into_iter().filter(|part| !part.is_empty());
         let words = range.map(|ends| ends.map(written));
-        let place = self.source.notes.add(path.collect::<Vec<_>>().join("."), origin, words);
+        let moves_with = self.full(kind.moves_with(key));
+        let place = self.source.notes.add(self.full(key), &moves_with, origin, words);
         let Some([low, high]) = range else { return Ok(value) };
         let stated = stated.get_ref();
         let at_place = place.unwrap_or_default();
         let range = InRange { key, low, high, stated, place: at_place };
         let varied = kind.vary(&range).map_err(wrong)?;
         Ok(if place.is_some() { varied } else { value })
+    }
+
+    /// Returns `key` after the path of the table: `flash.read`.
+    fn full(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
     /// Returns the value of the required `key`, as [`Self::take`] does.
@@ -311,6 +317,23 @@ impl<'a> Table<'a> {
     /// Whether figures have values from their ranges, rather than the stated ones.
     pub(crate) fn is_reading(&self) -> bool {
         self.source.notes.is_reading()
+    }
+
+    /// Checks that the time of the first key is not longer than that of the second.
+    pub(crate) fn not_longer(
+        &self,
+        (key, time): (&str, Duration),
+        (bound, most): (&str, Duration),
+    ) -> Result<(), ProfileError> {
+        if time <= most {
+            return Ok(());
+        }
+        let given = self.stated(key);
+        let limit = self.stated(bound);
+        let words = format!(
+            "`{key}` is `{given}`, longer than `{bound}`, `{limit}`: lower `{key}` or raise `{bound}`"
+        );
+        Err(self.wrong(self.given(&[key, bound]), Problem::Unfit(words)))
     }
 
     /// Returns the line of `key`, from 1, or the line of the table if the file itself lacks the

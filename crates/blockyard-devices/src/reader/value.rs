@@ -24,6 +24,12 @@ pub(crate) trait Kind {
     /// Reads `value` of `key`.
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Self::Out, Problem>;
 
+    /// Returns the name of the figures with which the value of `key` moves in a reading. That is
+    /// the key, for a figure that moves alone.
+    fn moves_with<'k>(&self, key: &'k str) -> &'k str {
+        key
+    }
+
     /// Returns the value in its place of a range.
     fn vary(&self, range: &InRange<'_>) -> Result<Self::Out, Problem> {
         debug_assert!(Self::FIGURE, "`{}` is no figure", range.key);
@@ -93,6 +99,10 @@ pub(crate) struct Among(pub &'static [u8]);
 
 /// A time with its unit, at most an hour.
 pub(crate) struct Time;
+
+/// One of several figures that move together: in a reading all of a name have one place in their
+/// ranges, such as half-way from the shortest to the longest time.
+pub(crate) struct Together<K>(pub K, pub &'static str);
 
 /// A size with its unit, within a range in bytes.
 pub(crate) struct Bytes(pub RangeInclusive<u64>);
@@ -265,6 +275,23 @@ impl Kind for Time {
     fn vary(&self, range: &InRange<'_>) -> Result<Duration, Problem> {
         let (low, high) = range.ends(self)?;
         Ok(Duration::from_ns(between(low.as_ns(), high.as_ns(), range.place)))
+    }
+}
+
+impl<K: Kind> Kind for Together<K> {
+    type Out = K::Out;
+    const FIGURE: bool = K::FIGURE;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<K::Out, Problem> {
+        self.0.read(key, value)
+    }
+
+    fn moves_with<'k>(&self, _: &'k str) -> &'k str {
+        self.1
+    }
+
+    fn vary(&self, range: &InRange<'_>) -> Result<K::Out, Problem> {
+        self.0.vary(range)
     }
 }
 
