@@ -4,7 +4,7 @@
 use blockyard_answer::certainty::{Demands, NoAnswer, Question, Watch};
 use blockyard_answer::goal::Goal;
 use blockyard_answer::{Answer, whatif};
-use blockyard_devices::profile::{Design, Device, ProfileError};
+use blockyard_devices::profile::{Design, Device, Override, ProfileError};
 use blockyard_fio::job::{JobFile, NoSource, parse_args};
 use blockyard_sim::simulate::Conditions;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -18,13 +18,15 @@ struct Counting {
     announced: AtomicUsize,
     repeated: AtomicUsize,
     interrupts_after: Option<usize>,
+    /// Figures of the device that have other values in all readings.
+    overrides: Vec<Override>,
 }
 
 impl Watch for Counting {
     type Error = ProfileError;
 
     fn readings(&self, count: u32) -> Result<Vec<Device>, ProfileError> {
-        Device::readings(DEVICE, &[], 1, count)
+        Device::readings(DEVICE, &self.overrides, 1, count)
     }
 
     fn on_first_runs(&self, answer: &Answer) -> Result<(), ProfileError> {
@@ -52,17 +54,20 @@ fn jobs() -> JobFile {
 
 /// Answers the question with `goals` under two designs.
 fn answered(goals: &[Goal], watch: &Counting) -> Result<Answer, NoAnswer<ProfileError>> {
-    let device = Device::lookup(DEVICE).unwrap();
+    answered_on(&jobs(), goals, watch)
+}
+
+/// Answers the question about `jobs`, as [`answered`].
+fn answered_on(
+    jobs: &JobFile,
+    goals: &[Goal],
+    watch: &Counting,
+) -> Result<Answer, NoAnswer<ProfileError>> {
+    let device = Device::lookup_with(DEVICE, &watch.overrides).unwrap();
     let designs = ["mmc-blkmq", "hsq"].map(|name| Design::lookup(name).unwrap());
     let conditions = Conditions::new(1);
-    let jobs = jobs();
-    let question = Question {
-        jobs: &jobs,
-        device: &device,
-        designs: &designs,
-        conditions: &conditions,
-        goals,
-    };
+    let question =
+        Question { jobs, device: &device, designs: &designs, conditions: &conditions, goals };
     question.answer(Demands { seeds: Some(3), readings: Some(2) }, watch)
 }
 
@@ -92,4 +97,23 @@ fn a_goal_for_a_job_that_is_not_there_is_named() {
     let goal = Goal::parse("y.read.p99<20ms").unwrap();
     let error = answered(&[goal], &Counting::default()).unwrap_err();
     assert!(error.to_string().starts_with("y.read.p99<20ms: "), "{error}");
+}
+
+/// Both hosts start the next read from a thread or an interrupt, so `run-delay` is one of the
+/// figures that decide. With the range of the class the verdict and the readings say "equal", with
+/// a value that replaces it both say "not tested": the verdict said "no difference" there.
+#[test]
+fn the_verdict_calls_designs_equal_only_where_the_readings_test_it() {
+    let job = "--name=x --rw=read --bs=512k --direct=1 --number_ios=1100 --rate_iops=50";
+    let jobs = parse_args(job.split(' '), &NoSource).unwrap();
+    let equal = answered_on(&jobs, &[], &Counting::default()).unwrap();
+    let overrides = vec![Override { key: "cpu.run-delay".into(), value: "20us".into() }];
+    let watch = Counting { overrides, ..Counting::default() };
+    let untested = answered_on(&jobs, &[], &watch).unwrap();
+    for (answer, keys, known) in [(equal, &[][..], ""), (untested, &["cpu.run-delay"], " known")] {
+        let ranking = answer.readings.unwrap().ranking;
+        assert!(ranking.iter().all(|pair| pair.untested == keys), "{ranking:?}");
+        let words = format!("hsq: no{known} difference from mmc-blkmq.");
+        assert!(answer.verdict.sentences.contains(&words), "{:?}", answer.verdict.sentences);
+    }
 }

@@ -1,8 +1,9 @@
 //! Asks a question again, with other seeds and other readings of the device.
 
 use super::question::Question;
+use super::untested::untested;
 use super::{readings, seeds};
-use crate::Answer;
+use crate::{Answer, Verdict};
 use blockyard_devices::profile::{Design, Device};
 use blockyard_sim::simulate::SimulationError;
 
@@ -25,9 +26,17 @@ impl Question<'_> {
         let designs: Vec<_> = self.designs.iter().filter(is_suited).cloned().collect();
         debug_assert_eq!(designs.len(), answer.designs.len(), "an outcome for each design");
         let suited = Question { designs: &designs, ..self };
+        // Without readings nothing is said of what they would test.
+        let others = if devices.is_empty() { 0..0 } else { 1..designs.len() };
+        let untested: Vec<_> = others
+            .filter(|at| !untested(suited.device, &designs[0], &designs[*at]).is_empty())
+            .collect();
         let mut answer = answer;
         if seeds > 1 {
-            answer = seeds::with_seeds(suited, answer, seeds, &ended)?;
+            answer = seeds::with_seeds(suited, answer, seeds, &untested, &ended)?;
+        } else if !untested.is_empty() {
+            answer.verdict =
+                Verdict::over_seeds(answer.verdict.rows, &[], &untested, &answer.designs);
         }
         if !devices.is_empty() {
             let readings = readings::readings(suited, &answer, devices, &ended)?;

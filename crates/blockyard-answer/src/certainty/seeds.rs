@@ -80,11 +80,13 @@ impl Verdict {
 }
 
 /// Asks `question` with `count` seeds, from its own on, and adds the result to `answer`, which is
-/// that with the first seed. The verdict of the answer then rests on all seeds.
+/// that with the first seed. The verdict of the answer then rests on all seeds; readings do not
+/// test the designs `untested`.
 pub(super) fn with_seeds(
     question: Question<'_>,
     answer: Answer,
     count: u32,
+    untested: &[usize],
     ended: impl Fn() + Sync,
 ) -> Result<Answer, SimulationError> {
     debug_assert!(count > 1, "an interval needs two seeds");
@@ -116,7 +118,7 @@ pub(super) fn with_seeds(
             cell.p99_within_ns = [low.min(cell.p99_ns), high.max(cell.p99_ns)];
         }
     }
-    let verdict = answer::Verdict::over_seeds(stated, &rows, &answer.designs);
+    let verdict = answer::Verdict::over_seeds(stated, &rows, untested, &answer.designs);
     let reasons = answer::explanation::reasons(&answer.designs, &verdict.rows);
     Ok(Answer {
         verdict,

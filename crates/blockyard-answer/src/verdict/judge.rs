@@ -97,11 +97,14 @@ pub(super) enum Judged {
 }
 
 /// The rows of the answered run, and those of further seeds, which have the same jobs, directions
-/// and designs.
+/// and designs; and what readings leave untested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence<'a> {
     pub(super) rows: &'a [Row],
     pub(super) seeds: &'a [Vec<Row>],
+    /// The designs of which no reading shows that they are equal to the first: a figure that
+    /// decides between the two has no range.
+    pub(super) untested: &'a [usize],
 }
 
 impl Evidence<'_> {

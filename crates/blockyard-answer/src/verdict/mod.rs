@@ -93,31 +93,36 @@ impl Verdict {
     pub fn of(outcomes: &[Outcome]) -> Self {
         let jobs: Vec<_> =
             outcomes.iter().map(|of| (of.name.as_str(), Stream::all(&of.jobs))).collect();
-        Self::over_seeds(Self::rows(&jobs), &[], outcomes)
+        Self::over_seeds(Self::rows(&jobs), &[], &[], outcomes)
     }
 
     /// Returns the verdict on `outcomes`, whose rows are `rows`, with the rows of further seeds as
-    /// evidence.
-    pub(super) fn over_seeds(rows: Vec<Row>, seeds: &[Vec<Row>], outcomes: &[Outcome]) -> Self {
+    /// evidence. Readings do not test whether the designs `untested` are equal to the first.
+    pub(super) fn over_seeds(
+        rows: Vec<Row>,
+        seeds: &[Vec<Row>],
+        untested: &[usize],
+        outcomes: &[Outcome],
+    ) -> Self {
         debug_assert!(
             rows.iter().all(|row| row.designs.len() == outcomes.len()),
             "a cell for each outcome"
         );
         let runs: Vec<_> = outcomes.iter().map(|of| (of.name.as_str(), of.stopped)).collect();
         let jobs: Vec<_> = outcomes.iter().map(|of| of.jobs.as_slice()).collect();
-        Self::judged(rows, seeds).unless_in_ramp(&jobs).unless_partial(&runs)
+        Self::judged(rows, seeds, untested).unless_in_ramp(&jobs).unless_partial(&runs)
     }
 
     /// Returns the verdict on the streams of each design, given with its name.
     #[must_use]
     pub fn on(designs: &[(&str, Vec<Stream>)]) -> Self {
-        Self::judged(Self::rows(designs), &[])
+        Self::judged(Self::rows(designs), &[], &[])
     }
 
     /// Returns the verdict on `rows`, with the rows of further seeds as evidence: the same jobs,
     /// directions and designs.
-    fn judged(mut rows: Vec<Row>, seeds: &[Vec<Row>]) -> Self {
-        let evidence = Evidence { rows: &rows, seeds };
+    fn judged(mut rows: Vec<Row>, seeds: &[Vec<Row>], untested: &[usize]) -> Self {
+        let evidence = Evidence { rows: &rows, seeds, untested };
         let sentences = words::sentences(evidence);
         let undecided = words::undecided(evidence);
         let differs: Vec<Vec<bool>> = (0..rows.len())

@@ -49,7 +49,8 @@ fn names_of(first: &Row, of: &[usize]) -> String {
 
 /// Whether the design `at` is known to do the same as the first for the row.
 fn is_same(evidence: Evidence<'_>, row: usize, at: usize) -> bool {
-    change(evidence, row, 0, at).is_none() && evidence.latency(row, 0, at) == Judged::Equal
+    let is_equal = evidence.latency(row, 0, at) == Judged::Equal;
+    is_equal && change(evidence, row, 0, at).is_none() && !evidence.untested.contains(&at)
 }
 
 /// Says how long the syncs of a job take under each design; `None` if the row is not one of syncs,
@@ -139,7 +140,8 @@ fn all_equal(evidence: Evidence<'_>, every: &str) -> String {
     let words = if tails.iter().any(|tail| matches!(tail, Judged::Differs(_))) {
         "; latency differs"
     } else if tails.iter().all(|tail| *tail == Judged::Equal) {
-        return format!("All designs are equal{every}: IOPS within 2 %, p99 within 10 %.");
+        let known = if evidence.untested.is_empty() { "" } else { "; other values are not tested" };
+        return format!("All designs are equal{every}: IOPS within 2 %, p99 within 10 %{known}.");
     } else {
         "; whether p99 differs is undecided"
     };
@@ -379,7 +381,7 @@ mod tests {
     }
 
     fn told(rows: &[Row]) -> Vec<String> {
-        sentences(Evidence { rows, seeds: &[] })
+        sentences(Evidence { rows, seeds: &[], untested: &[] })
     }
 
     #[test]
@@ -395,6 +397,21 @@ mod tests {
                 "b against a: log +4 %; reader -87 %, p99 35.0 ms -> 139 ms.",
             ]
         );
+    }
+
+    /// Equal runs were "no difference" also where the certainty said "not tested".
+    #[test]
+    fn equality_that_no_reading_tests_is_not_known() {
+        let rows = [row("", &[(100.0, 100, 100), (101.0, 101, 105), (99.0, 99, 100)])];
+        let known = |untested| sentences(Evidence { rows: &rows, seeds: &[], untested });
+        let equal = "All designs are equal: IOPS within 2 %, p99 within 10 %";
+        assert_eq!(known(&[]), [&format!("{equal}."), "b and c: no difference from a."]);
+        let untested = format!("{equal}; other values are not tested.");
+        assert_eq!(known(&[2]), [&untested, "b and c: no known difference from a."]);
+        let rows =
+            [row("x", &[(100.0, 100, 9), (50.0, 50, 9)]), row("y", &[(1.0, 1, 9), (1.0, 1, 9)])];
+        let of_job = sentences(Evidence { rows: &rows, seeds: &[], untested: &[1] });
+        assert_eq!(of_job[1], "b against a: x -50 %; y no known difference.");
     }
 
     #[test]
@@ -484,7 +501,7 @@ mod tests {
         let mut few = row("log", &[(32.0, 2, 2), (32.0, 2, 9)]);
         few.designs.iter_mut().for_each(|cell| cell.ios = 320);
         let rows = [few, row("lookup", &[(1880.0, 7, 2), (1880.0, 7, 2)])];
-        let evidence = Evidence { rows: &rows, seeds: &[] };
+        let evidence = Evidence { rows: &rows, seeds: &[], untested: &[] };
         assert!(!sentences(evidence).concat().contains("p99 2"), "{:?}", sentences(evidence));
         assert_eq!(
             undecided(evidence),
@@ -497,7 +514,7 @@ mod tests {
     }
 
     fn told_of(rows: &[Row], seeds: &[Vec<Row>]) -> Vec<String> {
-        let evidence = Evidence { rows, seeds };
+        let evidence = Evidence { rows, seeds, untested: &[] };
         [sentences(evidence), undecided(evidence)].concat()
     }
 
