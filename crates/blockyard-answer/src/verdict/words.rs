@@ -403,11 +403,14 @@ mod tests {
     #[test]
     fn equality_that_no_reading_tests_is_not_known() {
         let rows = [row("", &[(100.0, 100, 100), (101.0, 101, 105), (99.0, 99, 100)])];
-        let known = |untested| sentences(Evidence { rows: &rows, seeds: &[], untested });
+        let tested = Evidence { rows: &rows, seeds: &[], untested: &[] };
         let equal = "All designs are equal: IOPS within 2 %, p99 within 10 %";
-        assert_eq!(known(&[]), [&format!("{equal}."), "b and c: no difference from a."]);
+        assert_eq!(sentences(tested), [&format!("{equal}."), "b and c: no difference from a."]);
         let untested = format!("{equal}; other values are not tested.");
-        assert_eq!(known(&[2]), [&untested, "b and c: no known difference from a."]);
+        assert_eq!(
+            sentences(Evidence { untested: &[2], ..tested }),
+            [&untested, "b and c: no known difference from a."]
+        );
         let rows =
             [row("x", &[(100.0, 100, 9), (50.0, 50, 9)]), row("y", &[(1.0, 1, 9), (1.0, 1, 9)])];
         let of_job = sentences(Evidence { rows: &rows, seeds: &[], untested: &[1] });
