@@ -448,6 +448,11 @@ mod tests {
                 && (self.bio.sector..self.bio.end_sector()).contains(&sector)
         }
 
+        fn flushes(&self) -> bool {
+            self.bio.op == Op::Flush
+                || self.bio.op != Op::Read && self.bio.flags.contains(Flags::PREFLUSH)
+        }
+
         fn is_before(&self, other: &Self) -> bool {
             self.ended.is_some_and(|(at, _)| at < other.submitted)
         }
@@ -465,20 +470,19 @@ mod tests {
     impl Slow {
         /// Returns the writes that are not before a write that hides them.
         fn right(&self, sector: u64, hides: impl Fn(&Known) -> bool) -> Vec<Stamp> {
-            let writes = || self.bios.iter().filter(|known| known.writes(sector));
-            let hidden = |one: &Known| writes().any(|other| hides(other) && one.is_before(other));
-            let never = (!writes().any(&hides)).then_some(Stamp::NEVER);
-            let others = writes().filter(|one| !hidden(one)).map(|one| Stamp(one.bio.cookie));
+            let writes: Vec<_> = self.bios.iter().filter(|known| known.writes(sector)).collect();
+            let hiding: Vec<_> = writes.iter().filter(|write| hides(write)).collect();
+            let never = hiding.is_empty().then_some(Stamp::NEVER);
+            let others = writes
+                .iter()
+                .filter(|one| !hiding.iter().any(|other| one.is_before(other)))
+                .map(|one| Stamp(one.bio.cookie));
             never.into_iter().chain(others).collect()
         }
 
         fn is_durable(&self, write: &Known) -> bool {
-            let flushes = |known: &Known| {
-                known.bio.op == Op::Flush
-                    || known.bio.op != Op::Read && known.bio.flags.contains(Flags::PREFLUSH)
-            };
             let flushed =
-                |flush: &Known| flushes(flush) && flush.done().is_some() && write.is_before(flush);
+                |flush: &Known| flush.flushes() && flush.done().is_some() && write.is_before(flush);
             let through = self.is_through(write);
             let flushed = !write.reported && self.bios.iter().any(flushed);
             write.done().is_some() && (through || flushed)
@@ -619,6 +623,10 @@ mod tests {
         assert_eq!(none, ["sectors 0..2: found no data at all; right: write 1"]);
     }
 
+    fn words(sectors: &str) -> String {
+        format!("sectors {sectors}: found nothing, as before the first write; right: write 1")
+    }
+
     #[test]
     fn the_last_data_of_each_sector_counts_for_a_read() {
         let mut history = History::new(Cache::WriteThrough);
@@ -627,9 +635,6 @@ mod tests {
         let _ = history.ended(&bio, Status::Ok);
         let right = Content::of(Stamp(1));
         let old = Content::default();
-        let words = |sectors| {
-            format!("sectors {sectors}: found nothing, as before the first write; right: write 1")
-        };
         // A request that was tried again found all of its sectors again.
         assert_eq!(read_finds(&mut history, &[(0..8, old), (0..8, right)]), [""; 0]);
         assert_eq!(read_finds(&mut history, &[(0..8, right), (0..8, old)]), [words("0..8")]);

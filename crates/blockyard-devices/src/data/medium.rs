@@ -214,13 +214,12 @@ impl Disk {
 
     fn read(&self, queue: QueueId, piece: &Piece, from: u64) -> Sample {
         let sectors = u64::from(piece.sectors);
-        let to_own = |at: u64| at - from + piece.sector;
         let found = self.live.pieces(from..from.saturating_add(sectors));
         Sample {
             queue,
             cookie: piece.cookie,
             range: piece.sector..piece.sector + sectors,
-            found: found.map(|(at, held)| (to_own(at.start)..to_own(at.end), *held)).collect(),
+            found: found.map(|(at, held)| (to_own(at, from, piece), *held)).collect(),
         }
     }
 
@@ -511,11 +510,16 @@ impl Media {
     }
 }
 
+/// Returns the own sectors of `piece` that are `at` on the medium or in the request, where the
+/// piece begins at `from`.
+const fn to_own(at: Range<u64>, from: u64, piece: &Piece) -> Range<u64> {
+    at.start - from + piece.sector..at.end - from + piece.sector
+}
+
 /// Returns the data sent for `piece`, which begins at sector `from` of its request.
 fn sample_of(queue: QueueId, piece: &Piece, from: u64, sent: &Spans<Option<Content>>) -> Sample {
-    let to_own = |at: u64| at - from + piece.sector;
     let sent = sent.pieces(from..from + u64::from(piece.sectors));
-    let found = sent.filter_map(|(at, held)| Some((to_own(at.start)..to_own(at.end), (*held)?)));
+    let found = sent.filter_map(|(at, held)| Some((to_own(at, from, piece), (*held)?)));
     Sample {
         queue,
         cookie: piece.cookie,

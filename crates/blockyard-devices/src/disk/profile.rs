@@ -293,9 +293,9 @@ table_of!(CACHE, fn cache("platters.cache") -> DiskCacheProfile {
 pub(crate) fn platters(parent: &Table<'_>) -> Result<PlattersProfile, ProfileError> {
     let profile = figures(parent)?;
     let table = parent.table("platters", PLATTERS)?;
-    let wrong = |key: &str, words| Err(table.wrong(key, Problem::Contradiction(words)));
     if profile.inner > profile.outer {
-        return wrong("inner", "the inner zone of a disk is not faster than the outer one");
+        let words = "the inner zone of a disk is not faster than the outer one";
+        return Err(table.wrong("inner", Problem::Contradiction(words)));
     }
     let longest = |seek: SeekProfile| seek.track.max(seek.average).max(seek.full);
     let EstimateProfile { seek_error, rotation_error, expected_error, age_credit, .. } =
@@ -304,19 +304,21 @@ pub(crate) fn platters(parent: &Table<'_>) -> Result<PlattersProfile, ProfileErr
     let choices =
         [profile.age_max, profile.overhead, seek_error, rotation_error, expected_error, age_credit];
     if seeks.into_iter().chain(choices).any(|time| time > LONGEST) {
-        return wrong("", "a seek, its error, a switch of heads or an age takes at most 60s");
+        let words = "a seek, its error, a switch of heads or an age takes at most 60s";
+        return Err(table.wrong("", Problem::Contradiction(words)));
     }
     for (key, seek) in [("read", profile.read), ("write", profile.write)] {
         if seek.knee().is_none() {
             let words = "no seek curve has these times: `average` lies between `track` and `full`, and \
                          nearer to a third of the way than to its ends";
-            return wrong(key, words);
+            return Err(table.wrong(key, Problem::Contradiction(words)));
         }
     }
     let longest = profile.track_sectors(0);
     let shortest = profile.track_sectors(profile.zones - 1);
     if shortest < 8 || longest > TRACK_SECTORS_MAX {
-        return wrong("outer", "with these rates, a track has less than 4KiB or more than 512MiB");
+        let words = "with these rates, a track has less than 4KiB or more than 512MiB";
+        return Err(table.wrong("outer", Problem::Contradiction(words)));
     }
     Ok(profile)
 }

@@ -32,10 +32,14 @@ impl Spindle {
 mod tests {
     use super::*;
 
+    /// The wait at `at` ns for `angle`, on a spindle that turns in 1000 ns and is at 300 first.
+    fn wait(at: u64, angle: u64) -> u64 {
+        let spindle = Spindle::new(Duration::from_ns(1_000), 300);
+        spindle.wait(Instant::from_ns(at), angle).as_ns()
+    }
+
     #[test]
     fn a_sector_that_has_just_passed_costs_nearly_a_turn() {
-        let spindle = Spindle::new(Duration::from_ns(1_000), 300);
-        let wait = |at, angle| spindle.wait(Instant::from_ns(at), angle).as_ns();
         assert_eq!(wait(0, 300), 0);
         assert_eq!(wait(0, 299), 999);
         assert_eq!(wait(700, 0), 0, "a whole turn is none");

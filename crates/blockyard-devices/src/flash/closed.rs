@@ -97,18 +97,21 @@ impl Closed {
     pub(super) fn take_best(&mut self, die: usize) -> Option<u32> {
         let (least, _) = self.filled(die).next()?;
         self.least[die] = least;
-        let all = self.lists - 1;
-        let score = |valid: usize, block: u32| {
-            let age = u128::from(self.changes - self.changed[block as usize]);
-            (age * (all - valid) as u128, valid as u128)
-        };
         let better = |one: (usize, (u32, u32)), other: (usize, (u32, u32))| {
-            let (benefit, cost) = score(one.0, one.1.0);
-            let (other_benefit, other_cost) = score(other.0, other.1.0);
+            let (benefit, cost) = self.score(one.0, one.1.0);
+            let (other_benefit, other_cost) = self.score(other.0, other.1.0);
             if benefit * other_cost >= other_benefit * cost { one } else { other }
         };
         let (valid, (block, _)) = self.filled(die).reduce(better)?;
         self.take(die, block, valid)
+    }
+
+    /// Returns the benefit of `block`, which has `valid` units, and its cost: both in proportion to
+    /// those of other blocks.
+    fn score(&self, valid: usize, block: u32) -> (u128, u128) {
+        let age = u128::from(self.changes - self.changed[block as usize]);
+        let all = self.lists - 1;
+        (age * (all - valid) as u128, valid as u128)
     }
 
     /// Returns the numbers of valid units that blocks of `die` have, from the fewest on, each with

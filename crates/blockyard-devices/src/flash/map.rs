@@ -79,10 +79,13 @@ struct Open {
     taken: usize,
 }
 
+fn small(n: u64) -> usize {
+    usize::try_from(n).expect("a map should fit in memory")
+}
+
 impl Map {
     /// Returns the map of a drive by `profile`, for the units that hold data, without any of it.
     pub(super) fn new(profile: &FlashProfile) -> Self {
-        let small = |n: u64| usize::try_from(n).expect("a map should fit in memory");
         let block_units = small(profile.block_units());
         let die_blocks = small(profile.die_blocks());
         let dies = small(profile.all_dies());

@@ -459,18 +459,14 @@ impl Flash {
     fn discard(&mut self, units: Range<u64>) {
         let capacity = self.capacity;
         let simulated = self.map.units();
-        let standing = |entry: u32| {
-            let entry = u64::from(entry);
-            let sharing = capacity.saturating_sub(entry).div_ceil(simulated).max(1);
-            let hash = entry.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-            entry + hash % sharing * simulated
-        };
         let length = units.end.saturating_sub(units.start).min(simulated);
         let start = if length < simulated { units.start % simulated } else { 0 };
         let end = start + length;
         for entries in [start..end.min(simulated), 0..end.saturating_sub(simulated)] {
             let entries = number(entries.start)..number(entries.end);
-            self.map.discard(entries, |entry| units.contains(&standing(entry)));
+            self.map.discard(entries, |entry| {
+                units.contains(&representative(entry, capacity, simulated))
+            });
         }
     }
 
@@ -523,6 +519,15 @@ impl Flash {
 }
 
 /// Returns the number of a unit of the map.
+/// Returns the unit that represents all units of `entry` of a map of `simulated` entries: of a
+/// drive of 1000 units and a map of 100, one of 5, 105, ... 905 for entry 5.
+fn representative(entry: u32, capacity: u64, simulated: u64) -> u64 {
+    let entry = u64::from(entry);
+    let sharing = capacity.saturating_sub(entry).div_ceil(simulated).max(1);
+    let hash = entry.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    entry + hash % sharing * simulated
+}
+
 fn number(unit: u64) -> u32 {
     u32::try_from(unit).expect("a unit of the map should be a u32")
 }

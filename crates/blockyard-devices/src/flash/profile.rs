@@ -350,9 +350,9 @@ pub(crate) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
             ("program", flash.program),
         )?;
     }
-    let wrong = |key, words| Err(table.wrong(key, Problem::Contradiction(words)));
     if flash.page % UNIT_BYTES != 0 {
-        return wrong("page", "a page of flash must be a multiple of 4 KiB");
+        let words = "a page of flash must be a multiple of 4 KiB";
+        return Err(table.wrong("page", Problem::Contradiction(words)));
     }
     if !flash.can_collect() {
         let key =
@@ -361,14 +361,15 @@ pub(crate) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
     }
     if flash.all_dies() * flash.die_blocks() > BLOCKS_MAX {
         let words = "flash has at most 4194304 blocks: raise `programs`, `planes` or `page`, or lower `simulated` or `spare`";
-        return wrong("programs", words);
+        return Err(table.wrong("programs", Problem::Contradiction(words)));
     }
     if flash.precondition_units() > PRECONDITION_MAX {
         let words = "overwriting so much before the start takes too long: lower `overwritten`, `simulated` or `fill`, or raise `spare`";
-        return wrong("overwritten", words);
+        return Err(table.wrong("overwritten", Problem::Contradiction(words)));
     }
     if flash.buffer < 2 * flash.program_units() * UNIT_BYTES {
-        return wrong("buffer", "the write buffer of flash must hold two programs");
+        let words = "the write buffer of flash must hold two programs";
+        return Err(table.wrong("buffer", Problem::Contradiction(words)));
     }
     Ok(flash)
 }

@@ -100,10 +100,13 @@ impl SyncEngine {
 mod tests {
     use super::*;
 
+    fn at(us: u64) -> Instant {
+        Instant::from_ns(us * 1000)
+    }
+
     /// Commands that come while the thread works are of its batch.
     #[test]
     fn commands_go_one_by_one_and_are_answered_together() {
-        let at = |us: u64| Instant::from_ns(us * 1000);
         let us = Duration::from_us;
         let mut engine = SyncEngine::new(us(20));
         assert!(engine.sleeps());

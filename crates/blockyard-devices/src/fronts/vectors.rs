@@ -38,7 +38,7 @@ impl Vectors {
     /// queue, if it has to.
     pub(super) fn complete(&mut self, finished: Finished, now: Instant) -> Option<Instant> {
         let vector = self.vectors.get_mut(finished.hctx.index());
-        let (Some(coalescing), Some(vector)) = (self.coalescing, vector) else {
+        let Some((coalescing, vector)) = self.coalescing.zip(vector) else {
             self.announced.push_back(finished); // no coalescing, or a polled queue
             return None;
         };
@@ -95,9 +95,12 @@ mod tests {
         Vectors::new(Some(coalescing), 2)
     }
 
+    fn at(us: u64) -> Instant {
+        Instant::ZERO + Duration::from_us(us)
+    }
+
     #[test]
     fn a_vector_interrupts_at_its_threshold_or_when_its_time_is_over() {
-        let at = |us| Instant::ZERO + Duration::from_us(us);
         let mut vectors = of_three_in_100_us();
         assert_eq!(vectors.complete(finished(0, 1), at(10)), Some(at(110)));
         assert_eq!(vectors.complete(finished(0, 2), at(20)), None);

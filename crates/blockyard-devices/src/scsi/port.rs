@@ -256,19 +256,21 @@ mod tests {
         HbaProfile { port_read: Duration::from_ns(own_read_ns), ..hba }
     }
 
+    /// The time in ns of a turn of a command that has `left` bytes, or `None` for its own time.
+    fn turn(profile: &HbaProfile, reads: bool, left: Option<u64>) -> u64 {
+        let (own, rate) = match reads {
+            true => (profile.port_read, profile.link_read),
+            false => (profile.port_write, profile.link_write),
+        };
+        left.map_or(own, |left| transfer_time(left.min(profile.burst), rate)).as_ns()
+    }
+
     /// The ends of commands by instant, one turn after the other.
     fn turn_by_turn(profile: &HbaProfile, arrivals: &[Arrival]) -> Vec<(u64, usize)> {
         let mut ends = Vec::new();
         let mut ring: VecDeque<(usize, Option<u64>)> = VecDeque::new();
         let mut turn_ends = 0;
         let mut arrivals = arrivals.iter().copied().enumerate().peekable();
-        let turn = |arrived: &[Arrival], (command, left): (usize, Option<u64>)| {
-            let (own, rate) = match arrived[command].1 {
-                true => (profile.port_read, profile.link_read),
-                false => (profile.port_write, profile.link_write),
-            };
-            left.map_or(own, |left| transfer_time(left.min(profile.burst), rate)).as_ns()
-        };
         let mut arrived = Vec::new();
         loop {
             if let Some((command, arrival)) =
@@ -277,7 +279,7 @@ mod tests {
                 arrived.push(arrival);
                 ring.push_back((command, None));
                 if ring.len() == 1 {
-                    turn_ends = arrival.0 + turn(&arrived, ring[0]);
+                    turn_ends = arrival.0 + turn(profile, arrival.1, None);
                 }
                 continue;
             }
@@ -288,7 +290,8 @@ mod tests {
             } else {
                 ring.push_back((command, Some(left)));
             }
-            turn_ends += ring.front().map_or(0, |next| turn(&arrived, *next));
+            let next = ring.front();
+            turn_ends += next.map_or(0, |(next, left)| turn(profile, arrived[*next].1, *left));
         }
     }
 

@@ -243,8 +243,8 @@ mod tests {
         // 1000 leave and 100 arrive in a second: 500 last for 555 tokens. After that, one each 10
         // ms.
         assert_eq!(taken[400], at(400));
-        let after = |n: usize| taken[n + 1].since(taken[n]);
-        assert_eq!((after(500), after(600)), (Duration::from_ms(1), Duration::from_ms(10)));
+        let after = [500, 600].map(|n: usize| taken[n + 1].since(taken[n]));
+        assert_eq!(after, [Duration::from_ms(1), Duration::from_ms(10)]);
         let spent = taken.windows(2).position(|pair| pair[1].since(pair[0]) > Duration::from_ms(1));
         assert!(spent.is_some_and(|n| n.abs_diff(555) <= 1), "{spent:?}");
         // The bucket was the limit all the time.
@@ -262,10 +262,8 @@ mod tests {
         // 400 in 400 ms: 40 of them are earned meanwhile.
         (0..400).for_each(|_| assert!(bucket.take(1, at(5000)) < at(5400)));
         assert!(bucket.spent().abs_diff(360) <= 1, "{}", bucket.spent());
-        let on_credit = |bucket: &Bucket| {
-            bucket.used.iter().find(|(work, _)| *work == Work::BurstCredit).unwrap().1
-        };
-        assert!(on_credit(&bucket) >= Duration::from_ms(399));
+        let on_credit = bucket.used.iter().find(|(work, _)| *work == Work::BurstCredit).unwrap().1;
+        assert!(on_credit >= Duration::from_ms(399));
         // Two seconds at half of the rate earn 100.
         (0..100).for_each(|n| assert!(bucket.take(1, at(5400 + 20 * n)) >= at(5400)));
         assert!(bucket.spent().abs_diff(260) <= 2, "{}", bucket.spent());
@@ -301,15 +299,15 @@ mod tests {
         assert!(lasts.abs_diff(5_400_000 / 2700) <= 2, "{lasts} s");
     }
 
+    /// Takes 60 tokens at `from` ms. Returns how many of them leave a millisecond after another.
+    fn burst(bucket: &mut Bucket, from: u64) -> usize {
+        let times: Vec<_> = (0..60).map(|_| bucket.take(1, at(from))).collect();
+        times.windows(2).filter(|pair| pair[1].since(pair[0]) == Duration::from_ms(1)).count()
+    }
+
     #[test]
     fn a_bucket_that_rests_fills_up_to_its_credit() {
         let mut bucket = Bucket::new(BucketProfile { rate: 100, burst: 1000, credit: 50 });
-        let mut last = at(0);
-        let mut burst = |bucket: &mut Bucket, from: u64| {
-            let times: Vec<_> = (0..60).map(|_| bucket.take(1, at(from))).collect();
-            last = times[59];
-            times.windows(2).filter(|pair| pair[1].since(pair[0]) == Duration::from_ms(1)).count()
-        };
         let first = burst(&mut bucket, 0);
         assert_eq!(burst(&mut bucket, 100_000), first, "it is full again, and no fuller");
         assert!(burst(&mut bucket, 100_400) < first, "it had no time to fill");

@@ -198,12 +198,12 @@ mod tests {
         let mut ahci = ahci(false);
         let read = access(Op::Read, 8);
         let write = access(Op::Write, 8);
-        let sent = |ns: u64| Instant::from_ns(ns + 10_000);
-        assert_eq!(ahci.send(read, Instant::ZERO), sent(2 * 640));
+        assert_eq!(ahci.send(read, Instant::ZERO), Instant::from_ns(2 * 640 + 10_000));
         assert_eq!(ahci.answer(read, Instant::ZERO), Instant::from_ns(1_280 + 3 * 600 + 6_914));
         // The write comes after it, with the same frames but the last.
         let before = 1_280 + 3 * 600 + 6_914;
-        assert_eq!(ahci.send(write, Instant::ZERO), sent(before + 1_280 + 2 * 600 + 6_894));
+        let after = before + 1_280 + 2 * 600 + 6_894;
+        assert_eq!(ahci.send(write, Instant::ZERO), Instant::from_ns(after + 10_000));
     }
 
     #[test]

@@ -55,10 +55,13 @@ pub(crate) fn link("nvme.link") -> PcieProfile {
 mod tests {
     use super::*;
 
+    fn link(generation: u8, lanes: u8) -> PcieProfile {
+        PcieProfile { generation, lanes, payload: 256 }
+    }
+
     #[test]
     fn a_link_carries_what_its_generation_and_lanes_can_less_its_headers() {
         // Published: 0.985 GB/s for a lane of generation 3, 7.88 GB/s for four of generation 4.
-        let link = |generation, lanes| PcieProfile { generation, lanes, payload: 256 };
         assert_eq!(link(3, 1).rate() / 1_000_000, 984);
         assert_eq!(link(4, 4).rate() / 10_000_000, 787);
         // 1 MiB in packets of 256 bytes with 24 more each.
