@@ -168,7 +168,7 @@ table_of!(CPU, fn costs("cpu") -> MachineProfile {
 
 #[cfg(test)]
 mod tests {
-    use crate::profile::Device;
+    use crate::profile::{Device, Override};
     use blockyard::time::Duration;
 
     /// [`MachineProfile::wake_latency`](super::MachineProfile::wake_latency) in microseconds.
@@ -176,6 +176,19 @@ mod tests {
         let device = format!("base = \"null\"\n[cpu]\n{states}");
         let machine = Device::parse("null", &device).unwrap().machine;
         [5, 779, 780, 10_000].map(|us| machine.wake_latency(Duration::from_us(us)).as_ns() / 1000)
+    }
+
+    /// Servers have C1E and C6 of Linux's table in their ranges: a server of Skylake leaves C1E in
+    /// 10 us once it has idled for 20 us, and C6 in 133 us after 600 us. By default it leaves none.
+    #[test]
+    fn a_server_has_the_states_of_its_table_if_it_is_told_to_sleep() {
+        let figures = [("cpu.idle-exit", "10us"), ("cpu.deep-exit", "133us")]
+            .map(|(key, value)| Override { key: key.into(), value: value.into() });
+        let told = Device::lookup_with("null", &figures).unwrap().machine;
+        let asleep = [19, 20, 599, 600].map(|us| told.wake_latency(Duration::from_us(us)));
+        assert_eq!(asleep, [0, 10, 10, 133].map(Duration::from_us));
+        let plain = Device::lookup("null").unwrap().machine;
+        assert_eq!(plain.wake_latency(Duration::from_secs(1)), Duration::ZERO);
     }
 
     #[test]
@@ -200,8 +213,11 @@ mod tests {
             refused("deep-residency = \"1ms\"\ndeep-exit = \"2ms\"\n"),
             "file.toml:4: `deep-exit` is `2ms`, longer than `deep-residency`, `1ms`: lower `deep-exit` or raise `deep-residency`"
         );
+        assert_eq!(
+            refused("idle-exit = \"140us\"\n"),
+            "file.toml:3: `idle-exit` is `140us`, longer than `idle-residency`, `20us`: lower `idle-exit` or raise `idle-residency`"
+        );
         let unused = "file.toml:3: `idle-exit` has no effect without `idle-residency`";
-        assert_eq!(refused("idle-exit = \"140us\"\n"), unused);
         assert_eq!(refused("idle-exit = \"1us\"\nidle-residency = \"0us\"\n"), unused);
     }
 
