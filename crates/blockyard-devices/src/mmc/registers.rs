@@ -116,6 +116,7 @@ pub(super) fn known(registers: &Registers, mode: Mode, rca: Rca) -> Card {
             let kind = CardKind::Sd {
                 scr: Scr::parse(scr).expect("the SCR of a modelled card should be valid"),
                 ssr: Ssr::parse(ssr),
+                performance: None,
             };
             (kind, Cid::sd(&cid), Csd::sd(&csd))
         }

@@ -458,8 +458,13 @@ fn contradictions_are_refused() {
     let queue = "base = \"sd-ux500\"\n[card]\nqueue-depth = 2\n";
     assert_eq!(
         device_error(queue),
-        "my.toml:3: an SD card has no cache, queue, packed commands, reliable writes, HPI or background \
-         operations"
+        "my.toml:3: the cache and the queue of SD cards are not modelled: no mainline Linux has their \
+         queue, and nothing here turns them on (docs/MMC_PIPELINE.md)"
+    );
+    let interrupted = "base = \"sd-ux500\"\n[card]\nhpi = true\n";
+    assert_eq!(
+        device_error(interrupted),
+        "my.toml:3: an SD card has no packed commands, reliable writes, HPI or background operations"
     );
     let page = "base = \"sd-ux500\"\n[card.write]\nprogram = \"1ms\"\npage = \"3KiB\"\n";
     let rule = "a page is a power of two of at least 512 bytes";

@@ -10,6 +10,7 @@ use super::register::cid::Cid;
 use super::register::csd::{Csd, Layout};
 pub use super::register::ext_csd::partition::Partition;
 use super::register::ext_csd::{ExtCsd, Hpi};
+use super::register::extension::Performance;
 use super::register::scr::Scr;
 use super::register::ssr::Ssr;
 use alloc::boxed::Box;
@@ -58,6 +59,8 @@ pub enum CardKind {
         scr: Scr,
         /// Its SSR.
         ssr: Ssr,
+        /// Its performance enhancement register, if it has one. What it offers stays off.
+        performance: Option<Performance>,
     },
 }
 
@@ -87,6 +90,16 @@ impl Card {
     pub const fn ssr(&self) -> Option<&Ssr> {
         match &self.kind {
             CardKind::Sd { ssr, .. } => Some(ssr),
+            CardKind::Mmc { .. } => None,
+        }
+    }
+
+    /// Returns the performance enhancement register of an SD card that has one. The request path
+    /// uses neither the cache nor the queue that it offers.
+    #[must_use]
+    pub const fn performance(&self) -> Option<&Performance> {
+        match &self.kind {
+            CardKind::Sd { performance, .. } => performance.as_ref(),
             CardKind::Mmc { .. } => None,
         }
     }

@@ -41,6 +41,7 @@ pub(crate) fn sd(csd: &str, ssr: &[(usize, u8)], scr: &str) -> Card {
         kind: CardKind::Sd {
             scr: Scr::parse(&example::hex(scr)).unwrap(),
             ssr: Ssr::parse(&bytes),
+            performance: None,
         },
     }
 }

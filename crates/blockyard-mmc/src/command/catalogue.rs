@@ -5,6 +5,7 @@ use super::data::{Data, Direction};
 use super::erase::{MmcErase, SdErase};
 use super::opcode::Opcode;
 use super::response::ResponseKind;
+use crate::register::extension::ExtensionPlace;
 use crate::register::switch::Group;
 use core::fmt;
 
@@ -195,6 +196,13 @@ impl Command {
             SwitchAccess::WriteByte => 3,
         };
         Self::plain(Opcode::Switch, access << 24 | u32::from(index) << 16 | u32::from(value) << 8)
+    }
+
+    /// CMD48 of SD: send 512 bytes of the extension registers from `place` on (5.7.2.4).
+    #[must_use]
+    pub fn read_extension(place: ExtensionPlace) -> Self {
+        // LEN, in bits 8 to 0, is one less than the bytes that are wanted.
+        Self::reading(Opcode::ReadExtension, place.argument() | 511, 512)
     }
 
     /// CMD6 of SD, mode 0: list the functions. None changes.
@@ -392,6 +400,7 @@ mod tests {
     fn arguments_have_their_bits_where_the_standards_put_them() {
         let rca = Rca(0x1234);
         let hs = Command::switch(SwitchAccess::WriteByte, index::HS_TIMING, 1);
+        let place = ExtensionPlace::of_address(2 << 18 | 1 << 9 | 16);
         for (command, text) in [
             (Command::go_idle(), "CMD0 (0x00000000)"),
             (Command::send_op_cond(0x40ff_8080), "CMD1 (0x40ff8080)"),
@@ -421,6 +430,8 @@ mod tests {
             (Command::application(rca), "CMD55 (0x12340000)"),
             (Command::send_ext_csd(), "CMD8 (0x00000000)"),
             (Command::send_scr(), "ACMD51 (0x00000000)"),
+            // Function 2 in bits 30 to 27, page 1 in 25 to 18, byte 16 in 17 to 9, 511 in 8 to 0.
+            (Command::read_extension(place), "CMD48 (0x100421ff)"),
             (Command::sd_status(), "ACMD13 (0x00000000)"),
             (Command::switch(SwitchAccess::ClearBits, 191, 255), "CMD6 (0x02bfff00)"),
             (Command::set_function(Group::CommandSystem, 14), "CMD6 (0x80ffffef)"),
@@ -461,6 +472,7 @@ mod tests {
             (Command::sd_tuning_block(), 64),
             (Command::send_written_blocks(), 4),
             (Command::send_ext_csd(), 512),
+            (Command::read_extension(ExtensionPlace::GENERAL), 512),
             (Command::sd_status(), 64),
             (Command::check_functions(), 64),
             (Command::set_function(Group::AccessMode, 1), 64),

@@ -188,6 +188,8 @@ opcodes! {
     ExecuteWrite = CMD 47 Mmc R1, On, &[(Transfer, Receive)];
     /// Forget tasks.
     ManageTasks = CMD 48 Mmc R1b, On, &[(Transfer, Programming)];
+    /// Send a part of an extension register.
+    ReadExtension = CMD 48 Sd R1, Off, &[(Transfer, Send)];
     /// Send the SCR.
     SendScr = ACMD 51 Sd R1, Off, &[(Transfer, Send)];
     /// The next command is an application command.

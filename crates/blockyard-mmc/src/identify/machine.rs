@@ -10,6 +10,7 @@ use crate::mode::{IDENTIFICATION_HZ, Mode, SignalVoltage, Timing, TimingSet, Wid
 use crate::register::cid::Cid;
 use crate::register::csd::Csd;
 use crate::register::ext_csd::ExtCsd;
+use crate::register::extension::Performance;
 use crate::register::scr::Scr;
 use crate::register::ssr::Ssr;
 use crate::register::switch::SwitchStatus;
@@ -60,6 +61,7 @@ pub(super) struct Found {
     pub(super) scr: Option<Scr>,
     pub(super) ssr: Option<Ssr>,
     pub(super) functions: Option<SwitchStatus>,
+    pub(super) performance: Option<Performance>,
     pub(super) ext_csd: Option<Box<ExtCsd>>,
     /// Whether the card is an eMMC device.
     pub(super) mmc: bool,
@@ -80,6 +82,7 @@ impl Found {
             scr: None,
             ssr: None,
             functions: None,
+            performance: None,
             ext_csd: None,
             mmc: false,
             voltage: SignalVoltage::V3_3,
@@ -292,7 +295,7 @@ impl Identify {
         } else {
             let scr = found.scr.expect("SCR of an SD card after the moves");
             let ssr = found.ssr.expect("SSR of an SD card after the moves");
-            (CardKind::Sd { scr, ssr }, Cid::sd(cid))
+            (CardKind::Sd { scr, ssr, performance: found.performance }, Cid::sd(cid))
         };
         // Above 2 GB the CSD of an eMMC device does not state the size; below, EXT_CSD need not.
         let stated = ext_csd.and_then(|ext_csd| ext_csd.sectors());

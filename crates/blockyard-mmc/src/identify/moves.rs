@@ -3,6 +3,7 @@
 use super::step::Failure;
 use crate::command::{Command, Rca};
 use crate::mode::{Mode, SignalVoltage};
+use crate::register::extension::ExtensionPlace;
 use blockyard::time::Duration;
 
 /// The RCA of eMMC devices: any but 0, the default, and 1, the device's own choice.
@@ -46,6 +47,10 @@ pub(super) enum Move {
     BlockLen,
     Scr,
     Ssr,
+    /// CMD48: the general information, which lists the extension registers.
+    Extensions,
+    /// CMD48: the performance enhancement register.
+    Performance(ExtensionPlace),
     /// CMD6 of SD, mode 0.
     Functions,
     /// ACMD6 of SD.
@@ -68,7 +73,10 @@ pub(super) enum Move {
 impl Move {
     /// Returns whether identification can continue without this move.
     pub(super) const fn is_optional(self) -> bool {
-        matches!(self, Self::Setting(..) | Self::CheckSetting)
+        matches!(
+            self,
+            Self::Setting(..) | Self::CheckSetting | Self::Extensions | Self::Performance(_)
+        )
     }
 
     /// Returns whether the move may be repeated after `problem`. CMD11 may not: the

@@ -7,6 +7,7 @@ use crate::command::{Command, Opcode, SwitchAccess};
 use crate::mode::{Mode, SignalVoltage, Timing, TimingSet, Width};
 use crate::register::csd::Classes;
 use crate::register::ext_csd::{DeviceType, ExceptionEvents, ExtCsd, index};
+use crate::register::extension::ExtensionPlace;
 use crate::register::scr::SdVersion;
 use crate::register::switch::{self, Group};
 use alloc::vec;
@@ -32,6 +33,8 @@ impl Identify {
             Move::BlockLen => Command::set_block_len(512),
             Move::Scr => Command::send_scr(),
             Move::Ssr => Command::sd_status(),
+            Move::Extensions => Command::read_extension(ExtensionPlace::GENERAL),
+            Move::Performance(place) => Command::read_extension(place),
             Move::Functions => Command::check_functions(),
             Move::FourLanes => Command::set_bus_width(true),
             Move::AccessMode(mode) => Command::set_function(Group::AccessMode, mode),
@@ -108,8 +111,11 @@ impl Identify {
         if best.timing.needs_tuning() || sdr50 {
             self.moves.push_back(Move::Tune(Command::sd_tuning_block()));
         }
-        // Last, so that the register comes in the final mode.
+        // Last, so that the registers come in the final mode.
         self.moves.push_back(Move::Ssr);
+        if self.found.scr.is_some_and(|scr| scr.extension_registers) {
+            self.moves.push_back(Move::Extensions);
+        }
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use crate::mode::{Mode, SignalVoltage, Timing};
 use crate::register::Bits;
 use crate::register::csd::{Csd, Layout};
 use crate::register::ext_csd::ExtCsd;
+use crate::register::extension::{self, Performance};
 use crate::register::ocr::{MmcOcr, SdOcr};
 use crate::register::scr::Scr;
 use crate::register::ssr::Ssr;
@@ -80,6 +81,8 @@ impl Identify {
             | Move::Functions
             | Move::AccessMode(_)
             | Move::Ssr
+            | Move::Extensions
+            | Move::Performance(_)
             | Move::ExtCsd
             | Move::Reread => self.take_data(first, opcode, answer)?,
             Move::VoltageSwitch
@@ -127,6 +130,13 @@ impl Identify {
                 }
             }
             Move::Ssr => self.found.ssr = Some(Ssr::parse(data(opcode, answer)?)),
+            Move::Extensions => {
+                let place = extension::performance_place(data(opcode, answer)?);
+                self.moves.extend(place.map(Move::Performance));
+            }
+            Move::Performance(_) => {
+                self.found.performance = Some(Performance::parse(data(opcode, answer)?));
+            }
             Move::ExtCsd => {
                 let ext_csd = ExtCsd::parse(data(opcode, answer)?).map_err(Failure::Register)?;
                 self.found.ext_csd = Some(Box::new(ext_csd));

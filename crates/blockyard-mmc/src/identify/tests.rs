@@ -169,6 +169,41 @@ fn sdxc_uses_the_best_timing_of_the_host() {
     }
 }
 
+/// An SDXC card of SD 6 with CMD48 and CMD23.
+fn a2(flaws: Flaws) -> Slot {
+    sd(example::CSD_KINGSTON_128G, "0245848600000000", 0xc0ff_8000, 0b1_1111, flaws)
+}
+
+/// A card of class A2 has its queue and its cache in the performance enhancement register, which
+/// the general information places at function 2: two reads of 512 bytes, in the final mode.
+#[test]
+fn the_queue_and_the_cache_of_a_card_of_class_a2_are_found() {
+    let mut slot = a2(Flaws::default());
+    let card = slot.identify(&HostCapabilities::full()).unwrap();
+    let performance = card.performance().unwrap();
+    assert_eq!((performance.queue_depth, performance.cache), (32, true));
+    // Nothing turns them on.
+    assert_eq!((card.queue_depth(&HostCapabilities::full()), card.cache_on()), (0, false));
+    let texts: Vec<_> = slot.log.iter().map(ToString::to_string).collect();
+    let [.., ssr, general, performance] = &texts[..] else { panic!("{texts:?}") };
+    assert_eq!(ssr, "ACMD13 (0x00000000)");
+    assert_eq!([general, performance], ["CMD48 (0x000001ff)", "CMD48 (0x100001ff)"]);
+    assert!(
+        sdxc(Flaws::default()).identify(&HostCapabilities::full()).unwrap().performance().is_none()
+    );
+}
+
+/// A card that does not answer CMD48 although it says that it does is identified all the same.
+#[test]
+fn a_card_without_an_answer_to_cmd48_is_one_without_the_register() {
+    let flaws = Flaws { mute: Some((1, Opcode::ReadExtension)), ..Flaws::default() };
+    let mut slot = a2(flaws);
+    let card = slot.identify(&HostCapabilities::full()).unwrap();
+    assert_eq!((card.mode.timing, card.performance()), (Timing::Sdr104, None));
+    let asked = opcodes(&slot).iter().filter(|&&opcode| opcode == Opcode::ReadExtension).count();
+    assert_eq!(asked, usize::from(TRIES));
+}
+
 #[test]
 fn every_failed_mode_is_followed_by_the_next_one() {
     use Timing::*;
@@ -238,9 +273,10 @@ fn a_refused_switch_costs_its_mode_and_a_refused_setting_nothing() {
 
 #[test]
 fn any_command_or_response_may_be_lost_once_or_twice() {
-    let new: [fn(Flaws) -> Slot; 3] = [
+    let new: [fn(Flaws) -> Slot; 4] = [
         |flaws| emmc(emmc_5_1(), flaws),
         sdxc,
+        a2,
         |flaws| sd(example::CSD_SAMSUNG_32G, "0235800100000000", 0xc0ff_8000, 0b11, flaws),
     ];
     let mut runs = 0;

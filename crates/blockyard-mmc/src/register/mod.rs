@@ -9,6 +9,7 @@
 //! | [`scr`] | data of ACMD51: 64 bits | SD |
 //! | [`ssr`] | data of ACMD13: 512 bits | SD |
 //! | [`switch`] | data of CMD6: 512 bits | SD 1.10 and later |
+//! | [`extension`] | data of CMD48: 512 bytes each | SD 4 and later |
 //!
 //! Layouts are from JEDEC JESD84-B51 chapter 7 (eMMC) and the SD Physical Layer Simplified
 //! Specification 9.x chapters 4 and 5 (SD). Fields have the names that they have there.
@@ -26,6 +27,7 @@ use core::fmt;
 pub mod cid;
 pub mod csd;
 pub mod ext_csd;
+pub mod extension;
 pub mod ocr;
 pub mod scr;
 pub mod ssr;

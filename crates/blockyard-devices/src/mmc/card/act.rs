@@ -81,6 +81,7 @@ impl Card {
             Opcode::SetBlockLen if argument != SECTOR_BYTES => {
                 Err(Wrong::Unmodelled("a block of other than 512 bytes"))
             }
+            Opcode::ReadExtension => Err(Wrong::Unmodelled("an extension register")),
             _ => Ok(()),
         }
     }
@@ -261,6 +262,7 @@ impl Card {
             | Opcode::SetBlockLen
             | Opcode::SetPreEraseCount
             | Opcode::SetCardDetect
+            | Opcode::ReadExtension
             | Opcode::Application => {}
         }
         false

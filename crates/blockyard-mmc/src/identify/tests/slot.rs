@@ -1,6 +1,7 @@
 //! A slot with a card that follows the standards, apart from its flaws.
 
 use super::*;
+use crate::register::extension::example::{general, performance};
 
 /// The flaws of a slot or a card.
 #[derive(Clone, Debug, Default)]
@@ -402,6 +403,12 @@ impl Slot {
                 let Kind::Sd { scr, .. } = &self.kind else { panic!("no SCR") };
                 Obeyed::Data(scr.to_vec())
             }
+            // The general information is function 0, and performance enhancement function 2.
+            Opcode::ReadExtension => Obeyed::Data(match argument >> 27 {
+                0 => general(&[1, 2]).to_vec(),
+                2 => performance().to_vec(),
+                other => panic!("no function {other}"),
+            }),
             Opcode::SdStatus => {
                 let mut bytes = vec![0; 64];
                 bytes[10] = 0x90;
