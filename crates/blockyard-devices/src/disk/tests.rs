@@ -134,9 +134,7 @@ impl Rig {
         let start = self.now;
         for nth in 0..count {
             self.begin(next(nth));
-            let in_disk =
-                |rig: &Self| rig.ended[first..].iter().filter(|end| end.is_none()).count();
-            while in_disk(self) >= depth {
+            while self.ended[first..].iter().filter(|end| end.is_none()).count() >= depth {
                 assert!(self.step(), "the disk stands still");
             }
         }
@@ -144,6 +142,11 @@ impl Rig {
             assert!(self.step(), "the disk stands still");
         }
         count as u64 * 1_000_000_000 / self.now.since(start).as_ns()
+    }
+
+    /// Returns how many of the commands `ids` have ended.
+    fn ended_of(&self, ids: &[usize]) -> usize {
+        ids.iter().filter(|&&id| self.ended[id].is_some()).count()
     }
 }
 
@@ -181,11 +184,10 @@ fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
 /// sectors of the innermost, so of 500 rings the first has the weight 1000 and the last 501.
 fn mean_seek_us() -> u64 {
     let curve = Seek::new(profile().read, Duration::ZERO, 500);
-    let weight = |ring: u32| u64::from(1_000 - ring);
     let mut sum_us = 0;
     let mut pairs = 0;
-    for (one, other) in (0..500).flat_map(|one| (0..500).map(move |other| (one, other))) {
-        let both = weight(one) * weight(other);
+    for (one, other) in (0..500_u32).flat_map(|one| (0..500).map(move |other| (one, other))) {
+        let both = u64::from(1_000 - one) * u64::from(1_000 - other);
         sum_us += curve.time(one.abs_diff(other), false).as_ns() / 1_000 * both;
         pairs += both;
     }
@@ -208,21 +210,24 @@ fn in_the_order_of_arrival_depth_gains_nothing() {
     assert!(rates[1].abs_diff(rates[0]) <= rates[0] / 50, "{rates:?}");
 }
 
+/// Reads near the outside while one on the inside waits. Returns the time of that one, and how many
+/// commands were too old to wait longer.
+fn flood(age_max: Duration) -> (Duration, u64) {
+    let mut rig = Rig::new(PlattersProfile { age_max, ..profile() });
+    let mut prng = Prng::new(9);
+    let near = move |_| access(Op::Read, prng.below(10_000) * 8, 8);
+    rig.begin(access(Op::Read, 0, 8));
+    let far = rig.begin(access(Op::Read, CAPACITY - 8, 8)) as usize;
+    rig.rate(16, 2_000, near);
+    while rig.ended[far].is_none() {
+        assert!(rig.step());
+    }
+    (rig.time_of(far), rig.disk.counts.overdue)
+}
+
 #[test]
 fn no_command_starves() {
     // A flood on the outside would keep the arm there for ever.
-    let flood = |age_max| {
-        let mut rig = Rig::new(PlattersProfile { age_max, ..profile() });
-        let mut prng = Prng::new(9);
-        let near = move |_| access(Op::Read, prng.below(10_000) * 8, 8);
-        rig.begin(access(Op::Read, 0, 8));
-        let far = rig.begin(access(Op::Read, CAPACITY - 8, 8)) as usize;
-        rig.rate(16, 2_000, near);
-        while rig.ended[far].is_none() {
-            assert!(rig.step());
-        }
-        (rig.time_of(far), rig.disk.counts.overdue)
-    };
     let (late, none) = flood(Duration::from_secs(60));
     assert!(late > Duration::from_secs(1) && none == 0, "{late:?}");
     let (bounded, some) = flood(Duration::from_ms(500));
@@ -231,14 +236,12 @@ fn no_command_starves() {
 
 #[test]
 fn the_outer_zone_is_twice_as_fast_as_the_inner() {
-    let megabytes = |first: u64| {
+    // The rates of the data sheet include the steps from track to track.
+    let [outer, inner] = [0, CAPACITY - 1_024_000].map(|first| {
         let mut rig = Rig::new(profile());
         let rate = rig.rate(2, 1_000, |nth| access(Op::Read, first + nth as u64 * 1_024, 1_024));
         rate * 512 * 1_024 / 1_000_000
-    };
-    // The rates of the data sheet include the steps from track to track.
-    let outer = megabytes(0);
-    let inner = megabytes(CAPACITY - 1_024_000);
+    });
     assert!(outer.abs_diff(200) <= 3, "{outer} MB/s");
     assert!(inner.abs_diff(100) <= 3, "{inner} MB/s");
 }
@@ -253,18 +256,18 @@ fn a_sequential_write_without_a_cache_loses_a_turn() {
         let time = rig.run(access(Op::Write, nth * 8, 8)).as_ns();
         assert!(time.abs_diff(8_333_333 - 50_000) < 30_000, "{time} ns");
     }
-    let fua = |nth: u64| Access { fua: true, ..access(Op::Write, nth * 8, 8) };
     let mut rig = Rig::new(write_cache(8 << 20));
     assert_eq!(rig.run(access(Op::Write, 0, 8)), Duration::ZERO);
-    rig.run(fua(1));
+    rig.run(Access { fua: true, ..access(Op::Write, 8, 8) });
     rig.pass(Duration::from_us(50));
-    assert!(rig.run(fua(2)) > Duration::from_ms(8));
+    let next = Access { fua: true, ..access(Op::Write, 16, 8) };
+    assert!(rig.run(next) > Duration::from_ms(8));
 }
 
 #[test]
 fn a_reader_alone_is_served_from_what_was_read_ahead() {
     let gap = Duration::from_us(50);
-    let megabytes = |profile| {
+    let [without, with] = [profile(), read_cache(8 << 20)].map(|profile| {
         let mut rig = Rig::new(profile);
         rig.run(access(Op::Read, 0, 128));
         let start = rig.now;
@@ -273,9 +276,7 @@ fn a_reader_alone_is_served_from_what_was_read_ahead() {
             rig.run(access(Op::Read, nth * 128, 128));
         }
         2_000 * 128 * 512 * 1_000 / rig.now.since(start).as_ns()
-    };
-    let without = megabytes(profile());
-    let with = megabytes(read_cache(8 << 20));
+    });
     assert!(without < 15, "{without} MB/s: a turn for each read");
     assert!(with.abs_diff(200) <= 6, "{with} MB/s");
 }
@@ -350,13 +351,11 @@ fn reads_and_writes_that_wait_for_room_take_turns() {
     let mut read = random(Op::Read, 12);
     let writes: Vec<_> = (0..40).map(|nth| rig.begin(write(nth)) as usize).collect();
     let reads: Vec<_> = (0..10).map(|nth| rig.begin(read(nth)) as usize).collect();
-    let ended =
-        |rig: &Rig, ids: &[usize]| ids.iter().filter(|&&id| rig.ended[id].is_some()).count();
-    assert_eq!(ended(&rig, &writes), 16);
-    while ended(&rig, &reads) < reads.len() {
+    assert_eq!(rig.ended_of(&writes), 16);
+    while rig.ended_of(&reads) < reads.len() {
         rig.step();
-        let read = ended(&rig, &reads);
-        let written = ended(&rig, &writes) - 16;
+        let read = rig.ended_of(&reads);
+        let written = rig.ended_of(&writes) - 16;
         assert!(read.abs_diff(written) <= 1, "{read} reads and {written} writes");
     }
 }
@@ -433,18 +432,16 @@ fn reads_that_lie_behind_each_other_pass_in_one_turn() {
 #[test]
 fn reading_ahead_occupies_the_head_as_far_as_a_read_waits_for_it() {
     let mut rig = Rig::new(read_cache(16 << 20));
-    let read =
-        |start, sectors| Access { op: Op::Read, start, sectors, fua: false, queue: HctxId(0) };
-    let occupied = |rig: &Rig| rig.disk.load().parts[0].used;
-    rig.run(read(0, 64));
+    rig.run(access(Op::Read, 0, 64));
     rig.pass(Duration::from_ms(3));
-    let before = occupied(&rig);
-    assert_eq!(rig.run(read(64, 64)), Duration::ZERO, "the head has read it");
+    let before = rig.disk.load().parts[0].used;
+    assert_eq!(rig.run(access(Op::Read, 64, 64)), Duration::ZERO, "the head has read it");
     let asked = rig.now;
     rig.pass(Duration::from_ms(1));
-    assert!(rig.run(read(1_500, 1_000)) > Duration::ZERO, "the head is not there yet");
+    let read = access(Op::Read, 1_500, 1_000);
+    assert!(rig.run(read) > Duration::ZERO, "the head is not there yet");
     let since = rig.now.since(asked).as_ns();
-    let spent = occupied(&rig).as_ns() - before.as_ns();
+    let spent = rig.disk.load().parts[0].used.as_ns() - before.as_ns();
     assert!(spent.abs_diff(since) * 50 < since, "{spent} ns in use, of {since} ns");
 }
 
