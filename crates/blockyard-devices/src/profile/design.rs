@@ -11,6 +11,7 @@ use blockyard_mmc::policy::HostPolicy;
 use toml::de::DeValue;
 
 use super::host::{HostLines, host};
+use super::linux;
 use super::read_ahead::{PAGE_BYTES, ReadAheadPolicy, read_ahead};
 use crate::btt::{BttDesign, btt};
 use crate::reader::base::{self, Bases};
@@ -40,6 +41,10 @@ pub struct Design {
     pub(crate) unmaps: bool,
     /// Whether a thread that submits to an MMC host sleeps in its driver, as since Linux 6.6.
     pub submitter_sleeps: bool,
+    /// Whether a synchronous call of a direct write with `O_SYNC` or `O_DSYNC` to a disk with a
+    /// volatile cache ends with a flush, although its write is durable: `always`, as up to Linux
+    /// 7.3, rather than `needed`.
+    pub flushes_after_sync_writes: bool,
     /// Requests that a run removes from an elevator under one acquisition of its lock, at most.
     pub lock_batch: u32,
     /// The lines of `[host]` in its file.
@@ -156,13 +161,13 @@ pub fn short_name(name: &str) -> Option<&'static str> {
     SHORT_NAMES.iter().find(|(_, full)| *full == name).map(|(short, _)| *short)
 }
 
-/// Sectors of the largest request where the hardware allows more, unless a design states it: those
-/// of Linux 4.3 to 6.16 (`BLK_DEF_MAX_SECTORS`), 1280 KiB.
-pub(super) const MAX_REQUEST_SECTORS: u32 = 2560;
-
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
 /// The key of the hardware queues for reads.
 pub(crate) const READ_QUEUES: &str = "read-queues";
+/// The key of the limit of asynchronous requests, in `[queue]` and in `[queue.deadline]`.
+const ASYNC_DEPTH: &str = "async-depth";
+/// Scheduler tags, of which a queue has as many at most.
+const ASYNC_DEPTHS: Count<u32> = Count(1..=10_240);
 /// The key of the hardware queues that are polled.
 pub(crate) const POLL_QUEUES: &str = "poll-queues";
 pub(super) const QUEUE: &[&str] = &[
@@ -178,6 +183,7 @@ pub(super) const QUEUE: &[&str] = &[
     "swq-merge",
     "plug",
     "submitter-sleeps",
+    "sync-flush",
     "sched-depth",
     "async-depth",
     "nomerges",
@@ -237,6 +243,7 @@ const PLUG: &[(&str, Plugging)] = &[
     ("every-bio", Plugging::EveryBio),
     ("calls", Plugging::Calls),
 ];
+const SYNC_FLUSH: &[(&str, bool)] = &[("always", true), ("needed", false)];
 const RESTART: &[(&str, Restart)] = &[("own", Restart::Own), ("in-turn", Restart::InTurn)];
 
 const HEAD_LISTS: &[(&str, HeadLists)] =
@@ -346,7 +353,8 @@ impl Design {
             origin,
             host: host.policy,
             unmaps: !host.keeps_mappings,
-            submitter_sleeps: queue.take_or("submitter-sleeps", Flag, false)?,
+            submitter_sleeps: queue.take_or("submitter-sleeps", Flag, linux::SUBMITTER_SLEEPS)?,
+            flushes_after_sync_writes: flushes_after_sync_writes(&queue)?,
             lock_batch: lock_batch(&queue)?,
             host_lines: host.lines,
             btt: btt(top)?,
@@ -364,13 +372,20 @@ impl Design {
 
 /// Reads `lock-batch`, which only a design whose elevator has a lock may have.
 fn lock_batch(queue: &Table<'_>) -> Result<u32, ProfileError> {
-    let Some(batch) = queue.take("lock-batch", Count(1..=10_240))? else { return Ok(1) };
+    let Some(batch) = queue.take("lock-batch", Count(1..=10_240))? else {
+        return Ok(linux::LOCK_BATCH);
+    };
     if queue.need("model", OneOf(MODEL))? == Model::SingleLock || !elevator(queue)?.has_one_lock() {
         let words = "`lock-batch` goes only with `model = \"multi\"` and `elevator = \"mq-deadline\"`, which \
                      has one lock";
         return Err(queue.wrong("lock-batch", Problem::Contradiction(words)));
     }
     Ok(batch)
+}
+
+/// Reads `sync-flush`.
+fn flushes_after_sync_writes(queue: &Table<'_>) -> Result<bool, ProfileError> {
+    queue.take_or("sync-flush", OneOf(SYNC_FLUSH), linux::FLUSHES_AFTER_SYNC_WRITES)
 }
 
 /// Reads `timeout`, which is at least the period at which the queue looks for timeouts.
@@ -385,7 +400,7 @@ fn timeout(queue: &Table<'_>) -> Result<Option<Duration>, ProfileError> {
 
 /// Reads `max-request`, in pages.
 fn max_request_sectors(queue: &Table<'_>) -> Result<u32, ProfileError> {
-    let default = u64::from(MAX_REQUEST_SECTORS) * u64::from(SECTOR_BYTES);
+    let default = u64::from(linux::MAX_REQUEST_SECTORS) * u64::from(SECTOR_BYTES);
     let bytes = queue.take_or("max-request", Bytes(PAGE_BYTES..=1 << 30), default)?;
     if !bytes.is_multiple_of(PAGE_BYTES) {
         let words = "`max-request` is a whole number of pages of 4KiB";
@@ -447,23 +462,46 @@ fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
         let words = "`[queue.kyber]` goes only with `elevator = \"kyber\"`";
         return Err(queue.wrong("kyber", Problem::Contradiction(words)));
     }
-    let of_queue = queue.take("async-depth", Count(1..=10_240))?;
-    if elevator == Elevator::None && of_queue.is_some() {
-        let words = "`async-depth` goes only with an elevator: it limits its tags";
-        return Err(queue.wrong("async-depth", Problem::Contradiction(words)));
-    }
+    let async_depth = async_depth(queue, elevator)?;
     Ok(match elevator {
         Elevator::None => ElevatorKind::None,
         Elevator::Deadline => {
             let own = deadline(&queue.table("queue.deadline", DEADLINE)?)?;
-            let async_depth = of_queue.or(own.async_depth);
             ElevatorKind::Deadline(DeadlineTunables { async_depth, ..own })
         }
         Elevator::Kyber => {
             let own = kyber(&queue.table("queue.kyber", KYBER)?)?;
-            ElevatorKind::Kyber(KyberTunables { async_depth: of_queue, ..own })
+            ElevatorKind::Kyber(KyberTunables { async_depth, ..own })
         }
     })
+}
+
+/// Reads the limit of asynchronous requests, which a file states for the queue (Linux since 7.0) or
+/// for mq-deadline (before). The nearest file that states it decides: over a base with 12 for the
+/// queue, `[queue.deadline]` with 9 makes it 9.
+fn async_depth(queue: &Table<'_>, elevator: Elevator) -> Result<Option<u32>, ProfileError> {
+    let deadline = queue.table("queue.deadline", DEADLINE)?;
+    for (queue, deadline) in queue.files().zip(deadline.files()) {
+        let of_queue = queue.own(ASYNC_DEPTH, ASYNC_DEPTHS)?;
+        if of_queue.is_some() && elevator == Elevator::None {
+            let words = "`async-depth` goes only with an elevator: it limits its tags";
+            return Err(queue.wrong(ASYNC_DEPTH, Problem::Contradiction(words)));
+        }
+        let of_deadline = match elevator {
+            Elevator::Deadline => deadline.own(ASYNC_DEPTH, ASYNC_DEPTHS)?,
+            Elevator::None | Elevator::Kyber => None,
+        };
+        if of_queue.is_some() && of_deadline.is_some() {
+            let words = "`async-depth` stands in `[queue]` or in `[queue.deadline]`: both are the same limit";
+            return Err(queue.wrong(ASYNC_DEPTH, Problem::Contradiction(words)));
+        }
+        // A file that takes the elevator away takes the limit of its base away, too.
+        let is_taken_away = elevator == Elevator::None && queue.has("elevator");
+        if is_taken_away || of_queue.is_some() || of_deadline.is_some() {
+            return Ok(of_queue.or(of_deadline));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads the tunables of mq-deadline. Missing keys have Linux's defaults.
@@ -484,7 +522,7 @@ fn deadline(table: &Table<'_>) -> Result<DeadlineTunables, ProfileError> {
             TimeOrNever,
             linux.prio_aging_expire,
         )?,
-        async_depth: table.take("async-depth", Count(1..=10_240))?.or(linux.async_depth),
+        async_depth: linux.async_depth,
         classes: table.take_or("classes", Flag, linux.classes)?,
         heads: table.take_or("head-lists", OneOf(HEAD_LISTS), linux.heads)?,
         tag_wakes: table.take_or("tag-wakes", OneOf(TAG_WAKES), linux.tag_wakes)?,

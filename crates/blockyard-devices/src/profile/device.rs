@@ -10,7 +10,8 @@ use blockyard::limits::Limits;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
-use super::design::{Design, MAX_REQUEST_SECTORS};
+use super::design::Design;
+use super::linux::MAX_REQUEST_SECTORS;
 use super::overrides::{self, Overlay, Override};
 use crate::machine::{MachineProfile, PROCESSORS, machine};
 use crate::reader::base::{self, Bases};

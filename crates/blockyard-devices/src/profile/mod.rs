@@ -21,6 +21,7 @@ mod design;
 mod device;
 mod fault;
 mod host;
+mod linux;
 mod overrides;
 mod read_ahead;
 #[cfg(test)]

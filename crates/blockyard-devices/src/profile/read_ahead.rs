@@ -3,6 +3,7 @@
 use blockyard::limits::Limits;
 use blockyard::unit::SECTOR_BYTES;
 
+use super::linux;
 use crate::reader::error::{Problem, ProfileError};
 use crate::reader::table::Table;
 use crate::reader::value::{Bytes, OneOf};
@@ -85,8 +86,10 @@ pub(crate) fn read_ahead(queue: &Table<'_>) -> Result<ReadAheadPolicy, ProfileEr
         let words = "`read-ahead` is a whole number of pages of 4KiB";
         return Err(queue.wrong("read-ahead", Problem::Contradiction(words)));
     }
-    let request_widens = queue.take_or("read-ahead-cap", OneOf(READ_AHEAD_CAP), true)?;
-    let aligned = queue.take_or("read-ahead-end", OneOf(READ_AHEAD_END), false)?;
-    let rotational_twice = queue.take_or("read-ahead-rotational", OneOf(ROTATIONAL), false)?;
+    let request_widens =
+        queue.take_or("read-ahead-cap", OneOf(READ_AHEAD_CAP), linux::REQUEST_WIDENS)?;
+    let aligned = queue.take_or("read-ahead-end", OneOf(READ_AHEAD_END), linux::ALIGNED)?;
+    let rotational_twice =
+        queue.take_or("read-ahead-rotational", OneOf(ROTATIONAL), linux::ROTATIONAL_TWICE)?;
     Ok(ReadAheadPolicy { bytes, rotational_twice, request_widens, aligned })
 }

@@ -252,6 +252,11 @@ impl<'a> Table<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
+    /// Returns the value of `key` that the file itself states, and not its base.
+    pub(crate) fn own<K: Kind>(&self, key: &str, kind: K) -> Result<Option<K::Out>, ProfileError> {
+        if self.has(key) { self.take(key, kind) } else { Ok(None) }
+    }
+
     /// Returns the value of the required `key`, as [`Self::take`] does.
     pub(crate) fn need<K: Kind>(&self, key: &str, kind: K) -> Result<K::Out, ProfileError> {
         self.take(key, kind)?.ok_or_else(|| self.missing(key))

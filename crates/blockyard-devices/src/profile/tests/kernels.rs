@@ -40,6 +40,23 @@ fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
     }
 }
 
+/// Linux 4.13 plugs each call of `io_submit`. A completion runs the hardware queues of its own disk:
+/// the round of several disks was for driver tags.
+#[test]
+fn designs_of_2017_plug_calls_and_restart_their_own_disk() {
+    for name in [
+        "mq-none-2017",
+        "mq-deadline-2017",
+        "mq-deadline-2017-held",
+        "mq-kyber-2017",
+        "mq-none-2017-patched",
+        "mq-deadline-2017-patched",
+    ] {
+        let policies = Design::lookup(name).unwrap().policies;
+        assert_eq!((policies.plug, policies.restart), (Plugging::Calls, Restart::Own), "{name}");
+    }
+}
+
 /// Returns the limit for asynchronous requests of the elevator of a design.
 fn async_limit(text: &str) -> Option<u32> {
     match Design::parse("my.toml", text).unwrap().policies.elevator {
@@ -61,6 +78,12 @@ fn the_limit_of_asynchronous_requests_is_one_of_the_queue_or_of_mq_deadline() {
     let own = "base = \"mq-deadline-6.12\"\n[queue.deadline]\nasync-depth = 9\n";
     assert_eq!(async_limit(own), Some(9));
     assert_eq!(
+        design_error(
+            "base = \"mq-deadline\"\nqueue.async-depth = 12\nqueue.deadline.async-depth = 9\n"
+        ),
+        "my.toml:2: `async-depth` stands in `[queue]` or in `[queue.deadline]`: both are the same limit"
+    );
+    assert_eq!(
         design_error(&of_queue[2]),
         "my.toml:3: `async-depth` goes only with an elevator: it limits its tags"
     );
@@ -78,6 +101,80 @@ fn the_limit_of_asynchronous_requests_is_one_of_the_queue_or_of_mq_deadline() {
     assert!(wrong.starts_with("my.toml:3: unknown value `turn` for `restart`"), "{wrong}");
     let wrong = design_error("base = \"mq-none\"\n[queue]\nread-ahead-end = \"odd\"\n");
     assert!(wrong.starts_with("my.toml:3: unknown value `odd` for `read-ahead-end`"), "{wrong}");
+}
+
+/// Writes `base` and a file `name` that builds on it. Returns the latter's limit for asynchronous
+/// requests, or its error.
+fn async_limit_over(base: &str, own: &str, name: &str) -> Result<Option<u32>, ProfileError> {
+    let folder = std::env::temp_dir().join(format!("blockyard-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("base.toml"), base).unwrap();
+    let text = format!("base = \"./base.toml\"\n{own}");
+    let design = Design::parse(folder.join("my.toml").to_str().unwrap(), &text);
+    std::fs::remove_dir_all(&folder).unwrap();
+    design.map(|design| match design.policies.elevator {
+        ElevatorKind::Deadline(deadline) => deadline.async_depth,
+        ElevatorKind::Kyber(kyber) => kyber.async_depth,
+        _ => None,
+    })
+}
+
+/// Of two files, the one that builds on the other has the last word, in whichever of the two tables
+/// it states the limit. A limit of the base is lost with its elevator; one of the file itself, which
+/// has none to limit, is an error.
+#[test]
+fn the_limit_of_a_derived_design_is_its_own() {
+    let of_queue = "base = \"mq-deadline\"\n[queue]\nasync-depth = 12\n";
+    let of_deadline = "base = \"mq-deadline\"\n[queue.deadline]\nasync-depth = 12\n";
+    for (base, own, limit) in [
+        (of_queue, "", Some(12)),
+        (of_deadline, "", Some(12)),
+        (of_queue, "queue.deadline.async-depth = 9\n", Some(9)),
+        (of_queue, "queue.async-depth = 9\n", Some(9)),
+        (of_deadline, "queue.async-depth = 9\n", Some(9)),
+        (of_deadline, "queue.deadline.async-depth = 9\n", Some(9)),
+        (of_queue, "queue.elevator = \"kyber\"\n", Some(12)),
+        (of_deadline, "queue.elevator = \"kyber\"\n", None),
+        (of_queue, "queue.elevator = \"none\"\n", None),
+    ] {
+        let found = async_limit_over(base, own, "async-depth").unwrap();
+        assert_eq!(found, limit, "{own} over {base}");
+    }
+    let own = "queue.elevator = \"none\"\nqueue.async-depth = 9\n";
+    let error = async_limit_over(of_queue, own, "async-none").unwrap_err().to_string();
+    let words = "my.toml:3: `async-depth` goes only with an elevator: it limits its tags";
+    assert!(error.ends_with(words), "{error}");
+}
+
+/// A file without a base has the defaults of Linux 7.3, which are those of `mq-none` and
+/// `mq-deadline`: 4 MiB, windows that end aligned, and twice the largest request at a rotational
+/// disk.
+#[test]
+fn a_design_without_a_base_has_the_defaults_of_linux_7_3() {
+    for (name, elevator) in [("mq-none", "none"), ("mq-deadline", "mq-deadline")] {
+        let text = format!(
+            "[queue]\nmodel = \"multi\"\nelevator = \"{elevator}\"\ndispatch = \"budget\"\n\
+             dequeue = \"by-busy\"\nbusy = \"ewma\"\nswq-merge = \"last8\"\nplug = \"batches\"\n\
+             sched-depth = \"from-device-depth\"\n"
+        );
+        let alone = Design::parse("my.toml", &text).unwrap();
+        let named = Design::lookup(name).unwrap();
+        let known = Design { name: alone.name.clone(), title: String::new(), ..named };
+        assert_eq!(alone, Design { origin: String::new(), ..known }, "{name}");
+    }
+    assert_eq!(largest("hdd-7200", "base = \"mq-none\"\n"), [8192, 2048]);
+}
+
+/// A design says whether a durable direct write ends with a flush. All kernels up to 7.3 do it.
+#[test]
+fn a_design_can_do_without_the_flush_after_a_durable_write() {
+    for name in ["mq-none", "mq-deadline-6.12", "mq-none-2017", "legacy-deadline"] {
+        assert!(Design::lookup(name).unwrap().flushes_after_sync_writes, "{name}");
+    }
+    let needed = "base = \"mq-none\"\n[queue]\nsync-flush = \"needed\"\n";
+    assert!(!Design::parse("my.toml", needed).unwrap().flushes_after_sync_writes);
+    let wrong = design_error("base = \"mq-none\"\n[queue]\nsync-flush = \"never\"\n");
+    assert!(wrong.starts_with("my.toml:3: unknown value `never` for `sync-flush`"), "{wrong}");
 }
 
 /// Returns the sectors of the largest request and the pages of the longest read-ahead of `device`

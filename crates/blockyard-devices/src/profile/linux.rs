@@ -1,0 +1,27 @@
+//! Defaults of the table `[queue]` of a design: those of one kernel, Linux 7.3.
+//!
+//! A design that follows another kernel states what differs. The tunables of elevators have the
+//! defaults of [`DeadlineTunables`](blockyard::policy::DeadlineTunables) and
+//! [`KyberTunables`](blockyard::policy::KyberTunables), of the same kernel.
+
+/// Sectors of the largest request where the hardware allows more: `BLK_DEF_MAX_SECTORS_CAP`, 4 MiB.
+/// In Linux 4.3 to 6.16 it was 1280 KiB.
+pub(super) const MAX_REQUEST_SECTORS: u32 = 8192;
+
+/// Whether a thread that submits to an MMC host sleeps in its driver: since Linux 6.6.
+pub(super) const SUBMITTER_SLEEPS: bool = true;
+
+/// Whether a synchronous call of a durable direct write ends with a flush: up to Linux 7.3.
+pub(super) const FLUSHES_AFTER_SYNC_WRITES: bool = true;
+
+/// Whether a request longer than the read-ahead window widens it: since Linux 4.10.
+pub(super) const REQUEST_WIDENS: bool = true;
+
+/// Whether windows of read-ahead end aligned to their size: since Linux 6.17.
+pub(super) const ALIGNED: bool = true;
+
+/// Whether a rotational disk reads ahead twice its largest request: since Linux 6.17.
+pub(super) const ROTATIONAL_TWICE: bool = true;
+
+/// Requests that a run removes from an elevator under one acquisition of its lock.
+pub(super) const LOCK_BATCH: u32 = 1;
