@@ -22,7 +22,8 @@ pub struct Life {
     pub dequeued: f64,
     /// From there until the driver completes it.
     pub in_driver: f64,
-    /// The request waits for the flushes before and after its data.
+    /// The request waits for the flushes before and after its data, and its call for the one at its
+    /// end.
     pub waiting_for_flush: f64,
     /// An I/O is complete, and its job has not reaped it yet.
     pub not_reaped: f64,
@@ -72,7 +73,8 @@ impl Life {
             queued: mean_ns(report, Stage::Staged),
             dequeued: mean_ns(report, Stage::Held),
             in_driver: mean_ns(report, Stage::InDriver) + in_memory_ns,
-            waiting_for_flush: mean_ns(report, Stage::Flushing),
+            waiting_for_flush: mean_ns(report, Stage::Flushing)
+                + per_io(report.totals.call_flushes.as_ns(), ios),
             not_reaped: not_reaped.max(0.0),
         }
     }

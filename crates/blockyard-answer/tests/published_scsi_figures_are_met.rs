@@ -19,8 +19,8 @@ fn published_scsi_figures_are_met() {
     let experiment = measured("scsi", &["legacy-deadline", "mq-none-2017", "mq-deadline-2017"]);
     let cells = assert_met(&experiment, |cell| {
         Some(match (cell.design, cell.workload.as_str()) {
-            // The link is fitted to mq none. Writes in one region settle in one of two ways, and not
-            // in the published one: 30 I/Os in a command instead of 51.
+            // The link is fitted to mq none. Writes in one region settle in one of two ways, and
+            // not in the published one: 30 I/Os in a command instead of 51.
             ("legacy-deadline", "write") => 12.0,
             ("legacy-deadline", "read") => 6.5,
             // The lock that is fitted to reads delays writes by less than was published.

@@ -25,12 +25,6 @@ use blockyard_trace::observe::Observer;
 use oracle::{Recording, counts, dispatched, displaced};
 use std::collections::BTreeMap;
 
-/// The jobs whose numbers of events cannot agree, and the reason.
-const DIFFERS: &[(&str, &str)] = &[
-    ("cache-sync", "a write with O_SYNC to a block device ends with a flush; ours is only FUA"),
-    ("cache-sync-fua", "as `cache-sync`: Linux does this for O_DSYNC too"),
-];
-
 const FOLDERS: [&str; 2] = ["null_blk", "null_blk_long"];
 
 /// Returns how many requests two orders have in common before they differ.
@@ -95,13 +89,12 @@ fn commands_and_merges_agree_and_nearly_all_orders_of_dispatch() {
         all += 1;
         close += u32::from(ours_agrees.is_close(requests));
         repeats += u32::from(linux.is_close(requests));
-        let has_reason = DIFFERS.iter().any(|(of, _)| *of == recording.job);
         let ours = counts(&ours);
         let theirs = counts(&recording.events);
-        if ours != theirs && !has_reason {
+        if ours != theirs {
             wrong.push(format!("{name}: Linux has {theirs:?}, we have {ours:?}"));
         }
-        if linux.is_close(requests) && !ours_agrees.is_close(requests) && !has_reason {
+        if linux.is_close(requests) && !ours_agrees.is_close(requests) {
             wrong.push(format!("{name}: {displaced} of {requests} are displaced"));
         }
     }

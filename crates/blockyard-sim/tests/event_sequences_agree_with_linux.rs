@@ -29,16 +29,9 @@ const BLOCKING: &str = "null_blk_blocking";
 
 /// The known differences: the job, or one recording of it; the orders that differ; and the reason.
 const DIFFERS: &[(&str, &[&str], &str)] = &[
-    (
-        "cache-sync",
-        ALL,
-        "a write with O_SYNC to a block device ends with a flush; ours is only FUA",
-    ),
-    ("cache-sync-fua", ALL, "as `cache-sync`: Linux does this for O_DSYNC too"),
     ("sync-trim.none", &["submission"], "the ioctl sleeps with its plug, and a worker issues"),
     ("full-batch-none", &["submission"], "Linux traces Q before a sleep for a tag; we do after it"),
 ];
-const ALL: &[&str] = &["submission", "dispatch", "completion"];
 
 /// The orders to compare, with the actions of each.
 const ORDERS: [(&str, &str); 3] =

@@ -78,19 +78,6 @@ const DIFFERS: &[(&str, &[&str])] = &[
 /// only shrink.
 const COUNTS_DIFFER: &[(&str, &[&str])] = &[
     (
-        "a write with O_SYNC to a block device ends with a flush; ours is only FUA",
-        &[
-            "6.12/cache-sync-fua.mq-deadline",
-            "6.12/cache-sync-fua.none",
-            "6.12/cache-sync.mq-deadline",
-            "6.12/cache-sync.none",
-            "7.3/cache-sync-fua.mq-deadline",
-            "7.3/cache-sync-fua.none",
-            "7.3/cache-sync.mq-deadline",
-            "7.3/cache-sync.none",
-        ],
-    ),
-    (
         "the speed of the guest decides how many bios merge",
         &[
             "6.12/lone-depth64-over32.kyber",

@@ -15,7 +15,7 @@ pub use stop::Stop;
 use crate::machine::locks::LockUse;
 use crate::measure::series::{Series, SeriesSampler};
 use crate::replay::{Replay, ReplayError};
-use crate::task::Task;
+use crate::task::{Task, waits_for_durable_writes};
 use crate::world::{Actor, Failure, Totals, World};
 use blockyard::elevator::Elevator;
 use blockyard::prng::Prng;
@@ -166,6 +166,7 @@ pub struct Simulation<O = ()> {
     task_jobs: Vec<usize>,
     seed: u64,
     cpus: u16,
+    flushes_after_sync_writes: bool,
     sampler: SeriesSampler,
     steady: Option<Steady>,
     stop: Option<Stop>,
@@ -261,6 +262,9 @@ impl<O: Observer> Simulation<O> {
             task_jobs: Vec::new(),
             seed: conditions.seed,
             cpus: device.machine.cpus,
+            // A disk without a volatile cache gets no bio.
+            flushes_after_sync_writes: design.flushes_after_sync_writes
+                && device.limits.write_cache,
             sampler: SeriesSampler::default(),
             steady: conditions.until_steady.then(Steady::new),
             stop: conditions.stop.cloned(),
@@ -466,7 +470,10 @@ impl<O: Observer> Simulation<O> {
         let ramp = Duration::from_ns(job.ramp_time_ns);
         let limit = job.runtime_ns.map(Duration::from_ns);
         let id = TaskId(self.next_task);
-        let task = Task::new(id, job, planned.instance, self.seed);
+        let mut task = Task::new(id, job, planned.instance, self.seed);
+        if self.flushes_after_sync_writes && waits_for_durable_writes(job) {
+            task.flush_after_writes();
+        }
         self.world.host.sink.1.task_begins(id, &job.name);
         self.next_task += 1;
         self.task_jobs.push(planned.job);

@@ -1,5 +1,6 @@
 //! The calls of a task: how many I/Os each one submits and reaps.
 
+use super::durable::Tail;
 use super::source::Source;
 use super::{Slot, Task};
 use blockyard::bio::{Bio, Flags};
@@ -102,7 +103,9 @@ impl Task {
     /// Whether the task polls while it waits, because polled I/Os are in flight.
     #[must_use]
     pub(crate) fn polls(&self) -> bool {
-        self.slots.has_polled() && self.calls.in_call == InCall::None
+        let awaits_bio =
+            self.calls.in_call != InCall::None || matches!(self.tail, Tail::Flushing(_));
+        self.slots.has_polled() && !awaits_bio
     }
 
     /// Whether this step reaps results. A call that slept for a tag comes first.
@@ -207,7 +210,10 @@ impl Task {
     /// Returns the queue of the next I/O, or if that is not known yet, of the one before.
     #[must_use]
     pub(crate) fn likely_queue(&self) -> QueueId {
-        self.feed.likely_queue()
+        match self.tail {
+            Tail::Due(..) => self.feed.last_queue(),
+            Tail::None | Tail::Idle | Tail::Flushing(_) => self.feed.likely_queue(),
+        }
     }
 
     /// Notes that the queue has accepted the bio of [`Self::next_bio`], in a step that began at
@@ -255,6 +261,9 @@ impl Task {
 
     /// Notes that the I/O of `slot` has completed at `now`. Returns whether the task must be woken.
     pub(crate) fn completed(&mut self, slot: u32, status: Status, now: Instant) -> bool {
+        if self.goes_on_to_flush(slot, status, now) {
+            return self.wake_for_flush();
+        }
         self.slots.end(slot, status, now);
         // The call that waits for this I/O returns its result, so nobody reaps it.
         if self.calls.in_call == InCall::Waits(slot) {

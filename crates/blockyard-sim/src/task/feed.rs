@@ -83,6 +83,11 @@ impl Feed {
         io
     }
 
+    /// Returns the queue of the I/O that was taken last.
+    pub(super) const fn last_queue(&self) -> QueueId {
+        self.last_queue
+    }
+
     /// Returns the queue of the next I/O, or if that is not known, of the one before.
     pub(super) fn likely_queue(&self) -> QueueId {
         self.next().map_or(self.last_queue, |io| io.queue)

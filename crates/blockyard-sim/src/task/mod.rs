@@ -13,6 +13,7 @@
 mod bounds;
 mod buffered;
 mod calls;
+mod durable;
 mod feed;
 mod measuring;
 mod plan;
@@ -28,6 +29,7 @@ mod think;
 pub use bounds::Violation;
 pub use buffered::{Buffered, BufferedStep, READER_BIOS_MAX, WRITEBACK_BIOS_MAX};
 pub use calls::Call;
+pub(crate) use durable::waits_for_durable_writes;
 pub use measuring::Measuring;
 pub use plan::Plan;
 pub use share::Share;
@@ -38,6 +40,7 @@ use blockyard::unit::CpuId;
 use blockyard_fio::job::{ExitWhat, Job, Op, Resolved};
 use blockyard_trace::observe::TaskId;
 use calls::{Calls, Shape};
+use durable::Tail;
 use feed::Feed;
 use slots::{Slot, Slots};
 use source::{Generated, Recorded, Source};
@@ -97,6 +100,7 @@ pub(crate) struct Task {
     buffered: Option<Box<Buffered>>,
     slots: Slots,
     calls: Calls,
+    tail: Tail,
     /// Whether the depth was reached and the number in flight is still above the low mark.
     draining: bool,
     state: State,
@@ -142,6 +146,7 @@ impl Task {
             buffered,
             slots: Slots::new(depth),
             calls: Calls::NONE,
+            tail: Tail::None,
             draining: false,
             // The world wakes the task when it begins.
             state: State::Asleep(Sleep::Instant),

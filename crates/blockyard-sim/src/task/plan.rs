@@ -45,6 +45,9 @@ impl Task {
             }
             InCall::Returns(_) => return Plan::Step,
         }
+        if self.due_flush().is_some() {
+            return Plan::Submit;
+        }
         self.update_draining();
         let outstanding = self.outstanding();
         let reaps_first = outstanding > 0 && (self.draining || self.pauses.is_due());

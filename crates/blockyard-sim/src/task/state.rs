@@ -126,6 +126,17 @@ impl Task {
         wakes
     }
 
+    /// Notes that the write of the current call has ended, and a flush is due. Returns whether the
+    /// task must be woken.
+    pub(super) fn wake_for_flush(&mut self) -> bool {
+        // The write is the only I/O in flight, so the task waits for it.
+        let wakes = self.state.is_woken_by(usize::MAX);
+        if wakes {
+            self.wake();
+        }
+        wakes
+    }
+
     /// Notes that a record has arrived, or that none will. Returns whether the task must run.
     pub(super) fn wake_for_record(&mut self) -> bool {
         let wakes = self.state == State::Asleep(Sleep::Record);
@@ -160,7 +171,8 @@ impl Task {
 
     /// Notes that the queue has refused the bio at `now`: the task sleeps for a tag.
     pub(crate) fn sleep_for_tag(&mut self, now: Instant) {
-        let has_bio = self.feed.next().is_some() || self.buffered.is_some();
+        let has_bio =
+            self.feed.next().is_some() || self.buffered.is_some() || self.due_flush().is_some();
         debug_assert!(has_bio, "only a task with a bio may wait for a tag");
         // A task that a tag has woken, and that is refused again, continues the same wait.
         let wait = self.tag_wait.get_or_insert(TagWait { since: now, refusals: 0 });

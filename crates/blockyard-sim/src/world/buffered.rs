@@ -106,7 +106,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Ends the wait of a task for a tag, if it had one, and counts it.
-    fn count_tag_wait(&mut self, id: TaskId) {
+    pub(super) fn count_tag_wait(&mut self, id: TaskId) {
         let waited = self.tasks[id.0 as usize].end_tag_wait(self.now);
         self.totals.tag_wait += waited;
         self.totals.tag_waits += u64::from(waited > Duration::ZERO);

@@ -36,7 +36,9 @@ impl<O: Observer> Actor<O> for Job {
             world.note_replayed_end(self.0, slot);
         }
         let now = world.now;
-        world.tasks[self.0.0 as usize].completed(slot, status, now)
+        let task = &mut world.tasks[self.0.0 as usize];
+        world.totals.call_flushes += task.flushing_for(now);
+        task.completed(slot, status, now)
     }
 }
 
@@ -45,6 +47,9 @@ impl<O: Observer> World<O> {
     pub(super) fn step(&mut self, id: TaskId) -> Duration {
         if self.tasks[id.0 as usize].return_from_driver() {
             return Duration::ZERO; // its call returns now, and it plans what comes next
+        }
+        if let Some((queue, bio)) = self.tasks[id.0 as usize].due_flush() {
+            return self.submit_due_flush(id, queue, bio);
         }
         // A buffered call is under way, and continues where it slept.
         if self.tasks[id.0 as usize].buffered_step(&self.cache).is_some() {
@@ -152,6 +157,22 @@ impl<O: Observer> World<O> {
             self.tasks[at].end_call();
         }
         submitted
+    }
+
+    /// Submits the flush that ends the call of a durable write.
+    fn submit_due_flush(&mut self, id: TaskId, queue: QueueId, bio: Bio) -> Duration {
+        match self.submit_for_task(id, queue, bio) {
+            Ok(()) => {
+                self.count_tag_wait(id);
+                self.tasks[id.0 as usize].flush_submitted();
+            }
+            Err(reason) => self.handle_refusal(id, queue, &bio, reason),
+        }
+        let mut cost = self.follow_up(queue, false);
+        if self.completion == Completion::WithinCall {
+            cost += self.complete_at_once();
+        }
+        cost
     }
 
     /// Submits a task's `bio` as one of its process, and notes if the task had waited for a tag

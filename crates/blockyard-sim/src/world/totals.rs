@@ -27,6 +27,8 @@ pub struct Totals {
     pub tag_waits: u64,
     /// The total time of these waits.
     pub tag_wait: Duration,
+    /// The total time of flushes that end calls of durable writes, from the end of the write.
+    pub call_flushes: Duration,
     /// The total time from the end of each I/O until its job reaped it.
     pub not_reaped: Duration,
     /// I/Os and syncs that jobs reaped.

@@ -40,8 +40,8 @@ fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
     }
 }
 
-/// Linux 4.13 plugs each call of `io_submit`. A completion runs the hardware queues of its own disk:
-/// the round of several disks was for driver tags.
+/// Linux 4.13 plugs each call of `io_submit`. A completion runs the hardware queues of its own
+/// disk: the round of several disks was for driver tags.
 #[test]
 fn designs_of_2017_plug_calls_and_restart_their_own_disk() {
     for name in [
@@ -120,8 +120,8 @@ fn async_limit_over(base: &str, own: &str, name: &str) -> Result<Option<u32>, Pr
 }
 
 /// Of two files, the one that builds on the other has the last word, in whichever of the two tables
-/// it states the limit. A limit of the base is lost with its elevator; one of the file itself, which
-/// has none to limit, is an error.
+/// it states the limit. A limit of the base is lost with its elevator. A file that takes the
+/// elevator away and states a limit is wrong.
 #[test]
 fn the_limit_of_a_derived_design_is_its_own() {
     let of_queue = "base = \"mq-deadline\"\n[queue]\nasync-depth = 12\n";
@@ -237,22 +237,31 @@ fn a_stated_largest_request_is_not_that_of_the_kernel() {
     );
 }
 
-/// The words between backticks in the rows of the table under `heading` of docs/LINUX.md.
-fn quoted_in_table(heading: &str) -> Vec<String> {
+/// The words between backticks in the table under `heading` of docs/LINUX.md: in the columns from
+/// `first` on, of which the leftmost is 1, and before `end`.
+fn quoted_in_table(heading: &str, first: usize, end: usize) -> Vec<String> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/LINUX.md");
     let page = std::fs::read_to_string(page).expect("docs/LINUX.md should be readable");
     let (_, rest) = page.split_once(heading).unwrap_or_else(|| panic!("{heading} is missing"));
     let rows = rest.lines().skip_while(|line| !line.starts_with('|'));
     let rows = rows.take_while(|line| line.starts_with('|')).skip(2);
-    rows.flat_map(|row| row.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>())
-        .collect()
+    let cells = rows.flat_map(|row| row.split('|').skip(first).take(end - first));
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+/// The names of the job files of recordings, without those of folders with a table of their own.
+fn recorded_jobs() -> Vec<String> {
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../blockyard-sim/tests");
+    let folders = ["null_blk", "kernels"].map(|folder| format!("{tests}/{folder}"));
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 /// Each policy with a value can be set in a design over the elevator that it names, and each key
 /// and design exists.
 #[test]
 fn the_page_on_kernels_names_policies_and_designs_that_exist() {
-    let policies = quoted_in_table("# Linux by version");
+    let policies = quoted_in_table("# Linux by version", 3, 4);
     assert!(policies.len() > 15, "{policies:?}");
     for policy in policies {
         // A kyber that goes by steps has no depth for discards, which `mq-kyber` has.
@@ -260,7 +269,6 @@ fn the_page_on_kernels_names_policies_and_designs_that_exist() {
         let base = if kyber { "mq-kyber-2017" } else { "mq-deadline" };
         let text = match policy.split_once(" = ") {
             Some(_) => format!("base = \"{base}\"\n[queue]\n{policy}\n"),
-            None if policy == "legacy-deadline" => format!("base = \"{policy}\"\n"),
             None => {
                 let key = policy.rsplit('.').next().unwrap();
                 assert!(
@@ -272,12 +280,18 @@ fn the_page_on_kernels_names_policies_and_designs_that_exist() {
         };
         Design::parse("page.toml", &text).unwrap_or_else(|error| panic!("{policy}: {error}"));
     }
-    let designs = quoted_in_table("## Designs");
+    let jobs = recorded_jobs();
+    for recording in quoted_in_table("# Linux by version", 4, 5) {
+        // `full-depth*` stands for each job whose name begins so, and ends in the rest.
+        let (begin, end) = recording.split_once('*').unwrap_or((&recording, ""));
+        let end = format!("{end}.fio");
+        let mut known = jobs.iter().filter(|job| job.starts_with(begin) && job.ends_with(&end));
+        assert!(recording == "emulated_card" || known.next().is_some(), "{recording}");
+    }
+    let designs = quoted_in_table("## Designs", 1, 3);
     assert_eq!(designs.len(), 12, "{designs:?}");
-    for design in designs.iter().chain(&quoted_in_table("## Recordings")) {
-        if !design.starts_with("tests/") {
-            Design::lookup(design).unwrap();
-        }
+    for design in designs.iter().chain(&quoted_in_table("## Recordings", 3, 4)) {
+        Design::lookup(design).unwrap();
     }
 }
 
