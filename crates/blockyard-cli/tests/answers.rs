@@ -458,10 +458,10 @@ const BAD: &[(&str, &str, &str)] = &[
     ("[x]\ndirect=1\nnumjobs=10000\n", ":3: ", "10000"),
     ("[x]\ndirect=1\nsize=2t\n", ":3: ", "device smaller than the job"),
     ("[x]\ndirect=1\nbuffered=1\n", ":3: ", "`buffered` contradicts `direct`"),
-    ("[x]\ndirect=1\nsize=8g\n[y]\nsize=8g\nrw=write\ndirect=0\n", ":7: ", "add direct=1"),
+    ("[x]\ndirect=1\nsize=8g\n[y]\nsize=8g\nrw=trim\ndirect=0\n", ":7: ", "add direct=1"),
     ("[x]\ndirect=1\nsize=20g\nnumjobs=64\n", ":1: ", "do not fit the device"),
     ("[x]\nioengine=rados\npool=x\n", ":2: ", "`rados` is not modelled: its I/O goes to a server"),
-    ("[x]\nrw=write\n", ":1: ", "buffered writes come later"),
+    ("[x]\nrw=trim\n", ":1: ", "trims of a buffered job are not modelled"),
     ("[x]\ndirect=1\nbs=${NO_SUCH_VARIABLE}\n", ":3: ", "--env NAME=VALUE"),
 ];
 

@@ -1,11 +1,12 @@
 //! The machine that uses a device: its processors, and the cost of each step on one of them.
 
 use blockyard::time::Duration;
+use blockyard_text::quantity::size_words;
 
 use crate::reader::builtin::{Builtin, builtins};
 use crate::reader::error::{Problem, ProfileError};
 use crate::reader::table::{Table, table_of};
-use crate::reader::value::{Count, Time, Together};
+use crate::reader::value::{Bytes, Count, Time, Together};
 
 /// The processors, and the time of each step of the path on one of them.
 ///
@@ -36,6 +37,12 @@ pub struct MachineProfile {
     pub poll: Duration,
     /// Finding a page in the page cache and copying its 4 KiB; a part of a page costs its share.
     pub page_copy: Duration,
+    /// The memory of the machine in bytes, all of which may be free or page cache.
+    pub memory_bytes: u64,
+    /// The dirty pages above which the kernel writes them back; 0: 10 % of the memory.
+    pub dirty_background_bytes: u64,
+    /// The dirty pages that writers do not exceed; 0: 20 % of the memory.
+    pub dirty_bytes: u64,
     /// Waking a sleeping thread, on the processor that wakes it.
     pub wakeup: Duration,
     /// Switching from one thread to another.
@@ -108,12 +115,19 @@ pub(crate) const PROCESSORS: &[Builtin] = builtins!("processors":
 /// The cost of copying a page if a profile has none: assumed, finding it and 4 KiB at some 5 GB/s.
 const PAGE_COPY: Duration = Duration::from_us(1);
 
+/// The memory if a profile has none: assumed. It decides only about buffered writes.
+const MEMORY: u64 = 8 << 30;
+
+/// The least memory: a machine with less has no page cache to speak of.
+const MEMORY_MIN: u64 = 16 << 20;
+
 /// Sleep states are those of one processor: the deeper one is entered later.
 const STATES: &str = "idle states";
 
 /// Reads the table `[cpu]` of `top`.
 pub(crate) fn machine(top: &Table<'_>) -> Result<MachineProfile, ProfileError> {
     let machine = costs(top)?;
+    dirty_limits(top, &machine)?;
     if top.is_reading() {
         // Another value of a residency may be stated than that of which the ranges are.
         return Ok(MachineProfile {
@@ -136,6 +150,20 @@ pub(crate) fn machine(top: &Table<'_>) -> Result<MachineProfile, ProfileError> {
     Ok(machine)
 }
 
+/// Checks that the limits on dirty pages fit in the memory.
+fn dirty_limits(top: &Table<'_>, machine: &MachineProfile) -> Result<(), ProfileError> {
+    let MachineProfile { memory_bytes, dirty_background_bytes, dirty_bytes, .. } = *machine;
+    let limits = [("dirty-background-bytes", dirty_background_bytes), ("dirty-bytes", dirty_bytes)];
+    match limits.into_iter().find(|(_, limit)| *limit > memory_bytes) {
+        None => Ok(()),
+        Some((key, limit)) => {
+            let [limit, memory] = [limit, memory_bytes].map(size_words);
+            let words = format!("`{key}`: {limit} are more than the memory, {memory}");
+            Err(top.table("cpu", CPU)?.wrong(key, Problem::Unfit(words)))
+        }
+    }
+}
+
 table_of!(CPU, fn costs("cpu") -> MachineProfile {
     cpus: "cpus" need(Count(1..=1024)),
     syscall: "syscall" need(Time),
@@ -148,6 +176,9 @@ table_of!(CPU, fn costs("cpu") -> MachineProfile {
     interrupt: "interrupt" need(Time),
     poll: "poll" need(Time),
     page_copy: "page-copy" take_or(Time, PAGE_COPY),
+    memory_bytes: "memory" take_or(Bytes(MEMORY_MIN..=1 << 46), MEMORY),
+    dirty_background_bytes: "dirty-background-bytes" take_or(Bytes(0..=1 << 46), 0),
+    dirty_bytes: "dirty-bytes" take_or(Bytes(0..=1 << 46), 0),
     wakeup: "wakeup" need(Time),
     context_switch: "context-switch" need(Time),
     run_delay: "run-delay" need(Time),

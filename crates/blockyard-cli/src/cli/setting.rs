@@ -53,6 +53,12 @@ pub(crate) struct Setting {
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
 
+    /// The memory of the machine, in place of the device's own: 16GiB or 16g
+    ///
+    /// Buffered writes are written back above 10 % of it, and held back below 20 %.
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+
     /// Replace a value of the device's profile: card.read.access=900us
     ///
     /// The option may be repeated. `blockyard show DEVICE` prints the profile. Tables in the middle
@@ -121,10 +127,12 @@ impl Setting {
 
     /// Returns the values that replace those of the profile.
     fn overrides(&self) -> Vec<Override> {
-        let key = "limits.capacity".to_owned();
-        let capacity = self.capacity.as_deref().map(in_units_of_profiles);
-        let capacity = capacity.map(|value| Override { key, value });
-        self.set.iter().cloned().chain(capacity).collect()
+        let sizes = [("limits.capacity", &self.capacity), ("cpu.memory", &self.memory)];
+        let sizes = sizes.into_iter().filter_map(|(key, size)| {
+            let value = in_units_of_profiles(size.as_deref()?);
+            Some(Override { key: key.to_owned(), value })
+        });
+        self.set.iter().cloned().chain(sizes).collect()
     }
 
     /// Returns `count` readings of the device, as [`Self::device`] returns it.

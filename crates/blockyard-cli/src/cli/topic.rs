@@ -48,9 +48,9 @@ fio's switches --eta, --eta-interval, --eta-newline, --status-interval,
 are accepted.
 
 Without --direct=1, a job with libaio or a synchronous engine (fio's default)
-reads through a page cache with Linux's read-ahead, and writes into it if it
-syncs after at most 16 MiB; other jobs without --direct=1 are refused, as the
-kernel's own writeback comes later.
+reads and writes through a page cache with Linux's read-ahead and writeback:
+above 10 % of the memory (--memory) dirty pages are written back, and below 20 %
+a writer is slowed to the rate of its disk.
 
 `blockyard list` lists the devices, processors and designs; `blockyard show
 NAME` prints the file of one of them.";

@@ -363,6 +363,34 @@ fn read_ahead_is_that_of_linux_by_default() {
     assert_eq!([copy(""), copy("page-copy = \"29us\"\n")], [1_000, 29_000]);
 }
 
+/// A null device on a machine with `keys`.
+fn cpu_of_null(keys: &str) -> String {
+    format!("base = \"null\"\n[cpu]\n{keys}")
+}
+
+#[test]
+fn limits_on_dirty_pages_fit_in_the_memory() {
+    let machine =
+        Device::parse("my.toml", &cpu_of_null("dirty-bytes = \"1GiB\"\n")).unwrap().machine;
+    let MachineProfile { memory_bytes, dirty_background_bytes, dirty_bytes, .. } = machine;
+    assert_eq!([memory_bytes, dirty_background_bytes, dirty_bytes], [8 << 30, 0, 1 << 30]);
+    let small = "memory = \"512MiB\"\n";
+    assert!(
+        Device::parse("my.toml", &cpu_of_null(&format!("{small}dirty-bytes = \"512MiB\"\n")))
+            .is_ok()
+    );
+    for key in ["dirty-bytes", "dirty-background-bytes"] {
+        assert_eq!(
+            device_error(&cpu_of_null(&format!("{small}{key} = \"513MiB\"\n"))),
+            format!("my.toml:4: `{key}`: 513MiB are more than the memory, 512MiB")
+        );
+    }
+    assert_eq!(
+        device_error(&cpu_of_null("memory = \"8MiB\"\n")),
+        "my.toml:3: `memory` is `8MiB`, out of range (16MiB to 64TiB)"
+    );
+}
+
 #[test]
 fn a_planned_value_is_distinguished_from_an_unknown_one() {
     let over = |line: &str| design_error(&format!("base = \"mq-none\"\n{line}\n"));

@@ -2,8 +2,8 @@
 
 use super::engines;
 use super::error::{Buffered, Fault, JobError, Note, Remark};
-use super::limits::{INSTANCES_MAX, UNSYNCED_BYTES_MAX};
-use super::model::{Engine, Job, Mix, Strides, SyncMode};
+use super::limits::INSTANCES_MAX;
+use super::model::{Engine, Job, Mix, Strides};
 use super::op::Op;
 use super::value::Amount;
 
@@ -70,8 +70,7 @@ pub(super) fn same_section(job: &Job, option: &'static str, before: bool) -> Res
     Ok(())
 }
 
-/// Checks that a buffered job is one whose calls wait and whose writes are synced soon: nothing
-/// else is modelled.
+/// Checks that a buffered job is one whose calls wait: nothing else is modelled.
 fn buffering(job: &Job) -> Result<(), JobError> {
     if job.direct {
         return Ok(());
@@ -83,9 +82,6 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     let option = if is_own { "buffered" } else { "direct" };
     if job.pattern.mix.ops().contains(&Op::Trim) {
         return fail(job, option, Fault::Buffered(Buffered::Trims));
-    }
-    if unsynced_bytes(job) > UNSYNCED_BYTES_MAX {
-        return fail(job, option, Fault::Buffered(Buffered::RareSyncs));
     }
     if job.verify && job.pattern.mix != Mix::Read {
         let reason = "the data of buffered writes is not checked";
@@ -104,21 +100,6 @@ fn buffering(job: &Job) -> Result<(), JobError> {
         return fail(job, "pre_read", Fault::Unsupported { option: "pre_read", reason });
     }
     Ok(())
-}
-
-/// Returns the bytes that all instances of a job can have written and not synced.
-fn unsynced_bytes(job: &Job) -> u64 {
-    let writes = job.pattern.mix.ops().contains(&Op::Write);
-    if !writes || job.sync != SyncMode::None {
-        return 0;
-    }
-    let every = [job.fsync, job.fdatasync].into_iter().filter(|every| *every > 0).min();
-    let of_one = match (every, job.size) {
-        (Some(every), _) => u64::from(every) * u64::from(job.block.write.max_bytes()),
-        (None, Some(Amount::Bytes(bytes))) if job.end_fsync && bytes > 0 => bytes,
-        _ => u64::MAX,
-    };
-    of_one.saturating_mul(job.numjobs.into())
 }
 
 /// Checks that a job with mapped files reads in order or page by page.

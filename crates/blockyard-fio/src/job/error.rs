@@ -136,8 +136,6 @@ impl fmt::Display for Note {
 /// The part of buffered I/O that a job needs and that is not modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffered {
-    /// The job does not sync often enough.
-    RareSyncs,
     /// The job trims.
     Trims,
     /// The job has this engine, which does not wait for its reads.
@@ -311,12 +309,6 @@ impl fmt::Display for Fault {
             Self::Contradiction { option, other, reason } => {
                 write!(f, "`{option}` contradicts `{other}`: {reason}")
             }
-            Self::Buffered(Buffered::RareSyncs) => write!(
-                f,
-                "buffered writes come later unless the instances of a job sync after at most {} in all: \
-                 the kernel's own writeback is not modelled; add direct=1, or fsync, fdatasync or sync",
-                instead::size_words(limits::UNSYNCED_BYTES_MAX)
-            ),
             Self::Buffered(Buffered::Trims) => {
                 write!(f, "trims of a buffered job are not modelled; add direct=1")
             }

@@ -26,8 +26,3 @@ pub const MAPPED_BLOCKS_MAX: u64 = 1 << 33;
 // [any-bytes-are-safe]: no product of two bounds may overflow where the parser multiplies them.
 const _: () = assert!(LINE_BYTES_MAX <= FILE_BYTES_MAX && INCLUDE_DEPTH_MAX <= INCLUDES_MAX);
 const _: () = assert!(CPUS_MAX <= 1 << 16, "processors are numbered by 16 bits");
-
-/// The maximum number of bytes that the instances of a buffered job may have written and not
-/// synced, 16 MiB. Linux begins to write back at 10 % of the memory, so not below it on a machine
-/// with 256 MiB.
-pub(super) const UNSYNCED_BYTES_MAX: u64 = 16 << 20;

@@ -105,7 +105,7 @@ impl Cpu {
     /// first.
     pub(crate) fn push_next(&mut self, work: Work) {
         debug_assert!(
-            matches!(work, Work::Step(_) | Work::Copy(_) | Work::MmcDriver(_)),
+            matches!(work, Work::Step(_) | Work::Copy(_) | Work::Actor(_) | Work::MmcDriver(_)),
             "{work:?} is not the work of a thread"
         );
         self.ready.push_front(work);

@@ -45,9 +45,23 @@ impl Dirt {
     }
 
     /// Notes that `page` was written to. Linux does not wait if it is under writeback: the page is
-    /// then dirty again.
-    pub fn written(&mut self, page: u64) {
-        self.dirty.insert(page);
+    /// then dirty again. Returns whether it was not dirty.
+    pub fn written(&mut self, page: u64) -> bool {
+        self.dirty.insert(page)
+    }
+
+    /// Whether any page is dirty.
+    pub(crate) const fn is_dirty(&self) -> bool {
+        self.dirty.pages() > 0
+    }
+
+    /// Returns the first dirty page from `page` on that no bio writes back.
+    pub(crate) fn first_idle_from(&self, page: u64) -> Option<u64> {
+        let mut at = self.dirty.first_from(page)?;
+        while self.under_writeback.contains(at) {
+            at = self.dirty.first_from(at + 1)?;
+        }
+        Some(at)
     }
 
     /// Notes that a bio writes `page` back ([page-written-once]).

@@ -31,23 +31,44 @@
 
 mod dirt;
 mod extents;
+mod levels;
+mod limits;
+mod pace;
 mod pages;
 mod read_ahead;
 
 pub use dirt::Dirt;
 pub use extents::Extents;
+pub(crate) use limits::DirtyLimits;
+pub(crate) use pace::{Dirtier, Level, Pace, Verdict};
 pub use pages::{FilePages, PageState};
 pub use read_ahead::{Advice, Pages, ReadAhead, Trigger, Window};
 
 use crate::placement::Placement;
+use blockyard::bio::Bio;
 use blockyard::status::Status;
+use blockyard::time::Instant;
+use blockyard::unit::{QueueId, SECTOR_BYTES};
 use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_trace::observe::TaskId;
 use core::ops::Range;
+use levels::Levels;
 
 /// A file whose pages may be in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId(usize);
+
+/// A place on a disk: a page of the file that begins there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    base_bytes: u64,
+    page: u64,
+}
+
+impl Place {
+    /// The start of a disk.
+    pub(crate) const START: Self = Self { base_bytes: 0, page: 0 };
+}
 
 /// The direction in which a bio moves pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +114,7 @@ pub struct PageCache {
     runs: Vec<Option<Run>>,
     free: Vec<u32>,
     waiters: Vec<Waiter>,
+    levels: Levels,
 }
 
 impl PageCache {
@@ -129,11 +151,77 @@ impl PageCache {
         ((page + 1) * PAGE_BYTES).min(self.placement(file).len_bytes)
     }
 
-    /// Notes that a call has written to `page`, which is now in the cache and dirty.
-    pub(crate) fn written(&mut self, file: FileId, page: u64) {
-        let File { pages, dirt, .. } = &mut self.files[file.0];
+    /// Notes that a call has written to `page` at `now`. It is in the cache and dirty from then on.
+    /// Returns whether it was clean.
+    pub(crate) fn written(&mut self, file: FileId, page: u64, now: Instant) -> bool {
+        let File { pages, dirt, placement } = &mut self.files[file.0];
         pages.fill(page);
-        dirt.written(page);
+        let was_clean = dirt.written(page);
+        if was_clean {
+            self.levels.dirtied(placement.queue, now);
+        }
+        was_clean
+    }
+
+    /// Returns the numbers of dirty pages of all disks.
+    pub(crate) const fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
+    /// Returns the level of dirty pages of `disk` at `now`.
+    pub(crate) fn level(&mut self, disk: QueueId, limits: DirtyLimits, now: Instant) -> Level {
+        self.levels.level(disk, limits, now)
+    }
+
+    /// Returns the bio of `run`, without a cookie.
+    pub(crate) fn bio_of(&self, run: &Run) -> Bio {
+        let base_bytes = self.placement(run.file).base_bytes;
+        let begin = run.pages.start * PAGE_BYTES;
+        // The last page of a file may end after the file does.
+        let len = self.page_end(run.file, run.pages.end - 1) - begin;
+        let sectors = u32::try_from(len / u64::from(SECTOR_BYTES)).expect("a run should fit a bio");
+        let segments = u16::try_from(run.pages.end - run.pages.start).unwrap_or(u16::MAX);
+        let sector = (base_bytes + begin) / u64::from(SECTOR_BYTES);
+        let bio = match run.transfer {
+            Transfer::Read => Bio::read(sector, sectors, 0),
+            Transfer::WriteBack => Bio::write(sector, sectors, 0),
+        };
+        Bio { segments, ..bio }
+    }
+
+    /// Returns the first dirty page of `disk` from `from` on that is not under writeback, in the
+    /// order of the disk.
+    pub(crate) fn next_dirty(&self, disk: QueueId, from: Place) -> Option<(FileId, u64, Place)> {
+        let mut at = from;
+        loop {
+            let found = self.dirty_at(disk, at);
+            if found.is_some() {
+                return found;
+            }
+            let base_bytes = self.next_dirty_file(disk, at.base_bytes + 1)?;
+            at = Place { base_bytes, page: 0 };
+        }
+    }
+
+    /// Returns the first such page of the files that begin where `at` does.
+    fn dirty_at(&self, disk: QueueId, at: Place) -> Option<(FileId, u64, Place)> {
+        self.files.iter().enumerate().find_map(|(number, file)| {
+            let Placement { queue, base_bytes, .. } = file.placement;
+            if queue != disk || base_bytes != at.base_bytes {
+                return None;
+            }
+            let page = file.dirt.first_idle_from(at.page)?;
+            Some((FileId(number), page, Place { page: page + 1, ..at }))
+        })
+    }
+
+    /// Returns where the next file of `disk` with dirty pages begins, from `from_bytes` on.
+    fn next_dirty_file(&self, disk: QueueId, from_bytes: u64) -> Option<u64> {
+        let dirty = self.files.iter().filter(|file| file.dirt.is_dirty());
+        let placements = dirty.map(|file| file.placement);
+        let behind =
+            placements.filter(|place| place.queue == disk && place.base_bytes >= from_bytes);
+        behind.map(|place| place.base_bytes).min()
     }
 
     /// Clears the mark of a page. Returns whether the page had one.
@@ -164,7 +252,9 @@ impl PageCache {
     pub fn submitted(&mut self, run: Run) {
         debug_assert!(run.pages.start < run.pages.end, "a run must have a page");
         if run.transfer == Transfer::WriteBack {
-            run.pages.clone().for_each(|page| self.files[run.file.0].dirt.begin(page));
+            let File { dirt, placement, .. } = &mut self.files[run.file.0];
+            run.pages.clone().for_each(|page| dirt.begin(page));
+            self.levels.begun(placement.queue, run.pages.end - run.pages.start);
         }
         match self.free.pop() {
             Some(number) => self.runs[number as usize] = Some(run),
@@ -174,19 +264,22 @@ impl PageCache {
 
     /// Notes that the bio of run `number` has ended with `status`: its pages are ready, or absent
     /// again. Passes to `wake` each task that waited for one of its pages, in the order of their
-    /// waits. Returns the direction of the run.
+    /// waits. Returns the run.
     ///
     /// # Panics
     ///
     /// Panics if no such run is in flight.
-    pub fn ended(&mut self, number: u32, status: Status, mut wake: impl FnMut(TaskId)) -> Transfer {
+    pub fn ended(&mut self, number: u32, status: Status, mut wake: impl FnMut(TaskId)) -> Run {
         let run = self.runs[number as usize].take();
         let Run { file, pages, transfer } = run.expect("a run that ends should be in flight");
         self.free.push(number);
         let of_run = &mut self.files[file.0];
         match transfer {
             Transfer::Read => of_run.pages.finish(pages.clone(), status == Status::Ok),
-            Transfer::WriteBack => of_run.dirt.end(pages.clone(), status),
+            Transfer::WriteBack => {
+                of_run.dirt.end(pages.clone(), status);
+                self.levels.ended(of_run.placement.queue, pages.end - pages.start);
+            }
         }
         self.waiters.retain(|waiter| {
             let waits =
@@ -196,7 +289,7 @@ impl PageCache {
             }
             !waits
         });
-        transfer
+        Run { file, pages, transfer }
     }
 
     /// Returns the number of bios in flight.
@@ -226,7 +319,6 @@ impl PageCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blockyard::unit::QueueId;
 
     fn placement(base_bytes: u64) -> Placement {
         Placement { queue: QueueId(0), base_bytes, len_bytes: 100 * PAGE_BYTES - 1 }
@@ -285,13 +377,14 @@ mod tests {
     fn a_page_that_is_not_on_the_disk_is_not_dropped() {
         let mut cache = PageCache::default();
         let file = cache.open(placement(0));
-        (0..3).for_each(|page| cache.written(file, page));
+        assert!((0..3).all(|page| cache.written(file, page, Instant::ZERO)));
         for page in [0, 1] {
             cache.submitted(Run { file, pages: page..page + 1, transfer: Transfer::WriteBack });
         }
         cache.wait(file, 1, Transfer::WriteBack, TaskId(5));
         let mut woken = Vec::new();
-        assert_eq!(cache.ended(1, Status::Ok, |task| woken.push(task.0)), Transfer::WriteBack);
+        let ended = cache.ended(1, Status::Ok, |task| woken.push(task.0));
+        assert_eq!(ended, Run { file, pages: 1..2, transfer: Transfer::WriteBack });
         assert_eq!(woken, [5]);
         // Page 0 is under writeback, page 1 is clean, and page 2 is dirty.
         cache.drop_pages(file);

@@ -4,7 +4,7 @@ use super::{Conditions, MakeElevator, SimulationError};
 use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
 use crate::task::{READER_BIOS_MAX, WRITEBACK_BIOS_MAX};
-use crate::world::{ADDED_ACTORS_MAX, SimHost, World};
+use crate::world::{ADDED_ACTORS_MAX, FLUSHER_BIOS_MAX, SimHost, World};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
@@ -91,7 +91,11 @@ pub(super) fn build_world<O: Observer>(
     let stack = Stack::new(model, layers, &tags);
     let mut host = Host::new(stack, (counts, observer), tags);
     host.limit_queues(pairing::depth(device, design));
-    Ok(join_world(device, design, host, &config, tags, conditions.elevator))
+    let mut world = join_world(device, design, host, &config, tags, conditions.elevator);
+    if jobs.iter().any(dirties_pages) {
+        world.flush();
+    }
+    Ok(world)
 }
 
 /// Returns a world on the machine of `device`, with a queue of `config` for each disk of `host`.
@@ -222,9 +226,17 @@ fn bios_needed(jobs: &[Job], device: &Device, design: &Design) -> u32 {
         let parts = sectors.div_ceil(part.into()) + 1;
         needed += u64::from(job.numjobs) * u64::from(bios) * (parts + 1);
         // A page of writeback is a bio of its own, which no limit splits. A flush is one, too.
-        if !job.direct && job.pattern.mix.ops().contains(&Op::Write) {
+        if dirties_pages(job) {
             needed += u64::from(job.numjobs) * u64::from(WRITEBACK_BIOS_MAX + 1);
         }
     }
+    if jobs.iter().any(dirties_pages) {
+        needed += u64::from(FLUSHER_BIOS_MAX);
+    }
     u32::try_from(needed).unwrap_or(u32::MAX).clamp(64, 1 << 22)
+}
+
+/// Whether `job` writes through the page cache.
+fn dirties_pages(job: &Job) -> bool {
+    !job.direct && job.pattern.mix.ops().contains(&Op::Write)
 }

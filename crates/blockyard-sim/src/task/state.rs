@@ -32,6 +32,8 @@ pub(super) enum Sleep {
     Record,
     /// A turn in its flow, or this instant.
     Turn(Instant),
+    /// This instant, in a call that dirties pages too fast.
+    Pause(Instant),
     /// A page that is being read or written back, or the end of one of the task's own bios.
     Page,
     /// A tag.
@@ -153,7 +155,9 @@ impl Task {
         // event may end the sleep early.
         let is_due = match self.state {
             State::Asleep(Sleep::Instant) => true,
-            State::Asleep(Sleep::InstantOrCompletion(at) | Sleep::Turn(at)) => at == now,
+            State::Asleep(Sleep::InstantOrCompletion(at) | Sleep::Turn(at) | Sleep::Pause(at)) => {
+                at == now
+            }
             _ => false,
         };
         if is_due {
@@ -167,6 +171,12 @@ impl Task {
     pub(crate) const fn sleep_for_page(&mut self) {
         debug_assert!(self.buffered.is_some(), "only buffered I/O may wait for a page");
         self.state = State::Asleep(Sleep::Page);
+    }
+
+    /// Sleeps until `until` in a call that dirties pages too fast.
+    pub(crate) const fn pause_until(&mut self, until: Instant) {
+        debug_assert!(self.buffered.is_some(), "only buffered I/O dirties pages");
+        self.state = State::Asleep(Sleep::Pause(until));
     }
 
     /// Notes that the queue has refused the bio at `now`: the task sleeps for a tag.

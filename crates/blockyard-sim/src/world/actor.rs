@@ -8,20 +8,21 @@
 //!
 //! A run ends with its last job. Actors that were added do not prolong it.
 
-use super::owner::Owner;
+use super::owner::{Owner, RUN_BIT};
 use super::{Event, World};
 use blockyard::bio::{Bio, Flags};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
+use blockyard_devices::profile::DISKS_MAX;
 use blockyard_devices::terms::Completion;
 use blockyard_trace::observe::{ActorId, Observer, Work};
 use core::fmt;
 use std::collections::VecDeque;
 
-/// The maximum number of actors that can be added to a world. Queues have room for so many more
-/// waiters.
-pub const ADDED_ACTORS_MAX: u32 = 16;
+/// The maximum number of actors that can be added to a world: 16, and a flusher for each disk.
+/// Queues have room for so many more waiters.
+pub const ADDED_ACTORS_MAX: u32 = 16 + DISKS_MAX as u32;
 
 /// Something that acts in virtual time.
 ///
@@ -109,6 +110,17 @@ impl<O: Observer> World<O> {
         begin: Instant,
         make: impl FnOnce(ActorId) -> Box<dyn Actor<O> + Send>,
     ) -> ActorId {
+        let id = self.add_sleeping_actor(cpu, make);
+        self.wake_actor_at(id, begin);
+        id
+    }
+
+    /// Adds an actor that acts when it is woken.
+    pub(super) fn add_sleeping_actor(
+        &mut self,
+        cpu: CpuId,
+        make: impl FnOnce(ActorId) -> Box<dyn Actor<O> + Send>,
+    ) -> ActorId {
         let number = u32::try_from(self.actors.len()).unwrap_or(u32::MAX);
         assert!(number < ADDED_ACTORS_MAX, "a world has at most {ADDED_ACTORS_MAX} added actors");
         assert!(cpu.index() < self.cpus.len(), "an actor on {cpu:?} of {}", self.cpus.len());
@@ -121,7 +133,6 @@ impl<O: Observer> World<O> {
             woken_by: None,
             is_told: false,
         });
-        self.wake_actor_at(id, begin);
         id
     }
 
@@ -137,7 +148,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Submits `bio` to `queue` for actor `id`, from its processor. The cookie of the bio is the
-    /// number, below 2^32, that [`Actor::on_bio_end`] gets. Call this only from the actor's own
+    /// number, below 2^31, that [`Actor::on_bio_end`] gets. Call this only from the actor's own
     /// calls. Returns the cost of what follows now, which belongs to that of the call.
     ///
     /// # Errors
@@ -154,9 +165,20 @@ impl<O: Observer> World<O> {
         queue: QueueId,
         bio: Bio,
     ) -> Result<Duration, SubmitError> {
+        let number = u32::try_from(bio.cookie).ok().filter(|number| number & RUN_BIT == 0);
+        self.submit_numbered(id, queue, bio, number.expect("the number of a bio is below 2^31"))
+    }
+
+    /// Submits `bio` as number `number` of actor `id`, which may be that of a run of pages.
+    pub(super) fn submit_numbered(
+        &mut self,
+        id: ActorId,
+        queue: QueueId,
+        bio: Bio,
+        number: u32,
+    ) -> Result<Duration, SubmitError> {
         assert!(!bio.flags.contains(Flags::POLLED), "nobody polls for actor {}", id.0);
         assert!(!self.added(id).is_told, "actor {} submits when it acts", id.0);
-        let number = u32::try_from(bio.cookie).expect("the number of a bio should fit 32 bits");
         let owner = Owner::Added(id);
         let bio = Bio { cookie: owner.cookie(number), ..bio }.with_submitter(owner.submitter());
         let cpu = self.added(id).cpu;

@@ -58,6 +58,7 @@ impl<O: Observer> World<O> {
                 cost + self.submit_runs(id)
             }
             Some(BufferedStep::WriteBack) => cost + self.submit_runs(id),
+            Some(BufferedStep::Look) => cost + self.look(id),
             _ if task.buffered().plugged.is_some() => cost + self.submit_runs(id),
             Some(BufferedStep::Flush) => cost + self.submit_flush(id),
             _ => cost,
@@ -134,17 +135,22 @@ impl<O: Observer> World<O> {
         if task.buffered_step(&self.cache) != Some(BufferedStep::CopyPage) {
             return Duration::ZERO;
         }
-        let bytes = task.buffered().copy_page(&mut self.cache);
+        let (bytes, dirtied) = task.buffered().copy_page(&mut self.cache, self.now);
         debug_assert!(bytes <= PAGE_BYTES, "{bytes} bytes of a page");
         // 1 KiB of a page of 4 KiB takes a quarter of the time of a page.
-        Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES)
+        let copy = Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES);
+        copy + dirtied.map_or(Duration::ZERO, |file| self.dirtied(id, file))
     }
 
     /// Plans the next piece of a buffered call; the last piece ends at `end`. Returns `None` if the
     /// task is in no such call, or its call returns.
     pub(super) fn plan_buffered(&mut self, id: TaskId, end: Instant) -> Option<Plan> {
+        let step = self.tasks[id.0 as usize].buffered_step(&self.cache)?;
+        if let Some(plan) = self.plan_pause(id, end) {
+            return Some(plan);
+        }
         let task = &mut self.tasks[id.0 as usize];
-        match task.buffered_step(&self.cache)? {
+        match step {
             _ if task.waits_for_tag() || task.is_in_driver() => Some(Plan::AwaitCompletions),
             // Nothing waits under a plug, and the call does not return with it.
             _ if task.buffered().plugged.is_some() => Some(Plan::Submit),
@@ -152,9 +158,10 @@ impl<O: Observer> World<O> {
                 task.end_buffered(status, end, &self.cache);
                 None
             }
-            BufferedStep::RequestPages | BufferedStep::WriteBack | BufferedStep::Flush => {
-                Some(Plan::Submit)
-            }
+            BufferedStep::RequestPages
+            | BufferedStep::WriteBack
+            | BufferedStep::Flush
+            | BufferedStep::Look => Some(Plan::Submit),
             BufferedStep::CopyPage => Some(Plan::CopyPage),
             BufferedStep::AwaitPage(file, page, transfer) => {
                 task.sleep_for_page();
@@ -176,34 +183,46 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Ends the bio of `owner` that moved run number `run`.
+    /// Ends the bio of `owner` that moved run `number`.
     #[inline(never)] // few jobs use the page cache
-    pub(super) fn end_page_run(&mut self, owner: TaskId, run: u32, status: Status) -> Duration {
+    pub(super) fn end_page_run(&mut self, owner: Owner, number: u32, status: Status) -> Duration {
         let mut woken = Vec::new();
-        let transfer = self.cache.ended(run, status, |task| woken.push(task));
-        self.tasks[owner.0 as usize].buffered().bio_ended();
-        let task = &self.tasks[owner.0 as usize];
-        // The owner may have waited for room for another bio, not for a page of this one.
-        if task.waits_for_page()
-            && !woken.contains(&owner)
-            && matches!(
-                task.buffered_step(&self.cache),
-                Some(BufferedStep::RequestPages | BufferedStep::WriteBack)
-            )
-        {
-            woken.push(owner);
+        let run = self.cache.ended(number, status, |task| woken.push(task));
+        if let (Transfer::WriteBack, Some(flushing)) = (run.transfer, &mut self.flushing) {
+            let disk = self.cache.placement(run.file).queue;
+            flushing.disk(disk).pace.wrote(run.pages.end - run.pages.start);
         }
-        let mut cost = Duration::ZERO;
+        let mut cost = match owner {
+            Owner::Added(id) => self.end_bio_of_actor(id, number, status),
+            Owner::Task(id) => {
+                if self.has_room_for_bio(id) && !woken.contains(&id) {
+                    woken.push(id);
+                }
+                Duration::ZERO
+            }
+        };
         for id in woken {
             let task = &mut self.tasks[id.0 as usize];
             // The pages are absent again. Each waiter tries once more, with a bio for its page
             // alone.
-            if status != Status::Ok && transfer == Transfer::Read {
+            if status != Status::Ok && run.transfer == Transfer::Read {
                 task.buffered().fail_page(status);
             }
             task.wake();
             cost += self.wake(id, self.now);
         }
         cost
+    }
+
+    /// Notes that a bio of a task has ended. Returns whether the task has waited for room for
+    /// another one, and not for a page of this one.
+    fn has_room_for_bio(&mut self, id: TaskId) -> bool {
+        let task = &mut self.tasks[id.0 as usize];
+        task.buffered().bio_ended();
+        task.waits_for_page()
+            && matches!(
+                task.buffered_step(&self.cache),
+                Some(BufferedStep::RequestPages | BufferedStep::WriteBack)
+            )
     }
 }

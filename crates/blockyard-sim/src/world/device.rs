@@ -160,13 +160,13 @@ impl<O: Observer> World<O> {
     /// [`Self::wake`] for `from`.
     pub(super) fn end_bio(&mut self, cookie: u64, status: Status, from: Instant) -> Duration {
         let (owner, number) = Owner::of_cookie(cookie);
+        if number & RUN_BIT != 0 {
+            return self.end_page_run(owner, number & !RUN_BIT, status);
+        }
         let task = match owner {
             Owner::Task(task) => task,
             Owner::Added(id) => return self.end_bio_of_actor(id, number, status),
         };
-        if number & RUN_BIT != 0 {
-            return self.end_page_run(task, number & !RUN_BIT, status);
-        }
         if Job(task).on_bio_end(self, number, status) {
             return self.wake(task, from);
         }

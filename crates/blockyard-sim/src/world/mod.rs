@@ -59,6 +59,7 @@ mod adapting;
 mod buffered;
 mod device;
 mod failure;
+mod flusher;
 mod load;
 mod measuring;
 mod media;
@@ -71,15 +72,18 @@ mod queue;
 mod replaying;
 mod standstill;
 mod step;
+mod throttle;
 mod totals;
 mod turns;
 
 pub use actor::{ADDED_ACTORS_MAX, Actor};
 pub use failure::{FailedIo, Failure};
+pub(crate) use flusher::FLUSHER_BIOS_MAX;
 pub use media::POWER_CUTS_MAX;
 pub use totals::Totals;
 
 use actor::Added;
+use flusher::Flushing;
 use mmc::{DriverEvent, MmcDriver};
 use processor::Locking;
 use replaying::Replaying;
@@ -191,6 +195,8 @@ pub struct World<O = ()> {
     /// Whether a job has ended those that have not begun, too.
     ends_all: bool,
     cache: PageCache,
+    /// The writeback of dirty pages, if jobs write through the page cache.
+    flushing: Option<Flushing>,
     /// The reach of read-ahead through the page cache, in pages.
     reach: Reach,
     tasks: Vec<Task>,
@@ -259,6 +265,7 @@ impl<O: Observer> World<O> {
             flows: Flows::default(),
             ends_all: false,
             cache: PageCache::default(),
+            flushing: None,
             reach: Reach { usual: 0, widest: 0, aligned: false },
             tasks: Vec::new(),
             stats: Vec::new(),

@@ -9,12 +9,13 @@
 mod sync;
 
 use crate::page_cache::{
-    Advice, Dirt, FileId, PageCache, PageState, ReadAhead, Run, Transfer, Trigger, Window,
+    Advice, Dirt, Dirtier, FileId, PageCache, PageState, ReadAhead, Run, Transfer, Trigger, Window,
 };
 use crate::placement::Placement;
 use blockyard::bio::{self, Bio, Flags, IoPrio};
 use blockyard::status::Status;
-use blockyard::unit::{QueueId, SECTOR_BYTES};
+use blockyard::time::Instant;
+use blockyard::unit::QueueId;
 use blockyard_devices::profile::{PAGE_BYTES, Reach};
 use blockyard_fio::job::{FadviseHint, Job};
 use std::collections::VecDeque;
@@ -44,6 +45,8 @@ pub enum BufferedStep {
     WriteBack,
     /// Flush the disk. The end of the flush ends the call.
     Flush,
+    /// Look at the number of dirty pages, after a pause.
+    Look,
     /// Return from the call.
     Return(Status),
 }
@@ -101,6 +104,12 @@ pub struct Buffered {
     in_flight: u32,
     /// The queue whose plug the call holds between two pieces of work.
     pub(crate) plugged: Option<QueueId>,
+    /// The pages that the task has dirtied and not accounted for.
+    pub(crate) dirtier: Dirtier,
+    /// The disk whose number of dirty pages the task is to look at.
+    pub(crate) looks: Option<QueueId>,
+    /// The end of a pause that is to begin.
+    pub(crate) pause: Option<Instant>,
 }
 
 impl Buffered {
@@ -122,6 +131,9 @@ impl Buffered {
             runs: VecDeque::new(),
             in_flight: 0,
             plugged: None,
+            dirtier: Dirtier::default(),
+            looks: None,
+            pause: None,
         }
     }
 
@@ -185,6 +197,9 @@ impl Buffered {
             // Claimed runs go first: other readers wait for their pages.
             let full = self.in_flight >= READER_BIOS_MAX;
             return if full { BufferedStep::AwaitRoom } else { BufferedStep::RequestPages };
+        }
+        if self.looks.is_some() {
+            return BufferedStep::Look;
         }
         let call = self.call.as_ref().expect("a task with a next step should be in a call");
         if let Some(sync) = &call.sync {
@@ -256,20 +271,12 @@ impl Buffered {
     #[must_use]
     pub fn next_bio(&self, cache: &PageCache) -> Option<(QueueId, Bio)> {
         let run = self.next_run(cache)?;
-        let Placement { queue, base_bytes, .. } = cache.placement(run.file);
-        let begin = run.pages.start * PAGE_BYTES;
-        // The last page of a file may end after the file does.
-        let len = cache.page_end(run.file, run.pages.end - 1) - begin;
-        let sectors = u32::try_from(len / u64::from(SECTOR_BYTES)).expect("a run should fit a bio");
-        let segments = u16::try_from(run.pages.end - run.pages.start).unwrap_or(u16::MAX);
         let prio = self.call.as_ref().map_or_else(IoPrio::default, |call| call.prio);
-        let sector = (base_bytes + begin) / u64::from(SECTOR_BYTES);
-        let bio = match run.transfer {
-            Transfer::Read => Bio::read(sector, sectors, 0),
-            // Somebody waits for the writeback of a sync.
-            Transfer::WriteBack => Bio::write(sector, sectors, 0).with_flags(Flags::SYNC),
-        };
-        Some((queue, Bio { segments, prio, ..bio }))
+        let bio = Bio { prio, ..cache.bio_of(&run) };
+        // Somebody waits for the writeback of a sync.
+        let is_sync = run.transfer == Transfer::WriteBack;
+        let flags = if is_sync { Flags::SYNC } else { bio.flags };
+        Some((cache.placement(run.file).queue, Bio { flags, ..bio }))
     }
 
     /// Returns the pages of the next bio. As of a block device in Linux, each dirty page has a bio
@@ -336,22 +343,26 @@ impl Buffered {
         }
     }
 
-    /// Copies from or to the current page. Returns the number of bytes.
-    pub(crate) fn copy_page(&mut self, cache: &mut PageCache) -> u64 {
-        let Some(call) = &mut self.call else { return 0 };
+    /// Copies from or to the current page at `now`. Returns the number of bytes, and the file if
+    /// one more of its pages is dirty.
+    pub(crate) fn copy_page(
+        &mut self,
+        cache: &mut PageCache,
+        now: Instant,
+    ) -> (u64, Option<FileId>) {
+        let Some(call) = &mut self.call else { return (0, None) };
         let stream = &mut self.streams[call.stream];
         let page = call.at_bytes / PAGE_BYTES;
         // A call for bytes 1000 to 9000 copies 3096, 4096 and 808 bytes.
         let end = call.end_bytes.min((page + 1) * PAGE_BYTES);
         let bytes = end - call.at_bytes;
         debug_assert!(bytes > 0, "a call that has copied everything must return");
-        if call.writes {
-            cache.written(stream.file, page);
-        } else {
+        let is_dirtied = call.writes && cache.written(stream.file, page, now);
+        if !call.writes {
             stream.ahead.has_read(page);
         }
         call.copied(end, cache.dirt(stream.file));
-        bytes
+        (bytes, is_dirtied.then_some(stream.file))
     }
 
     /// Ends the call. Returns the slot of its I/O.

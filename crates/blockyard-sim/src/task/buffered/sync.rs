@@ -82,7 +82,7 @@ mod tests {
 
     fn dirty(pages: impl IntoIterator<Item = u64>) -> Dirt {
         let mut dirt = Dirt::default();
-        pages.into_iter().for_each(|page| dirt.written(page));
+        assert!(pages.into_iter().all(|page| dirt.written(page)), "pages are dirtied once");
         dirt
     }
 

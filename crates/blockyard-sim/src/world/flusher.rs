@@ -1,0 +1,304 @@
+//! Flushers: each writes the dirty pages of one disk back, without anyone who waits for it.
+//!
+//! Linux 6.12 (`wb_workfn`). A flusher looks 5 s after its disk got a dirty page, and every 5 s
+//! while there are any: it then writes all pages if the disk has had some for 30 s. A writer that
+//! finds more pages than the background limit wakes it at once, and it writes until there are
+//! fewer. It goes through the disk in order, from where it stopped, in chunks under a plug. It
+//! skips pages that are under writeback.
+
+use super::World;
+use super::actor::Actor;
+use super::owner::RUN_BIT;
+use crate::page_cache::{DirtyLimits, Pace, Place, Run, Transfer};
+use blockyard::status::{Status, SubmitError};
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, QueueId};
+use blockyard_trace::observe::{ActorId, Observer, Work};
+
+/// The time between two looks (`dirty_writeback_interval`).
+const PERIOD: Duration = Duration::from_ms(5_000);
+
+/// The age of dirty pages that are written back (`dirty_expire_interval`).
+const AGE: Duration = Duration::from_ms(30_000);
+
+/// The maximum number of bios of a flusher in flight. Linux has no such bound, but tags bound their
+/// requests; these are 128 MiB.
+pub(crate) const FLUSHER_BIOS_MAX: u32 = 32_768;
+
+/// The maximum number of bios that one piece of work submits, so that completions wait no longer.
+const PIECE_BIOS_MAX: u32 = 64;
+
+/// The maximum number of bios under one plug. Others have their turn between two plugs.
+const PLUG_BIOS_MAX: u32 = 1024;
+
+/// The writeback of one disk.
+#[derive(Debug)]
+pub(super) struct Writeback {
+    flusher: ActorId,
+    /// Whether the flusher writes, or has been woken to do so.
+    is_awake: bool,
+    /// When the flusher looks next.
+    looks_at: Option<Instant>,
+    pub(super) pace: Pace,
+}
+
+/// The writeback of a machine.
+#[derive(Debug)]
+pub(super) struct Flushing {
+    pub(super) limits: DirtyLimits,
+    /// One entry for each disk.
+    disks: Vec<Writeback>,
+}
+
+impl Flushing {
+    pub(super) fn disk(&mut self, disk: QueueId) -> &mut Writeback {
+        &mut self.disks[disk.index()]
+    }
+}
+
+/// Why a flusher writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// There are more pages than the background limit.
+    Background,
+    /// The disk has had dirty pages for too long.
+    Age,
+}
+
+/// A flusher, as an actor.
+#[derive(Debug)]
+struct Flusher {
+    id: ActorId,
+    disk: QueueId,
+    cpu: CpuId,
+    reason: Option<Reason>,
+    /// The place on the disk where it goes on.
+    at: Place,
+    /// The pages that are left of the chunk, and those that this pass over the disk has written.
+    chunk_left: u64,
+    pass_pages: u64,
+    /// Whether the pass began at the start of the disk.
+    is_whole_pass: bool,
+    /// The bios under the plug, if it is plugged.
+    plugged: Option<u32>,
+    in_flight: u32,
+    waits_for_room: bool,
+    /// Whether another piece of work follows.
+    has_more: bool,
+}
+
+/// How a piece of work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    /// It has submitted enough for now.
+    Full,
+    /// It waits for a tag or for room.
+    Waits,
+    /// Nothing is left to write.
+    Done,
+}
+
+impl Flusher {
+    const fn new(id: ActorId, disk: QueueId, cpu: CpuId) -> Self {
+        Self {
+            id,
+            disk,
+            cpu,
+            reason: None,
+            at: Place::START,
+            chunk_left: 0,
+            pass_pages: 0,
+            is_whole_pass: false,
+            plugged: None,
+            in_flight: 0,
+            waits_for_room: false,
+            has_more: false,
+        }
+    }
+
+    /// Returns why the flusher writes now, if it does. It `looks` at the age of pages, too.
+    fn reason<O>(&self, world: &World<O>, looks: bool) -> Option<Reason> {
+        let levels = world.cache.levels();
+        let since = levels.dirty_since(self.disk)?;
+        if looks && since + AGE <= world.now {
+            return Some(Reason::Age);
+        }
+        let limits = world.flushing.as_ref()?.limits;
+        levels.is_over_background(self.disk, limits).then_some(Reason::Background)
+    }
+
+    /// Begins the next chunk, if there is a reason to.
+    fn begin_chunk<O: Observer>(&mut self, world: &mut World<O>) -> bool {
+        let is_needed = match self.reason {
+            Some(Reason::Age) => world.cache.levels().dirty_since(self.disk).is_some(),
+            _ => self.reason(world, false).is_some(),
+        };
+        let is_idle = world.cache.levels().is_idle(self.disk);
+        let now = world.now;
+        let pace = &mut world.writeback(self.disk).pace;
+        pace.measure(now);
+        pace.begin(now, is_idle);
+        self.chunk_left = pace.chunk();
+        is_needed
+    }
+
+    /// Submits bios until enough are submitted.
+    fn write<O: Observer>(&mut self, world: &mut World<O>, cost: &mut Duration) -> Piece {
+        for _ in 0..PIECE_BIOS_MAX {
+            if self.chunk_left == 0 && !self.begin_chunk(world) {
+                return Piece::Done;
+            }
+            let Some((file, page, next)) = world.cache.next_dirty(self.disk, self.at) else {
+                if self.is_whole_pass && self.pass_pages == 0 {
+                    return Piece::Done; // all dirty pages are under writeback
+                }
+                self.at = Place::START;
+                self.is_whole_pass = true;
+                self.pass_pages = 0;
+                self.chunk_left = 0;
+                continue;
+            };
+            if self.in_flight >= FLUSHER_BIOS_MAX {
+                self.waits_for_room = true;
+                return Piece::Waits;
+            }
+            if self.plugged.is_none() {
+                world.queues[self.disk.index()].plug(self.cpu);
+            }
+            *self.plugged.get_or_insert(0) += 1;
+            let run = Run { file, pages: page..page + 1, transfer: Transfer::WriteBack };
+            match world.submit_run(self.id, self.disk, run) {
+                Ok(spent) => *cost += spent,
+                Err(SubmitError::NoTag) => return Piece::Waits,
+                Err(reason) => unreachable!("a queue refuses a page of writeback: {reason:?}"),
+            }
+            self.in_flight += 1;
+            self.at = next;
+            self.pass_pages += 1;
+            self.chunk_left -= 1;
+        }
+        Piece::Full
+    }
+
+    /// Ends the writing, and plans the next look.
+    fn rest<O: Observer>(&mut self, world: &mut World<O>) {
+        self.reason = None;
+        self.chunk_left = 0;
+        world.writeback(self.disk).is_awake = false;
+        world.plan_look(self.disk);
+    }
+}
+
+impl<O: Observer> Actor<O> for Flusher {
+    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+        let now = world.now;
+        let looks = world.writeback(self.disk).looks_at.is_some_and(|at| at <= now);
+        if looks {
+            world.writeback(self.disk).looks_at = None;
+            // A flusher that writes has another piece of work before it, or waits.
+            if self.reason.is_some() {
+                return Duration::ZERO;
+            }
+        }
+        self.waits_for_room = false;
+        if self.reason.is_none() {
+            self.reason = self.reason(world, looks);
+            self.is_whole_pass = false;
+            self.pass_pages = 0;
+        }
+        let mut cost = Duration::ZERO;
+        let piece = match self.reason {
+            Some(_) => {
+                world.writeback(self.disk).is_awake = true;
+                self.write(world, &mut cost)
+            }
+            None => Piece::Done,
+        };
+        self.has_more = piece == Piece::Full;
+        if self.plugged.is_some_and(|bios| !self.has_more || bios >= PLUG_BIOS_MAX) {
+            self.plugged = None;
+            world.queues[self.disk.index()].unplug(&mut world.host, self.cpu, now);
+            cost += world.follow_up(self.disk, false);
+        }
+        if piece == Piece::Done {
+            self.rest(world);
+        }
+        cost
+    }
+
+    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, _cost: Duration) -> Duration {
+        if core::mem::take(&mut self.has_more) {
+            let work = Work::Actor(self.id);
+            match self.plugged {
+                // Nothing waits under a plug.
+                Some(_) => world.cpus[cpu.index()].push_next(work),
+                None => world.cpus[cpu.index()].push(work),
+            }
+        }
+        Duration::ZERO
+    }
+
+    fn on_bio_end(&mut self, _world: &mut World<O>, _number: u32, _status: Status) -> bool {
+        debug_assert!(self.in_flight > 0, "a bio that ends must be in flight");
+        self.in_flight -= 1;
+        core::mem::take(&mut self.waits_for_room)
+    }
+}
+
+impl<O: Observer> World<O> {
+    /// Adds a flusher for each disk. Without them only syncs write dirty pages back.
+    pub(crate) fn flush(&mut self) {
+        let limits = DirtyLimits::of(&self.machine);
+        // The threads of jobs fill the processors from the first on.
+        let cpu = CpuId(self.machine.cpus - 1);
+        let disks = (0..self.queues.len()).map(|disk| {
+            let disk = QueueId(u16::try_from(disk).expect("disks should fit 16 bits"));
+            let flusher = self.add_sleeping_actor(cpu, |id| Box::new(Flusher::new(id, disk, cpu)));
+            Writeback { flusher, is_awake: false, looks_at: None, pace: Pace::new(limits) }
+        });
+        let disks = disks.collect();
+        self.flushing = Some(Flushing { limits, disks });
+    }
+
+    pub(super) fn writeback(&mut self, disk: QueueId) -> &mut Writeback {
+        self.flushing.as_mut().expect("a disk with a flusher").disk(disk)
+    }
+
+    /// Plans the next look of a flusher, if its disk has dirty pages.
+    pub(super) fn plan_look(&mut self, disk: QueueId) {
+        if self.cache.levels().dirty_since(disk).is_none() {
+            return;
+        }
+        let at = self.now + PERIOD;
+        let writeback = self.writeback(disk);
+        if writeback.looks_at.is_none() {
+            writeback.looks_at = Some(at);
+            let flusher = writeback.flusher;
+            self.wake_actor_at(flusher, at);
+        }
+    }
+
+    /// Wakes the flusher of a disk, unless it writes. Returns the cost.
+    pub(super) fn wake_flusher(&mut self, disk: QueueId) -> Duration {
+        let writeback = self.writeback(disk);
+        if core::mem::replace(&mut writeback.is_awake, true) {
+            return Duration::ZERO;
+        }
+        let flusher = writeback.flusher;
+        self.wake_actor(flusher)
+    }
+
+    /// Submits the bio of a run of pages for an actor.
+    fn submit_run(
+        &mut self,
+        id: ActorId,
+        disk: QueueId,
+        run: Run,
+    ) -> Result<Duration, SubmitError> {
+        let bio = self.cache.bio_of(&run);
+        let number = RUN_BIT | self.cache.next_number();
+        let cost = self.submit_numbered(id, disk, bio, number)?;
+        self.cache.submitted(run);
+        Ok(cost)
+    }
+}

@@ -1,0 +1,87 @@
+//! Whole simulations of jobs that write through the page cache and do not sync: flushers write, and
+//! writers that are too fast pause. Only the device and the copy of a page take time here.
+
+mod free;
+
+use blockyard::status::Status;
+use blockyard::trace::Action;
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, Op, parse_bytes};
+use blockyard_sim::simulate::{Report, Simulation};
+
+/// A device that writes 40 MiB a second, on a machine that begins to write back at 8 MiB of dirty
+/// pages and has 32 MiB of them at most. So are the recordings of Linux 6.12 and 7.3.
+fn device() -> Device {
+    let free = free::steps();
+    let text = format!(
+        "base = \"null\"\n[limits]\nmax-sectors = 2048\nmax-segments = 256\n\
+         [null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\nsubmit-queues = 1\ndepth = 64\n\
+         bandwidth-limit = \"41943040B/s\"\n\
+         [cpu]\ncpus = 2\npage-copy = \"10us\"\ndirty-background-bytes = \"8MiB\"\n\
+         dirty-bytes = \"32MiB\"\n{free}"
+    );
+    Device::parse("test", &text).unwrap()
+}
+
+fn run(text: &str) -> Report {
+    let jobs = parse_bytes("f.fio", text.as_bytes(), &NoSource).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    let mut simulation = Simulation::new(&jobs, &device(), &design, 1).unwrap();
+    simulation.check_every_step();
+    simulation.finish().unwrap()
+}
+
+fn commands(report: &Report) -> u64 {
+    report.stages.count(Action::Complete(Status::Ok))
+}
+
+fn written(report: &Report, job: usize) -> u64 {
+    report.jobs[job].stats.ops.of(Op::Write).as_deref().unwrap().bytes
+}
+
+const MIB: u64 = 1 << 20;
+
+/// Four times as fast as the device: 16 pages are copied in 160 us, and written in 1.6 ms.
+///
+/// The job ends when the last page is copied, and leaves more pages dirty than the free run (20
+/// MiB) and at most the limit (32 MiB). The device has written the rest: 128 to 140 MiB in 3.2 to
+/// 3.5 s. Two recordings on a null device took 3.54 and 3.57 s for the same job, with 31.2 MiB
+/// dirty. A request has at most 256 pages, so there are at least 128 of them.
+#[test]
+fn a_writer_that_is_too_fast_gets_the_rate_of_the_device() {
+    let report = run("[w]\nioengine=sync\nrw=write\nbs=64k\nsize=160m\nfilename=/dev/a\n");
+    assert_eq!(written(&report, 0), 160 * MIB);
+    let span_ms = report.span.as_ns() / 1_000_000;
+    assert!((3_200..3_500).contains(&span_ms), "{span_ms}");
+    assert!((128..160).contains(&commands(&report)), "{}", commands(&report));
+}
+
+/// Below the background limit nothing is written within 5 s: 4 MiB are copied in 10 ms.
+#[test]
+fn a_few_dirty_pages_stay_in_memory() {
+    let report = run("[w]\nioengine=sync\nrw=write\nbs=64k\nsize=4m\nfilename=/dev/a\n");
+    assert_eq!((report.span.as_ns(), commands(&report)), (1024 * 10_000, 0));
+}
+
+/// The flusher looks every 5 s, and finds a page that is 30 s old at the sixth look. By then the
+/// job, which writes 4 KiB a second, has dirtied some 30 pages in a row, which are one request. The
+/// pages that it dirties afterwards are younger than 30 s when it ends.
+#[test]
+fn old_dirty_pages_are_written_back() {
+    let report =
+        run("[w]\nioengine=sync\nrw=write\nbs=4k\nsize=1m\nrate_iops=1\ntime_based\nruntime=37\n\
+         filename=/dev/a\n");
+    assert_eq!(commands(&report), 1);
+}
+
+/// Two writers on one disk share its rate evenly, within 5 points of 100.
+#[test]
+fn two_writers_that_are_too_fast_share_the_device() {
+    let report =
+        run("[global]\nioengine=sync\nrw=write\nbs=64k\nsize=400m\nruntime=4\nfilename=/dev/a\n\
+         [a]\noffset=0\n[b]\noffset=512m\n");
+    let [a, b] = [0, 1].map(|job| written(&report, job));
+    // 4 s at 40 MiB/s, and at most 32 MiB dirty.
+    assert!((180..=192).contains(&((a + b) / MIB)), "{} MiB", (a + b) / MIB);
+    assert!((45..=55).contains(&(a * 100 / (a + b))), "{a} and {b}");
+}
