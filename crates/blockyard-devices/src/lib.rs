@@ -12,6 +12,7 @@
 pub mod activity;
 mod btt;
 mod cache;
+pub mod charges;
 pub mod counters;
 pub(crate) mod crosspoint;
 pub mod data;

@@ -1,5 +1,6 @@
 //! The machine that uses a device: its processors, and the cost of each step on one of them.
 
+use crate::charges::{Charges, Resource};
 use blockyard::time::Duration;
 use blockyard_text::quantity::size_words;
 
@@ -111,6 +112,39 @@ pub(crate) const PROCESSORS: &[Builtin] = builtins!("processors":
     "cortex-a55",
     "cortex-a72",
 );
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges = &[
+    ("syscall", &[Resource::Processors]),
+    ("submit", &[Resource::Processors]),
+    ("merge-try", &[Resource::Processors, Resource::Elevator, Resource::Merging]),
+    ("tag", &[Resource::Processors, Resource::Elevator]),
+    ("insert", &[Resource::Processors, Resource::Elevator]),
+    ("dispatch", &[Resource::Processors]),
+    ("complete", &[Resource::Processors, Resource::Interrupts]),
+    ("interrupt", &[Resource::Processors, Resource::Interrupts]),
+    ("poll", &[Resource::Processors, Resource::Polls]),
+    ("page-copy", &[Resource::Processors]),
+    ("wakeup", &[Resource::Processors, Resource::Handover, Resource::Polls]),
+    ("context-switch", &[Resource::Processors, Resource::Handover, Resource::Polls]),
+    ("run-delay", &[Resource::Handover, Resource::Runs]),
+    ("idle-residency", &[Resource::Sleep]),
+    ("idle-exit", &[Resource::Sleep]),
+    ("deep-residency", &[Resource::DeepSleep]),
+    ("deep-exit", &[Resource::DeepSleep]),
+    ("softirq-delay", &[Resource::SoftInterrupts]),
+    ("line-transfer", &[Resource::LockMoves]),
+    ("lock-lines", &[Resource::LockMoves]),
+    ("elevator-lock", &[Resource::Processors, Resource::Elevator]),
+    ("lock-submit", &[Resource::SingleLock]),
+    ("lock-merge", &[Resource::SingleLock]),
+    ("lock-dispatch", &[Resource::SingleLock]),
+    ("lock-complete", &[Resource::SingleLock]),
+];
+
+/// The keys of the table `[cpu]`.
+#[cfg(test)]
+pub(crate) const KEYS: &[&str] = CPU;
 
 /// The cost of copying a page if a profile has none: assumed, finding it and 4 KiB at some 5 GB/s.
 const PAGE_COPY: Duration = Duration::from_us(1);

@@ -1,7 +1,6 @@
 //! Asks a question again, with other seeds and other readings of the device.
 
 use super::question::Question;
-use super::untested::untested;
 use super::{readings, seeds};
 use crate::{Answer, Verdict};
 use blockyard_devices::profile::{Design, Device};
@@ -28,9 +27,8 @@ impl Question<'_> {
         let suited = Question { designs: &designs, ..self };
         // Without readings nothing is said of what they would test.
         let others = if devices.is_empty() { 0..0 } else { 1..designs.len() };
-        let untested: Vec<_> = others
-            .filter(|at| !untested(suited.device, &designs[0], &designs[*at]).is_empty())
-            .collect();
+        let untested: Vec<_> =
+            others.filter(|at| !suited.untested(&answer, [0, *at]).is_empty()).collect();
         let mut answer = answer;
         if seeds > 1 {
             answer = seeds::with_seeds(suited, answer, seeds, &untested, &ended)?;

@@ -3,7 +3,6 @@
 
 use super::question::{Question, Run};
 use super::seeds::ratio;
-use super::untested::untested;
 use crate::goal::GoalsMet;
 use crate::parallel::each;
 use crate::verdict::ComparedFigure;
@@ -140,11 +139,11 @@ pub(super) fn readings(
             ranked.extend(order.windows(2).filter_map(|pair| {
                 let ratios = rows.iter().map(|rows| ratio(figure, &rows[at], [pair[0], pair[1]]));
                 let ratios = ratios.collect::<Option<Vec<f64>>>()?;
-                let pair = [pair[0], pair[1]].map(|design| &designs[design]);
-                let names = pair.map(|design| design.name.as_str());
+                let pair = [pair[0], pair[1]];
+                let names = pair.map(|at| designs[at].name.as_str());
                 let of_pair = ranking(row, figure, names, &ratios, devices);
                 let untested = if of_pair.is_always_equal() {
-                    untested(question.device, pair[0], pair[1])
+                    question.untested(answer, pair)
                 } else {
                     Vec::new()
                 };

@@ -1,56 +1,98 @@
 //! The figures that decide between two designs and that no reading varies.
 //!
-//! Designs differ in some of their choices, and each choice works through the costs of some steps.
-//! If readings cannot vary such a cost, they show nothing about the choice: that two designs are
-//! equal in all of them is no finding.
+//! Two kinds of mechanisms decide. Designs differ in some of their choices, and each choice works
+//! through the costs of some steps. And each run is limited by a resource: were that faster, the
+//! choices might show. If readings cannot vary what such a mechanism costs, they show nothing about
+//! it: that two designs are equal in all of them is no finding. Profiles say which of their keys
+//! charge a resource.
 
 use core::mem::discriminant;
 
-use blockyard::policy::Merges;
+use blockyard::policy::{Merges, Policies};
+use blockyard_devices::charges::Resource;
+use blockyard_devices::load::Parts;
 use blockyard_devices::profile::{Basis, Design, Device};
+use blockyard_sim::machine::locks::LockKind;
 
-/// The move of a lock from one processor to another.
-const LOCK_MOVES: &[&str] = &["cpu.line-transfer", "cpu.lock-lines"];
-const SINGLE_LOCK: &[&str] =
-    &["cpu.lock-submit", "cpu.lock-merge", "cpu.lock-dispatch", "cpu.lock-complete"];
-const ELEVATOR: &[&str] = &["cpu.elevator-lock", "cpu.insert", "cpu.merge-try", "cpu.tag"];
-/// A thread that does what another context did before.
-const HANDOVER: &[&str] = &["cpu.run-delay", "cpu.wakeup", "cpu.context-switch"];
-const INTERRUPTS: &[&str] = &["cpu.interrupt", "cpu.complete"];
-const POLLS: &[&str] = &["cpu.poll", "cpu.wakeup", "cpu.context-switch"];
+use super::question::Question;
+use crate::Answer;
+use crate::explanation::{Bottleneck, bottleneck};
+use crate::figures::Figures;
 
-/// Returns the keys of the costs through which the choices of two designs differ, each once and in
-/// order of the alphabet.
-fn deciding_keys(one: &Design, other: &Design) -> Vec<&'static str> {
+const ONE_LOCK: &[Resource] =
+    &[Resource::SingleLock, Resource::LockMoves, Resource::SoftInterrupts];
+const ELEVATOR: &[Resource] = &[Resource::Elevator];
+const LOCK_MOVES: &[Resource] = &[Resource::LockMoves];
+const MERGING: &[Resource] = &[Resource::Merging];
+const RUNS: &[Resource] = &[Resource::Runs];
+const HANDOVER: &[Resource] = &[Resource::Handover, Resource::Sleep, Resource::DeepSleep];
+const INTERRUPTS: &[Resource] = &[Resource::Interrupts];
+const POLLS: &[Resource] = &[Resource::Polls];
+
+/// Returns the resources through which the choices of two designs differ.
+fn of_choices(one: &Design, other: &Design) -> Vec<Resource> {
     let [a, b] = [&one.policies, &other.policies];
     // Tunables of one elevator differ in the order of requests, which costs no step more.
     let same_elevator = discriminant(&a.elevator) == discriminant(&b.elevator);
     let same_lock = a.elevator.has_one_lock() == b.elevator.has_one_lock()
         && a.elevator.lists_insertions() == b.elevator.lists_insertions();
-    let lists: [(bool, &[&[&'static str]]); 8] = [
-        (a.model != b.model, &[SINGLE_LOCK, LOCK_MOVES, HANDOVER]),
-        (!same_elevator, &[ELEVATOR]),
-        (!same_lock || one.lock_batch != other.lock_batch, &[LOCK_MOVES]),
-        ((a.merges == Merges::Off) != (b.merges == Merges::Off), &[&["cpu.merge-try"]]),
-        (
-            a.dispatch != b.dispatch
-                || a.dequeue != b.dequeue
-                || a.plug != b.plug
-                || a.restart != b.restart,
-            &[&["cpu.run-delay"]],
-        ),
-        (
-            one.host != other.host || one.submitter_sleeps != other.submitter_sleeps,
-            &[HANDOVER, INTERRUPTS],
-        ),
-        (one.hw_queues != other.hw_queues, &[INTERRUPTS]),
-        (one.poll_queues.count != other.poll_queues.count, &[POLLS, INTERRUPTS]),
+    let hosts = one.host != other.host || one.submitter_sleeps != other.submitter_sleeps;
+    let choices = [
+        (a.model != b.model, ONE_LOCK),
+        (a.model != b.model || hosts, HANDOVER),
+        (!same_elevator, ELEVATOR),
+        (!same_lock || one.lock_batch != other.lock_batch, LOCK_MOVES),
+        ((a.merges == Merges::Off) != (b.merges == Merges::Off), MERGING),
+        (runs_differ(a, b), RUNS),
+        (hosts || one.hw_queues != other.hw_queues, INTERRUPTS),
+        (one.poll_queues.count != other.poll_queues.count, POLLS),
+        (one.poll_queues.count != other.poll_queues.count, INTERRUPTS),
     ];
-    let chosen = lists.into_iter().filter(|(differ, _)| *differ);
-    let mut keys: Vec<_> = chosen.flat_map(|(_, lists)| lists.concat()).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys
+    choices.into_iter().filter(|(differ, _)| *differ).flat_map(|(_, of)| of).copied().collect()
+}
+
+/// Whether two designs differ in when or by whom queues are run.
+fn runs_differ(a: &Policies, b: &Policies) -> bool {
+    a.dispatch != b.dispatch || a.dequeue != b.dequeue || a.plug != b.plug || a.restart != b.restart
+}
+
+/// Returns the resources that limit the run of `figures` on `device`. Where a device's queue is
+/// full, its commands take long.
+fn of_limit(device: &Device, figures: &Figures) -> Vec<Resource> {
+    match bottleneck(device, figures) {
+        Bottleneck::Link { .. } => vec![Resource::Link],
+        Bottleneck::Controller { .. } => vec![Resource::Controller],
+        Bottleneck::Medium(limit) => {
+            let work = limit.work.iter().map(|(work, _)| Resource::Work(*work));
+            let room = (limit.buffer_full_percent > 0.0).then_some(Resource::Room);
+            work.chain([Resource::Parts(limit.parts)]).chain(room).collect()
+        }
+        Bottleneck::Lock { lock: LockKind::Queue, .. } => ONE_LOCK.to_vec(),
+        Bottleneck::Lock { lock: LockKind::Elevator, .. } => [ELEVATOR, LOCK_MOVES].concat(),
+        Bottleneck::Lock { .. } => LOCK_MOVES.to_vec(),
+        Bottleneck::Cpus { .. } => vec![Resource::Processors],
+        Bottleneck::CardMemory { .. } | Bottleneck::BusAndCard { .. } => of_card(figures),
+        Bottleneck::BetweenTransfers { .. } => [HANDOVER, INTERRUPTS].concat(),
+        Bottleneck::Depth { .. } | Bottleneck::DeviceLatency { .. } => of_latency(figures),
+        Bottleneck::Jobs { .. } => Vec::new(),
+    }
+}
+
+/// What a card does for the run of `figures`.
+fn of_card(figures: &Figures) -> Vec<Resource> {
+    let reads = (figures.read_bytes > 0).then_some(Resource::CardReads);
+    let writes = (figures.written_bytes > 0).then_some(Resource::CardWrites);
+    reads.into_iter().chain(writes).collect()
+}
+
+/// What the commands of a device spend their time on.
+fn of_latency(figures: &Figures) -> Vec<Resource> {
+    let parts = figures.drive.iter().flat_map(|drive| &drive.load.parts);
+    let of_medium = parts.flat_map(|of| {
+        let of_parts = (of.parts == Parts::Medium).then_some(Resource::Parts(of.parts));
+        of.work.iter().map(|(work, _)| Resource::Work(*work)).chain(of_parts)
+    });
+    of_medium.chain([Resource::Device]).chain(of_card(figures)).collect()
 }
 
 /// Whether readings show the part of `key`, or need not: the profile of `device` states a range for
@@ -60,20 +102,56 @@ fn is_tested(device: &Device, key: &str) -> bool {
     figure.is_some_and(|of| of.range.is_some() || of.basis() == Basis::Stated)
 }
 
-/// Returns the keys that decide between two designs on `device` although readings do not vary them.
-pub(super) fn untested(device: &Device, one: &Design, other: &Design) -> Vec<String> {
-    let keys = deciding_keys(one, other).into_iter();
-    keys.filter(|key| !is_tested(device, key)).map(str::to_owned).collect()
+/// Returns the keys that decide between two designs on `device` although readings do not vary them,
+/// each once and in order of the alphabet. `runs` have the figures of both.
+fn untested(device: &Device, designs: [&Design; 2], runs: [&Figures; 2]) -> Vec<String> {
+    let [one, other] = designs;
+    let choices = of_choices(one, other);
+    // Runs of one design have no choice that the limit could hide.
+    let limits = if choices.is_empty() { Vec::new() } else { runs.to_vec() };
+    let limits = limits.into_iter().flat_map(|figures| of_limit(device, figures));
+    let resources = choices.into_iter().chain(limits);
+    let keys = resources.flat_map(|resource| device.keys_that_charge(resource));
+    let mut keys: Vec<_> = keys.filter(|key| !is_tested(device, key)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+impl Question<'_> {
+    /// Returns the keys that decide between two of the designs, by their places in `answer`,
+    /// although readings do not vary them.
+    pub(super) fn untested(&self, answer: &Answer, pair: [usize; 2]) -> Vec<String> {
+        debug_assert_eq!(self.designs.len(), answer.designs.len(), "an outcome for each design");
+        let runs = pair.map(|at| &answer.designs[at].figures);
+        untested(self.device, pair.map(|at| &self.designs[at]), runs)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::whatif;
+    use blockyard_fio::job::{NoSource, parse_args};
+    use blockyard_sim::simulate::Conditions;
 
+    /// Returns the untested keys of two designs whose jobs ask for no more.
     fn found(device: &str, names: [&str; 2]) -> Vec<String> {
+        let job = "--name=x --rw=randread --bs=4k --number_ios=20 --rate_iops=1";
+        found_in(device, names, job)
+    }
+
+    /// Returns the untested keys of two designs that run `job` on a device.
+    fn found_in(device: &str, names: [&str; 2], job: &str) -> Vec<String> {
         let device = Device::parse("test", device).expect("a sound profile");
         let [one, other] = names.map(|name| Design::lookup(name).expect("a built-in design"));
-        untested(&device, &one, &other)
+        let all = format!("{job} --direct=1");
+        let jobs = parse_args(all.split(' '), &NoSource).expect("a sound job");
+        let conditions = Conditions::new(1);
+        let designs = [one, other];
+        let answer = whatif(&jobs, &device, &designs, &conditions).expect("runs");
+        let [first, second] = answer.designs.as_slice() else { panic!("{:?}", answer.unsuited) };
+        untested(&device, designs.each_ref(), [&first.figures, &second.figures])
     }
 
     /// Returns the profile of a card with this line in `[cpu]`.
@@ -117,5 +195,35 @@ mod tests {
         assert_eq!(found("base = \"null\"\n", designs), [""; 0]);
         let legacy = ["legacy-deadline", "mq-deadline"];
         assert_eq!(found("base = \"srp\"\n", legacy), ["cpu.run-delay"]);
+    }
+
+    /// The readings called two designs equal in all, although the flash that limited both had a
+    /// time without a range. A read has no part in a job that writes.
+    #[test]
+    fn a_figure_of_the_medium_that_limits_both_designs_is_named() {
+        let designs = ["mq-none", "mq-deadline"];
+        let random = "--name=x --bs=4k --iodepth=32 --ioengine=libaio --runtime=300ms --time_based";
+        let disk = "base = \"hdd-7200\"\n[platters.read]\naverage = \"9ms\"\n";
+        let reads = format!("{random} --rw=randread --size=100g");
+        assert_eq!(found_in(disk, designs, &reads), ["platters.read.average"]);
+        assert_eq!(found(disk, designs), [""; 0], "the pace of the job decides");
+        let ranged = disk.replace(
+            "\"9ms\"",
+            "{ value = \"9ms\", range = [\"8ms\", \"10ms\"], origin = \"assumed: a test\" }",
+        );
+        assert_eq!(found_in(&ranged, designs, &reads), [""; 0]);
+        let flash =
+            "base = \"sata-ssd\"\n[flash]\nprogram = \"4ms\"\nread = \"70us\"\nslc = \"0B\"\n";
+        let writes = format!("{random} --rw=randwrite");
+        assert_eq!(found_in(flash, designs, &writes), ["flash.program"]);
+    }
+
+    /// A processor without a state has no key of it.
+    #[test]
+    fn a_sleep_state_without_a_range_is_named_where_threads_hand_over() {
+        let hosts = ["hsq", "mmc-blkmq"];
+        assert_eq!(found(&card_with("idle-exit = \"100us\""), hosts), ["cpu.idle-exit"]);
+        let none = "idle-residency = \"0us\"\nidle-exit = \"0us\"";
+        assert_eq!(found(&card_with(none), hosts), [""; 0]);
     }
 }

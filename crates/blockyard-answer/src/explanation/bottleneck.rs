@@ -37,7 +37,7 @@ const MUCH_SPINNING: f64 = 15.0;
 const MUCH_FULL: f64 = 15.0;
 
 /// What limits the run of `figures` on `device`.
-pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
+pub(crate) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
     if let DeviceModel::Hba(hba) = device.model {
         let percent = link_percent(&hba, figures);
         if percent >= USED_UP {

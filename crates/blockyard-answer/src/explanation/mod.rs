@@ -21,6 +21,7 @@ mod tests;
 
 pub use jobs::JobReason;
 
+pub(super) use bottleneck::bottleneck;
 pub(super) use jobs::reasons;
 
 pub use evidence::{

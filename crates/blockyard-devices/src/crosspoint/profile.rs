@@ -1,6 +1,8 @@
 //! Memory that is written in place: the table `[crosspoint]`.
 
 use super::Crosspoint;
+use crate::charges::{Charges, Resource};
+use crate::load::Parts;
 use crate::medium::MediumFamily;
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
@@ -43,6 +45,14 @@ impl MediumFamily for CrosspointProfile {
         Crosspoint::new(*self, prng)
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges = &[
+    ("read-unit", &[Resource::Parts(Parts::Medium)]),
+    ("write-unit", &[Resource::Parts(Parts::Medium)]),
+    ("read", &[Resource::Device]),
+    ("write", &[Resource::Device]),
+];
 
 table_of!(CROSSPOINT, /// Reads the table `[crosspoint]` of `parent`.
 pub(crate) fn crosspoint("crosspoint") -> CrosspointProfile {

@@ -5,6 +5,8 @@
 //! capacity.
 
 use super::Platters;
+use crate::charges::{Charges, Resource};
+use crate::load::Work;
 use crate::medium::MediumFamily;
 use blockyard::limits::Limits;
 use blockyard::prng::Prng;
@@ -242,6 +244,21 @@ impl MediumFamily for PlattersProfile {
         Platters::new(*self, capacity, prng)
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges = &[
+    ("rpm", &[Resource::Work(Work::Rotation)]),
+    ("outer", &[Resource::Work(Work::Transfer)]),
+    ("inner", &[Resource::Work(Work::Transfer)]),
+    ("head-switch", &[Resource::Work(Work::Seeks)]),
+];
+
+/// What each key of the tables of seeks charges.
+pub(crate) const SEEK_CHARGES: Charges = &[
+    ("track", &[Resource::Work(Work::Seeks)]),
+    ("average", &[Resource::Work(Work::Seeks)]),
+    ("full", &[Resource::Work(Work::Seeks)]),
+];
 
 table_of!(PLATTERS, fn figures("platters") -> PlattersProfile {
     rpm: "rpm" need(Count(1_000..=30_000)),

@@ -1,7 +1,9 @@
 //! Flash memory behind a translation layer: the table `[flash]`.
 
 use super::Flash;
+use crate::charges::{Charges, Resource};
 use crate::family::LIMITS;
+use crate::load::{Parts, Work};
 use crate::medium::MediumFamily;
 use blockyard::limits::Limits;
 use blockyard::prng::Prng;
@@ -293,6 +295,39 @@ impl MediumFamily for FlashProfile {
         Flash::new(*self, capacity, prng)
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges = &[
+    ("spare", &[Resource::Work(Work::Collection)]),
+    ("fill", &[Resource::Work(Work::Collection)]),
+    (
+        "read",
+        &[
+            Resource::Work(Work::Reads),
+            Resource::Work(Work::MapReads),
+            Resource::Work(Work::Folding),
+            Resource::Work(Work::Collection),
+        ],
+    ),
+    (
+        "program",
+        &[
+            Resource::Work(Work::Programs),
+            Resource::Work(Work::PastCache),
+            Resource::Work(Work::Folding),
+            Resource::Work(Work::Collection),
+        ],
+    ),
+    ("erase", &[Resource::Work(Work::Erases)]),
+    ("transfer", &[Resource::Parts(Parts::Channels)]),
+    ("discard", &[Resource::Parts(Parts::Discards)]),
+    ("discard-per-gib", &[Resource::Parts(Parts::Discards)]),
+    ("buffer", &[Resource::Room]),
+    ("flush-steps", &[Resource::Work(Work::MapPrograms)]),
+    ("flush-map", &[Resource::Work(Work::MapPrograms)]),
+    ("slc", &[Resource::Work(Work::PastCache), Resource::Work(Work::Folding)]),
+    ("slc-program", &[Resource::Work(Work::CachePrograms), Resource::Work(Work::MapPrograms)]),
+];
 
 table_of!(FLASH, fn figures("flash") -> FlashProfile {
     channels: "channels" need(Count(1..=64)),

@@ -1,6 +1,7 @@
 //! A device that only completes requests: the table `[null]`.
 
 use super::Null;
+use crate::charges::{Charges, Resource};
 use crate::family::{FamilyProfile, NoHost, Queues, Setup};
 use blockyard::time::Duration;
 use blockyard_mmc::policy::HostPolicy;
@@ -82,6 +83,9 @@ impl FamilyProfile for NullProfile {
         Some(Self { disks, ..self })
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges = &[("completion-time", &[Resource::Device])];
 
 table_of!(NULL, /// Reads the table `[null]` of `parent`.
 pub(crate) fn null("null") -> NullProfile {

@@ -1,6 +1,7 @@
 //! A SCSI host, its link and its target: the table `[hba]`.
 
 use super::Hba;
+use crate::charges::{Charges, Resource};
 use crate::family::{FamilyProfile, NoHost, Queues, Setup};
 use blockyard::time::Duration;
 use blockyard_mmc::policy::HostPolicy;
@@ -120,6 +121,16 @@ impl FamilyProfile for HbaProfile {
         true
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges = &[
+    ("command-read", &[Resource::Device]),
+    ("command-write", &[Resource::Device]),
+    ("port-read", &[Resource::Link]),
+    ("port-write", &[Resource::Link]),
+    ("link-read", &[Resource::Link]),
+    ("link-write", &[Resource::Link]),
+];
 
 table_of!(HBA, /// Reads the table `[hba]` of `parent`.
 pub(crate) fn hba("hba") -> HbaProfile {

@@ -1,6 +1,8 @@
 //! A volume in a cloud: the table `[volume]`.
 
 use super::Volume;
+use crate::charges::{Charges, Resource};
+use crate::load::Parts;
 use crate::medium::MediumFamily;
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
@@ -53,6 +55,22 @@ impl MediumFamily for VolumeProfile {
         Volume::new(*self, prng)
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges =
+    &[("read", &[Resource::Device]), ("write", &[Resource::Device])];
+
+/// What each key of the limit of I/Os charges.
+pub(crate) const IOPS_CHARGES: Charges = &[
+    ("rate", &[Resource::Parts(Parts::IosLimit)]),
+    ("burst", &[Resource::Parts(Parts::IosLimit)]),
+];
+
+/// What each key of the limit of bytes charges.
+pub(crate) const BYTES_CHARGES: Charges = &[
+    ("rate", &[Resource::Parts(Parts::BytesLimit)]),
+    ("burst", &[Resource::Parts(Parts::BytesLimit)]),
+];
 
 table_of!(VOLUME, /// Reads the table `[volume]` of `parent`.
 pub(crate) fn volume("volume") -> VolumeProfile {

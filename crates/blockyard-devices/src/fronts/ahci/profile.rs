@@ -1,6 +1,7 @@
 //! An AHCI port, its wire and the drive's side of it: the table `[ahci]`.
 
 use super::Ahci;
+use crate::charges::{Charges, Resource};
 use crate::fronts::front::FrontFamily;
 use blockyard::time::Duration;
 
@@ -53,6 +54,14 @@ impl FrontFamily for AhciProfile {
         Ahci::new(*self)
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges = &[
+    ("interval", &[Resource::Controller]),
+    ("command", &[Resource::Controller, Resource::Device]),
+    ("link", &[Resource::Link]),
+    ("frame", &[Resource::Link]),
+];
 
 table_of!(AHCI, /// Reads the table `[ahci]` of `parent`.
 pub(crate) fn ahci("ahci") -> AhciProfile {

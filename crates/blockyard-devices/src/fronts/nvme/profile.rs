@@ -1,6 +1,7 @@
 //! An NVMe controller and its link: the table `[nvme]`.
 
 use super::Nvme;
+use crate::charges::{Charges, Resource};
 use crate::fronts::coalescing::{CoalescingProfile, coalescing};
 use crate::fronts::front::FrontFamily;
 use blockyard::time::Duration;
@@ -63,6 +64,10 @@ impl FrontFamily for NvmeProfile {
         Nvme::new(*self)
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges =
+    &[("interval", &[Resource::Controller]), ("command", &[Resource::Device])];
 
 table_of!(NVME, /// Reads the table `[nvme]` of `parent`.
 pub(crate) fn nvme("nvme") -> NvmeProfile {

@@ -1,6 +1,7 @@
 //! UFS: the table `[ufs]`.
 
 use super::Ufs;
+use crate::charges::{Charges, Resource};
 use crate::fronts::front::FrontFamily;
 use blockyard::time::Duration;
 
@@ -69,6 +70,13 @@ impl FrontFamily for UfsProfile {
         Ufs::new(*self)
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges = &[
+    ("interval", &[Resource::Controller]),
+    ("command", &[Resource::Device]),
+    ("link", &[Resource::Link]),
+];
 
 table_of!(UFS, /// Reads the table `[ufs]` of `top`.
 pub(crate) fn ufs("ufs") -> UfsProfile {

@@ -1,6 +1,7 @@
 //! USB storage: the table `[usb]`.
 
 use super::Usb;
+use crate::charges::{Charges, Resource};
 use crate::fronts::front::FrontFamily;
 use blockyard::time::Duration;
 
@@ -86,6 +87,13 @@ impl FrontFamily for UsbProfile {
         Usb::new(*self)
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges = &[
+    ("interval", &[Resource::Controller]),
+    ("command", &[Resource::Device]),
+    ("link", &[Resource::Link]),
+];
 
 table_of!(USB, /// Reads the table `[usb]` of `top`.
 pub(crate) fn usb("usb") -> UsbProfile {

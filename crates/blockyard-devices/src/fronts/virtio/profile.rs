@@ -1,6 +1,7 @@
 //! The front end of a virtual disk: the table `[virtio]`.
 
 use super::Virtio;
+use crate::charges::{Charges, Resource};
 use crate::fronts::engine::SyncEngine;
 use crate::fronts::front::FrontFamily;
 use blockyard::time::Duration;
@@ -75,6 +76,14 @@ impl FrontFamily for VirtioProfile {
         Virtio::new(*self)
     }
 }
+
+/// What each key of the table charges.
+pub(crate) const CHARGES: Charges = &[
+    ("interval", &[Resource::Controller]),
+    ("kick", &[Resource::Controller, Resource::Device]),
+    ("wakeup", &[Resource::Controller, Resource::Device]),
+    ("answer", &[Resource::Device]),
+];
 
 table_of!(VIRTIO, /// Reads the table `[virtio]` of `parent`.
 pub(crate) fn virtio("virtio") -> VirtioProfile {

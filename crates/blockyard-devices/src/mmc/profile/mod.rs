@@ -1,5 +1,6 @@
 //! eMMC devices and SD cards: the figures of the card, and those of the host in front of it.
 
+use crate::charges::{Charges, Resource};
 use blockyard::limits::Limits;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
@@ -310,6 +311,17 @@ const WRITE: &[&str] = &[
     "flush",
 ];
 const STALL: &[&str] = &["one-in-pages", "length", "spread"];
+/// What each key of the table of reads charges.
+pub(crate) const READ_CHARGES: Charges =
+    &[("access", &[Resource::CardReads]), ("gap", &[Resource::CardReads])];
+
+/// What each key of the table of writes charges.
+pub(crate) const WRITE_CHARGES: Charges = &[
+    ("page", &[Resource::CardWrites]),
+    ("program", &[Resource::CardWrites]),
+    ("finish", &[Resource::CardWrites]),
+];
+
 const GATHER: &[(&str, Gather)] =
     &[("command", Gather::Command), ("sequence", Gather::Sequence), ("any", Gather::Any)];
 const ERASE: &[&str] = &["group", "erase", "trim", "discard", "sanitize"];
