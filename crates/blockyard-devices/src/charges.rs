@@ -10,6 +10,8 @@ use crate::load::{Parts, Work};
 pub enum Resource {
     /// The processors, with all steps of an I/O.
     Processors,
+    /// Copies between the page cache and the memory of jobs.
+    PageCopies,
     /// The single lock of a queue.
     SingleLock,
     /// The soft interrupt that ends a request under the single lock.

@@ -124,7 +124,7 @@ pub(crate) const CHARGES: Charges = &[
     ("complete", &[Resource::Processors, Resource::Interrupts]),
     ("interrupt", &[Resource::Processors, Resource::Interrupts]),
     ("poll", &[Resource::Processors, Resource::Polls]),
-    ("page-copy", &[Resource::Processors]),
+    ("page-copy", &[Resource::PageCopies]),
     ("wakeup", &[Resource::Processors, Resource::Handover, Resource::Polls]),
     ("context-switch", &[Resource::Processors, Resource::Handover, Resource::Polls]),
     ("run-delay", &[Resource::Handover, Resource::Runs]),

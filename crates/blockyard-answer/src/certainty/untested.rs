@@ -12,6 +12,7 @@ use blockyard::policy::{Merges, Policies};
 use blockyard_devices::charges::Resource;
 use blockyard_devices::load::Parts;
 use blockyard_devices::profile::{Basis, Design, Device};
+use blockyard_fio::job::JobFile;
 use blockyard_sim::machine::locks::LockKind;
 
 use super::question::Question;
@@ -56,9 +57,9 @@ fn runs_differ(a: &Policies, b: &Policies) -> bool {
     a.dispatch != b.dispatch || a.dequeue != b.dequeue || a.plug != b.plug || a.restart != b.restart
 }
 
-/// Returns the resources that limit the run of `figures` on `device`. Where a device's queue is
-/// full, its commands take long.
-fn of_limit(device: &Device, figures: &Figures) -> Vec<Resource> {
+/// Returns the resources that limit the run of `figures` of `jobs` on `device`. Where a device's
+/// queue is full, its commands take long.
+fn of_limit(device: &Device, jobs: &JobFile, figures: &Figures) -> Vec<Resource> {
     match bottleneck(device, figures) {
         Bottleneck::Link { .. } => vec![Resource::Link],
         Bottleneck::Controller { .. } => vec![Resource::Controller],
@@ -70,7 +71,10 @@ fn of_limit(device: &Device, figures: &Figures) -> Vec<Resource> {
         Bottleneck::Lock { lock: LockKind::Queue, .. } => ONE_LOCK.to_vec(),
         Bottleneck::Lock { lock: LockKind::Elevator, .. } => [ELEVATOR, LOCK_MOVES].concat(),
         Bottleneck::Lock { .. } => LOCK_MOVES.to_vec(),
-        Bottleneck::Cpus { .. } => vec![Resource::Processors],
+        Bottleneck::Cpus { .. } => {
+            let copies = jobs.jobs.iter().any(|job| !job.direct).then_some(Resource::PageCopies);
+            [Resource::Processors].into_iter().chain(copies).collect()
+        }
         Bottleneck::CardMemory { .. } | Bottleneck::BusAndCard { .. } => of_card(figures),
         Bottleneck::BetweenTransfers { .. } => [HANDOVER, INTERRUPTS].concat(),
         Bottleneck::Depth { .. } | Bottleneck::DeviceLatency { .. } => of_latency(figures),
@@ -103,13 +107,18 @@ fn is_tested(device: &Device, key: &str) -> bool {
 }
 
 /// Returns the keys that decide between two designs on `device` although readings do not vary them,
-/// each once and in order of the alphabet. `runs` have the figures of both.
-fn untested(device: &Device, designs: [&Design; 2], runs: [&Figures; 2]) -> Vec<String> {
+/// each once and in order of the alphabet. `runs` have the figures of `jobs` under both.
+fn untested(
+    device: &Device,
+    jobs: &JobFile,
+    designs: [&Design; 2],
+    runs: [&Figures; 2],
+) -> Vec<String> {
     let [one, other] = designs;
     let choices = of_choices(one, other);
     // Runs of one design have no choice that the limit could hide.
     let limits = if choices.is_empty() { Vec::new() } else { runs.to_vec() };
-    let limits = limits.into_iter().flat_map(|figures| of_limit(device, figures));
+    let limits = limits.into_iter().flat_map(|figures| of_limit(device, jobs, figures));
     let resources = choices.into_iter().chain(limits);
     let keys = resources.flat_map(|resource| device.keys_that_charge(resource));
     let mut keys: Vec<_> = keys.filter(|key| !is_tested(device, key)).collect();
@@ -124,7 +133,7 @@ impl Question<'_> {
     pub(super) fn untested(&self, answer: &Answer, pair: [usize; 2]) -> Vec<String> {
         debug_assert_eq!(self.designs.len(), answer.designs.len(), "an outcome for each design");
         let runs = pair.map(|at| &answer.designs[at].figures);
-        untested(self.device, pair.map(|at| &self.designs[at]), runs)
+        untested(self.device, self.jobs, pair.map(|at| &self.designs[at]), runs)
     }
 }
 
@@ -137,7 +146,7 @@ mod tests {
 
     /// Returns the untested keys of two designs whose jobs ask for no more.
     fn found(device: &str, names: [&str; 2]) -> Vec<String> {
-        let job = "--name=x --rw=randread --bs=4k --number_ios=20 --rate_iops=1";
+        let job = "--name=x --rw=randread --bs=4k --number_ios=20 --rate_iops=1 --direct=1";
         found_in(device, names, job)
     }
 
@@ -145,13 +154,12 @@ mod tests {
     fn found_in(device: &str, names: [&str; 2], job: &str) -> Vec<String> {
         let device = Device::parse("test", device).expect("a sound profile");
         let [one, other] = names.map(|name| Design::lookup(name).expect("a built-in design"));
-        let all = format!("{job} --direct=1");
-        let jobs = parse_args(all.split(' '), &NoSource).expect("a sound job");
+        let jobs = parse_args(job.split(' '), &NoSource).expect("a sound job");
         let conditions = Conditions::new(1);
         let designs = [one, other];
         let answer = whatif(&jobs, &device, &designs, &conditions).expect("runs");
         let [first, second] = answer.designs.as_slice() else { panic!("{:?}", answer.unsuited) };
-        untested(&device, designs.each_ref(), [&first.figures, &second.figures])
+        untested(&device, &jobs, designs.each_ref(), [&first.figures, &second.figures])
     }
 
     /// Returns the profile of a card with this line in `[cpu]`.
@@ -202,7 +210,7 @@ mod tests {
     #[test]
     fn a_figure_of_the_medium_that_limits_both_designs_is_named() {
         let designs = ["mq-none", "mq-deadline"];
-        let random = "--name=x --bs=4k --iodepth=32 --ioengine=libaio --runtime=300ms --time_based";
+        let random = "--name=x --bs=4k --iodepth=32 --ioengine=libaio --runtime=300ms --time_based --direct=1";
         let disk = "base = \"hdd-7200\"\n[platters.read]\naverage = \"9ms\"\n";
         let reads = format!("{random} --rw=randread --size=100g");
         assert_eq!(found_in(disk, designs, &reads), ["platters.read.average"]);
@@ -216,6 +224,18 @@ mod tests {
             "base = \"sata-ssd\"\n[flash]\nprogram = \"4ms\"\nread = \"70us\"\nslc = \"0B\"\n";
         let writes = format!("{random} --rw=randwrite");
         assert_eq!(found_in(flash, designs, &writes), ["flash.program"]);
+    }
+
+    /// Two jobs fill a processor with reads of one 4 KiB page each. A direct read copies no page.
+    #[test]
+    fn copies_of_pages_are_named_where_buffered_jobs_fill_the_processors() {
+        let slow = "base = \"null\"\n[cpu]\ncpus = 1\npage-copy = \"2us\"\n";
+        let job = "--name=x --rw=read --bs=4k --numjobs=2 --runtime=20ms --time_based --size=64m";
+        let designs = ["mq-none", "mq-deadline"];
+        let buffered = found_in(slow, designs, &format!("{job} --direct=0"));
+        assert!(buffered.iter().any(|key| key == "cpu.page-copy"), "{buffered:?}");
+        let direct = found_in(slow, designs, &format!("{job} --direct=1"));
+        assert!(direct.iter().all(|key| key != "cpu.page-copy"), "{direct:?}");
     }
 
     /// A processor without a state has no key of it.
