@@ -127,7 +127,7 @@ fn records_are_in_the_categories_that_blkparse_filters_by() {
     assert_eq!(letters("issue"), "D");
     assert_eq!(letters("complete"), "C");
     assert_eq!(letters("requeue"), "R");
-    assert_eq!(letters("queue"), "GIQS");
+    assert_eq!(letters("queue"), "GIPQSU");
     assert_eq!(letters("sync"), "CDGIQRS");
     assert_eq!((letters("read"), letters("discard")), (String::new(), String::new()));
 }
