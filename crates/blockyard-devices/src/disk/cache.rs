@@ -15,6 +15,12 @@ struct Segment {
     used: u64,
 }
 
+impl Segment {
+    fn holds(&self, sector: u64) -> bool {
+        (self.start..self.end).contains(&sector)
+    }
+}
+
 /// Sectors that were read.
 #[derive(Debug)]
 pub(super) struct ReadCache {
@@ -38,8 +44,7 @@ impl ReadCache {
     pub(super) fn held(&mut self, start: u64, end: u64) -> u64 {
         debug_assert!(start < end, "a read has a sector");
         self.uses += 1;
-        let of_start = |segment: &&mut Segment| (segment.start..segment.end).contains(&start);
-        self.segments.iter_mut().find(of_start).map_or(start, |segment| {
+        self.segments.iter_mut().find(|segment| segment.holds(start)).map_or(start, |segment| {
             segment.used = self.uses;
             segment.end.min(end)
         })
@@ -48,8 +53,7 @@ impl ReadCache {
     /// Returns the end of the segment that holds `sector`. This does not count as a use, so it does
     /// not decide which segment is replaced next.
     pub(super) fn end_of(&self, sector: u64) -> Option<u64> {
-        let of_sector = |segment: &&Segment| (segment.start..segment.end).contains(&sector);
-        self.segments.iter().find(of_sector).map(|segment| segment.end)
+        self.segments.iter().find(|segment| segment.holds(sector)).map(|segment| segment.end)
     }
 
     /// Keeps the sectors from `start` to `end`. They lengthen the segment that they continue, which

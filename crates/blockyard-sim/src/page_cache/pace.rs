@@ -327,7 +327,7 @@ fn cubic(setpoint: u64, level: u64, limit: u64) -> u64 {
     let span = i128::from((limit - setpoint) | 1);
     let x = ((i128::from(setpoint) - i128::from(level)) << 10) / span;
     let factor = ((((x * x) >> 10) * x) >> 10) + i128::from(ONE);
-    u64::try_from(factor.clamp(0, i128::from(2 * ONE))).unwrap_or(0)
+    u64::try_from(factor.clamp(0, i128::from(2 * ONE))).expect("a factor from 0 to 2 should fit")
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_trace::observe::{Observer, TaskId, Work};
 
 /// The maximum number of bios that one piece of work submits, so that completions wait no longer.
-const PIECE_BIOS_MAX: u32 = 64;
+pub(super) const PIECE_BIOS_MAX: u32 = 64;
 
 /// A job that copies from or to a page of the page cache, as an actor.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,14 @@
-//! Flushers: each writes the dirty pages of one disk back, without anyone who waits for it.
+//! Flushers: each writes the dirty pages of one disk back in the background; nobody waits for it.
 //!
 //! Linux 6.12 (`wb_workfn`). A flusher looks 5 s after its disk got a dirty page, and every 5 s
 //! while there are any: it then writes all pages if the disk has had some for 30 s. A writer that
-//! finds more pages than the background limit wakes it at once, and it writes until there are
+//! finds more pages than the background limit wakes it, and it writes until there are
 //! fewer. It goes through the disk in order, from where it stopped, in chunks under a plug. It
 //! skips pages that are under writeback.
 
 use super::World;
 use super::actor::Actor;
+use super::buffered::PIECE_BIOS_MAX;
 use super::owner::RUN_BIT;
 use crate::page_cache::{DirtyLimits, Pace, Place, Run, Transfer};
 use blockyard::status::{Status, SubmitError};
@@ -24,9 +25,6 @@ const AGE: Duration = Duration::from_ms(30_000);
 /// The maximum number of bios of a flusher in flight. Linux has no such bound, but tags bound their
 /// requests; these are 128 MiB.
 pub(crate) const FLUSHER_BIOS_MAX: u32 = 32_768;
-
-/// The maximum number of bios that one piece of work submits, so that completions wait no longer.
-const PIECE_BIOS_MAX: u32 = 64;
 
 /// The maximum number of bios under one plug. Others have their turn between two plugs.
 const PLUG_BIOS_MAX: u32 = 1024;

@@ -5,7 +5,7 @@
 use super::{Event, World};
 use crate::page_cache::{FileId, Verdict};
 use crate::task::Plan;
-use blockyard::time::Duration;
+use blockyard::time::{Duration, Instant};
 use blockyard_trace::observe::{Observer, TaskId};
 
 impl<O: Observer> World<O> {
@@ -53,7 +53,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Lets a task pause whose pause has not begun.
-    pub(super) fn plan_pause(&mut self, id: TaskId, end: blockyard::time::Instant) -> Option<Plan> {
+    pub(super) fn plan_pause(&mut self, id: TaskId, end: Instant) -> Option<Plan> {
         let task = &mut self.tasks[id.0 as usize];
         let until = task.buffered().pause.take().filter(|until| *until > end)?;
         task.pause_until(until);
