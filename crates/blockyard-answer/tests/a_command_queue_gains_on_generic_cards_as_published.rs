@@ -45,7 +45,7 @@ fn percent(device: &str, rw: &str) -> u64 {
     let queued = "base = \"cqe\"\n[queue]\nsubmitter-sleeps = false";
     let queued = Design::parse("cqe of Linux 4.16", queued).unwrap();
     of_three_seeds(device, &queued, rw) * 100
-        / of_three_seeds(device, &Design::lookup("mmc-blkmq").unwrap(), rw)
+        / of_three_seeds(device, &Design::lookup("mmc-blkmq-4.16").unwrap(), rw)
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_command_queue_gains_on_generic_cards_as_published() {
 /// Times spread: another seed gives other figures, and the same seed the same.
 #[test]
 fn seeds_differ_by_chance() {
-    let design = Design::lookup("mmc-blkmq").unwrap();
+    let design = Design::lookup("mmc-blkmq-4.16").unwrap();
     let first = iops("emmc-hs400", &design, "randread", 1);
     let second = iops("emmc-hs400", &design, "randread", 2);
     assert_ne!(first, second);

@@ -34,7 +34,7 @@ fn rate(device: &str, rw: &str) -> u64 {
     let jobs = parse_args(args.into_iter().chain([rw]), &NoSource).unwrap();
     let steady = format!("base = \"{device}\"\n[card]\ndeterministic = true");
     let device = Device::parse("steady", &steady).unwrap();
-    let design = Design::lookup("mmc-blkmq").unwrap();
+    let design = Design::lookup("mmc-blkmq-4.16").unwrap();
     let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
     Figures::of(&report, 1).bytes_per_s / 1_000_000
 }
@@ -59,7 +59,7 @@ const PERCENTILES: [u32; 6] = [10_000, 50_000, 90_000, 95_000, 99_000, 99_500];
 fn writes_of_a_mib(device: &Device) -> [u64; 6] {
     let args = ["--name=x", "--direct=1", "--rw=write", "--bs=1m", "--size=4g"];
     let jobs = parse_args(args, &NoSource).unwrap();
-    let design = Design::lookup("mmc-blkmq").unwrap();
+    let design = Design::lookup("mmc-blkmq-4.16").unwrap();
     let report = Simulation::new(&jobs, device, &design, 1).unwrap().finish().unwrap();
     let written = report.jobs[0].stats.ops.write.as_ref().unwrap();
     PERCENTILES.map(|at| written.clat_ns.percentile(at) / 1_000_000)

@@ -9,7 +9,7 @@ use published::{assert_met, measured};
 
 #[test]
 fn published_figures_before_the_host_software_queue_are_met() {
-    let experiment = measured("hsq", &["mmc-blkmq"]);
+    let experiment = measured("hsq", &["mmc-blkmq-4.16"]);
     let cells = assert_met(&experiment, |_| Some(3.0));
     for cell in cells {
         match cell.counters[Unit::StatusPerWrite.name()] {

@@ -47,7 +47,7 @@ const DESIGNS: [&str; 8] = [
     "mmc-mq-step4",
     "mmc-mq-step15",
     "mmc-mq-step16",
-    "mmc-blkmq",
+    "mmc-blkmq-4.16",
     "mmc-blkmq-6.12",
     "hsq",
 ];
@@ -64,7 +64,7 @@ fn a_submitter_that_sleeps_in_the_driver_piles_up_nothing() {
     };
     let deep = "--ioengine=libaio --iodepth=32 --rw=write --bs=4k --io_size=512k";
     assert_eq!(commands(deep, "mmc-blkmq-6.12"), 128);
-    assert!(commands(deep, "mmc-blkmq") < 32);
+    assert!(commands(deep, "mmc-blkmq-4.16") < 32);
     let report = simulate(
         &Device::lookup("sd-hs").unwrap(),
         "--ioengine=libaio --iodepth=32 --rw=write --bs=4k --runtime=50ms --time_based",
@@ -89,13 +89,13 @@ fn a_submitter_that_sleeps_in_the_driver_piles_up_nothing() {
     let report = simulate(&Device::lookup("sd-hs").unwrap(), lone, "mmc-blkmq-6.12");
     assert!(report.jobs[0].stats.context_switches.abs_diff(256) <= 1);
     let wide = "--rw=randwrite --bs=4k --numjobs=4 --io_size=128k";
-    assert_eq!(commands(wide, "mmc-blkmq-6.12"), commands(wide, "mmc-blkmq"));
+    assert_eq!(commands(wide, "mmc-blkmq-6.12"), commands(wide, "mmc-blkmq-4.16"));
     // Linux 7.3 leaves a lone request to a worker again, and others join while that sleeps. A batch
     // is dispatched by its submitter, as in 6.12.
-    assert!(commands(deep, "mmc-blkmq-7.3") < 64);
+    assert!(commands(deep, "mmc-blkmq") < 64);
     let batches =
         "--ioengine=libaio --iodepth=32 --iodepth_batch=8 --rw=randwrite --bs=4k --io_size=512k";
-    assert_eq!(commands(batches, "mmc-blkmq-7.3"), commands(batches, "mmc-blkmq-6.12"));
+    assert_eq!(commands(batches, "mmc-blkmq"), commands(batches, "mmc-blkmq-6.12"));
 }
 
 #[expect(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "means are compared")]
@@ -141,8 +141,10 @@ fn every_transfer_is_mapped_and_unmapped_once_at_its_price() {
         let serial = design == "mmc-serial";
         assert_eq!(host.map.inside == Duration::ZERO, serial, "{design}");
         // In steps 15 and 16 the thread that starts the next transfer is still on its way.
-        let late =
-            !matches!(design, "mmc-double-buffer-full" | "mmc-blkmq" | "mmc-blkmq-6.12" | "hsq");
+        let late = !matches!(
+            design,
+            "mmc-double-buffer-full" | "mmc-blkmq-4.16" | "mmc-blkmq-6.12" | "hsq"
+        );
         let is_late = host.unmap.inside == Duration::ZERO;
         assert_eq!(is_late, late || job == WRITES, "{design} {job}");
     }
@@ -257,7 +259,7 @@ fn an_idle_bus_waits_for_the_threads_of_its_design() {
     // Issue on completion wakes a thread for the status, and another one for the start. The host
     // software queue starts in the interrupt; its first version starts in a thread that the
     // interrupt wakes.
-    for (design, awaited) in [("mmc-blkmq", 2.0), ("hsq-v8", 1.0), ("hsq", 0.0)] {
+    for (design, awaited) in [("mmc-blkmq-4.16", 2.0), ("hsq-v8", 1.0), ("hsq", 0.0)] {
         let (_, figures) = run(WRITES, design);
         let counted = figures.per_transfer.awaited_wakeups;
         assert!((counted - awaited).abs() < 0.01, "{design}: {counted}");
@@ -268,7 +270,7 @@ fn an_idle_bus_waits_for_the_threads_of_its_design() {
 /// wakes the thread; the host software queue leaves completion to a worker.
 #[test]
 fn interrupts_and_wake_ups_are_those_of_the_design() {
-    for (design, interrupts, worker) in [("mmc-blkmq", 2.0, 0.0), ("hsq-v8", 1.0, 1.0)] {
+    for (design, interrupts, worker) in [("mmc-blkmq-4.16", 2.0, 0.0), ("hsq-v8", 1.0, 1.0)] {
         let (_, figures) = run(WRITES, design);
         let woken = figures.woken_per_io;
         assert!((woken.interrupts - interrupts).abs() < 0.01, "{design}: {woken:?}");
@@ -282,7 +284,7 @@ fn interrupts_and_wake_ups_are_those_of_the_design() {
 #[test]
 fn a_thread_that_polls_a_busy_card_keeps_no_bus_waiting() {
     let slow = device("busy-detect = \"cmd13\"\n[card.write]\nprogram = \"2ms\"\nearly = false\n");
-    let (_, figures) = run_on(&slow, WRITES, "mmc-blkmq");
+    let (_, figures) = run_on(&slow, WRITES, "mmc-blkmq-4.16");
     let asked = figures.status_per_write.unwrap();
     assert!(asked > 4.0, "{asked}");
     // The last status command and the next start come when the card is ready.

@@ -41,7 +41,7 @@ pub const EMMC: Workload = Workload {
     instances: 20,
     timed: "--time_based --runtime=20",
     ops: &["read", "randread", "write", "randwrite"],
-    designs: &["mmc-blkmq", "hsq-v8", "hsq-v8-atomic", "hsq", "cqe"],
+    designs: &["mmc-blkmq-4.16", "hsq-v8", "hsq-v8-atomic", "hsq", "cqe"],
 };
 
 /// `reproduce btt`: random I/Os of 4 KiB on persistent memory, 32 jobs. 20 ms of virtual time.

@@ -148,8 +148,8 @@ fn compare(device: &str, design: &str, side: &str, options: &[&str]) {
 
 #[test]
 fn an_emmc_device_is_as_fast_in_real_time_as_in_virtual_time() {
-    compare("emmc-hs400-sprd", "mmc-blkmq", "read", &["rw=randread", "iodepth=16"]);
-    compare("emmc-hs400-sprd", "mmc-blkmq", "write", &["rw=randwrite", "iodepth=16"]);
+    compare("emmc-hs400-sprd", "mmc-blkmq-4.16", "read", &["rw=randread", "iodepth=16"]);
+    compare("emmc-hs400-sprd", "mmc-blkmq-4.16", "write", &["rw=randwrite", "iodepth=16"]);
 }
 
 #[test]

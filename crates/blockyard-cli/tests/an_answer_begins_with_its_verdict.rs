@@ -145,7 +145,7 @@ fn a_grid_has_each_scheduler_with_each_host() {
     assert_eq!(alone(&job, "deadline+hsq"), alone(&job, "hsq"));
     assert_ne!(alone(&job, "none+hsq"), alone(&job, "hsq"));
     // Hosts of one grid are those of one kernel, 7.3.
-    assert_eq!(alone(&job, "deadline+blkmq"), alone(&job, "mmc-blkmq-7.3"));
+    assert_eq!(alone(&job, "deadline+blkmq"), alone(&job, "mmc-blkmq"));
     assert_ne!(alone(&job, "deadline+blkmq"), alone(&job, "mmc-blkmq-6.12"));
     // If no design can run, that is an error.
     let errors = told(&["whatif", &job, "--device=sd-hs", "--design=cqe,btt"], 2);
@@ -165,9 +165,11 @@ fn short_names_are_understood_everywhere() {
         assert_eq!(said(&["show", short], 0), said(&["show", full], 0));
         assert_eq!(run_under(short), run_under(full));
     }
-    assert_eq!(said(&["show", "blkmq"], 0), said(&["show", "mmc-blkmq-7.3"], 0));
-    // The name of the first release is understood as before.
-    assert_eq!(said(&["show", "mmc-blkmq-6.6"], 0), said(&["show", "blkmq-6.12"], 0));
+    assert_eq!(said(&["show", "blkmq"], 0), said(&["show", "mmc-blkmq"], 0));
+    // Former names are understood as before.
+    for (former, now) in [("mmc-blkmq-6.6", "blkmq-6.12"), ("mmc-blkmq-7.3", "blkmq")] {
+        assert_eq!(said(&["show", former], 0), said(&["show", now], 0));
+    }
     let shown = said(&["show", "mq-deadline"], 0);
     assert!(shown.contains("has the host of `mmc-blkmq`"), "{shown}");
     // Without any design, the schedulers of Linux are compared.

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 
 /// The design of each kernel.
-const KERNELS: [(&str, &str); 2] = [("6.12", "mmc-blkmq-6.12"), ("6.1", "mmc-blkmq")];
+const KERNELS: [(&str, &str); 2] = [("6.12", "mmc-blkmq-6.12"), ("6.1", "mmc-blkmq-4.16")];
 
 /// What differs: the kernel, the job, the scheduler (`""`: all), and the reason.
 const DIFFERS: &[(&str, &str, &str, &str)] = &[

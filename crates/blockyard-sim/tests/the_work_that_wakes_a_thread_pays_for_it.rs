@@ -64,7 +64,7 @@ fn run(rw: &str, design: &str, card: &str, wakeup: &str) -> (Report, [Duration; 
 }
 
 const DESIGNS: [&str; 5] =
-    ["mmc-serial", "mmc-double-buffer-full", "mmc-mq-step4", "mmc-mq-step15", "mmc-blkmq"];
+    ["mmc-serial", "mmc-double-buffer-full", "mmc-mq-step4", "mmc-mq-step15", "mmc-blkmq-4.16"];
 
 #[test]
 fn a_more_expensive_wake_up_adds_exactly_its_cost_per_wake_up() {

@@ -5,9 +5,10 @@ use super::{Against, Experiment, Table, Tolerance, Unit, Variant, Workload, opti
 
 const BEFORE: &str = include_str!("../../reference/hsq-2020-before.csv");
 const AFTER: &str = include_str!("../../reference/hsq-2020-after.csv");
-const DESIGNS: &[&str] = &["mmc-blkmq", "hsq-v8", "hsq-v8-atomic", "hsq-6.12"];
+const DESIGNS: &[&str] = &["mmc-blkmq-4.16", "hsq-v8", "hsq-v8-atomic", "hsq-6.12"];
 /// The designs for the eMMC device. The SD card has no command queue.
-const EMMC_DESIGNS: &[&str] = &["mmc-blkmq", "hsq-v8", "hsq-v8-atomic", "hsq-6.12", "cqe-6.12"];
+const EMMC_DESIGNS: &[&str] =
+    &["mmc-blkmq-4.16", "hsq-v8", "hsq-v8-atomic", "hsq-6.12", "cqe-6.12"];
 const COUNTERS: &[Unit] =
     &[Unit::IosPerCommand, Unit::StatusPerWrite, Unit::AwaitedPerIo, Unit::BusPercent];
 

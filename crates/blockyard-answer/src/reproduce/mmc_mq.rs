@@ -7,7 +7,7 @@ const BEFORE: &str = include_str!("../../reference/mmc-mq-2017-before.csv");
 const AFTER: &str = include_str!("../../reference/mmc-mq-2017-after.csv");
 const DEVICE: &str = "sd-ux500";
 const DESIGNS: &[&str] =
-    &["mmc-double-buffer-full", "mmc-mq-step4", "mmc-mq-step15", "mmc-mq-step16", "mmc-blkmq"];
+    &["mmc-double-buffer-full", "mmc-mq-step4", "mmc-mq-step15", "mmc-mq-step16", "mmc-blkmq-4.16"];
 const VARIANTS: &[Variant] = &[
     Variant {
         name: "mapping is all that memory costs",

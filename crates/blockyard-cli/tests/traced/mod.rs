@@ -64,13 +64,13 @@ pub(crate) const CASES: [Case; 10] = [
     },
     Case {
         name: "mmc-status",
-        design: "mmc-blkmq",
+        design: "mmc-blkmq-4.16",
         device: "base = \"emmc-hs400-sprd\"",
         job: "--rw=randwrite --filename=/dev/mmcblk0 --iodepth=1 --numjobs=20 --runtime=60ms",
     },
     Case {
         name: "mmc-polled",
-        design: "mmc-blkmq",
+        design: "mmc-blkmq-4.16",
         device: "base = \"emmc-hs400-sprd\"\n[host]\nbusy-detect = \"cmd13\"\n",
         job: "--rw=randwrite --filename=/dev/mmcblk0 --iodepth=1 --numjobs=20 --runtime=60ms",
     },

@@ -15,7 +15,7 @@ fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
         ("mq-none", "mq-none-6.12"),
         ("mq-deadline", "mq-deadline-6.12"),
         ("mq-kyber", "mq-kyber-6.12"),
-        ("mmc-blkmq-7.3", "mmc-blkmq-6.12"),
+        ("mmc-blkmq", "mmc-blkmq-6.12"),
         ("hsq", "hsq-6.12"),
         ("cqe", "cqe-6.12"),
     ] {
@@ -38,6 +38,21 @@ fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
         assert_eq!(older.host, newer.host, "{}", older.name);
         assert_eq!([older.submitter_sleeps, newer.submitter_sleeps], [true; 2], "{}", older.name);
     }
+}
+
+/// On cards, plain names are those of Linux 7.3 as elsewhere: the submitter dispatches after a batch.
+/// Up to 6.5 a worker dispatched to such a host always.
+#[test]
+fn plain_names_of_designs_for_cards_are_those_of_linux_7_3() {
+    let newest = Design::lookup("mq-deadline").unwrap();
+    for name in ["mmc-blkmq", "hsq", "cqe", "mmc-blkmq-7.3", "blkmq"] {
+        let plain = Design::lookup(name).unwrap();
+        assert_eq!(plain.policies, newest.policies, "{name}");
+        assert!(plain.submitter_sleeps, "{name}");
+    }
+    let [plain, first] = ["blkmq", "blkmq-4.16"].map(|name| Design::lookup(name).unwrap());
+    assert!(!first.submitter_sleeps);
+    assert_eq!(first.host, plain.host);
 }
 
 /// Linux 4.13 plugs each call of `io_submit`. A completion runs the hardware queues of its own
