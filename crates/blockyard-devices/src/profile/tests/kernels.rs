@@ -40,8 +40,8 @@ fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
     }
 }
 
-/// On cards, plain names are those of Linux 7.3 as elsewhere: the submitter dispatches after a batch.
-/// Up to 6.5 a worker dispatched to such a host always.
+/// On cards, plain names are those of Linux 7.3: the submitter dispatches after a batch. Up to 6.5
+/// a worker dispatched to such a host always.
 #[test]
 fn plain_names_of_designs_for_cards_are_those_of_linux_7_3() {
     let newest = Design::lookup("mq-deadline").unwrap();
