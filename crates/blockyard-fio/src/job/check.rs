@@ -3,8 +3,9 @@
 use super::engines;
 use super::error::{Buffered, Fault, JobError, Note, Remark};
 use super::limits::INSTANCES_MAX;
-use super::model::{Engine, Job, Mix, Strides};
+use super::model::{Distribution, Engine, Job, Mix, RandomGenerator, Strides};
 use super::op::Op;
+use super::units;
 use super::value::Amount;
 
 /// Options that only some engines have.
@@ -31,6 +32,7 @@ pub(super) fn job(job: &Job) -> Result<(), JobError> {
     engine(job)?;
     depth(job)?;
     sizes(job)?;
+    numbering(job)?;
     strides(job)?;
     targets(job)?;
     pace(job)
@@ -179,6 +181,9 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
         let place = job.place_of("ioengine").clone();
         notes.push(Note { place, remark: Remark::RunsAs { engine, other, reason } });
     }
+    if units::ends_early(job) {
+        notes.push(Note { place: job.place_of("bs").clone(), remark: Remark::EndsEarly });
+    }
     if job.verify {
         notes.push(Note { place: job.place_of("verify").clone(), remark: Remark::Verified });
     }
@@ -233,6 +238,20 @@ fn sizes(job: &Job) -> Result<(), JobError> {
     };
     if size_bytes < block_bytes {
         return fail(job, option, Fault::SmallerThanBlock { size_bytes, block_bytes });
+    }
+    Ok(())
+}
+
+/// Checks that `lfsr` numbers the blocks of this job's own I/Os.
+fn numbering(job: &Job) -> Result<(), JobError> {
+    if job.pattern.random
+        && job.random_generator == RandomGenerator::Lfsr
+        && job.distribution == Distribution::Uniform
+        && units::numbers_shorter_blocks(job)
+    {
+        let reason = "lfsr numbers the shortest blocks of `bs`, and fio ends a job at the first number \
+                      that longer blocks lack, which is often its first I/O";
+        return contradiction(job, "random_generator", "bs", reason);
     }
     Ok(())
 }

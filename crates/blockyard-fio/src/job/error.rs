@@ -78,6 +78,8 @@ pub enum Remark {
     },
     /// The data of the job is checked in another way than fio's.
     Verified,
+    /// A pass of random I/Os ends before it has covered its region.
+    EndsEarly,
     /// The units KiB, MiB and so on count 1000 bytes each.
     Thousands {
         /// The option, as the table names it.
@@ -101,6 +103,12 @@ impl fmt::Display for Note {
             Remark::RunsAs { engine, other, reason } => {
                 write!(f, "{}: ioengine={engine} runs as {other}: {reason}", self.place)
             }
+            Remark::EndsEarly => write!(
+                f,
+                "{}: as in fio, a pass ends before it has covered `size`, because blocks of several \
+                 lengths share one map; `norandommap` or one length avoids it",
+                self.place
+            ),
             Remark::Verified => write!(
                 f,
                 "{}: `verify` runs as --verify: reads and the final state of the device are checked, \

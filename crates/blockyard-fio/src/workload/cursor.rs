@@ -38,9 +38,11 @@ struct Random {
     prng: Prng,
     /// The state of `prng` at the start of each pass, if passes repeat their offsets.
     prng_of_pass: Option<Prng>,
-    /// The unit of positions in bytes; block numbers are below `blocks`.
+    /// The unit of positions in bytes that are not in a map; block numbers are below `blocks`.
     unit_bytes: u64,
     blocks: u64,
+    /// The first blocks of a map, in which an I/O of each kind may begin.
+    blocks_of: PerOp<u64>,
     choice: Choice,
     align_bytes: PerOp<u64>,
     /// The last offset of each kind at which the shortest I/O fits.
@@ -137,7 +139,7 @@ impl FileCursor {
             return None;
         }
         if marks && let Some(random) = &mut self.random {
-            len_bytes = random.cut(at, len_bytes);
+            len_bytes = random.cut(op, at, len_bytes);
         }
         *self.last_start.of_mut(op) = Some(offset);
         *self.last_end.of_mut(op) = offset + u64::from(len_bytes);
@@ -222,7 +224,8 @@ impl FileCursor {
 
 impl Random {
     fn new(job: &Job, region_bytes: u64, mut prng: Prng) -> Self {
-        let Units { align_bytes, unit_bytes, blocks, visits } = Units::of(job, region_bytes);
+        let units = Units::of(job, region_bytes);
+        let Units { align_bytes, unit_bytes, blocks, blocks_of, visits } = units;
         let choice = match (visits, &job.distribution) {
             (_, Distribution::Sequence(order)) => {
                 let blocks = order.clone();
@@ -244,6 +247,7 @@ impl Random {
             prng,
             unit_bytes,
             blocks,
+            blocks_of,
             choice,
             last_bytes: PerOp::from_fn(|op| {
                 let room = region_bytes.saturating_sub(job.block.of(op).min_bytes().into());
@@ -279,10 +283,11 @@ impl Random {
 
     /// Returns the length of an I/O at the offset `at`, which was drawn, and marks its blocks as
     /// visited.
-    fn cut(&mut self, at: u64, len_bytes: u32) -> u32 {
+    fn cut(&mut self, op: Op, at: u64, len_bytes: u32) -> u32 {
         let Choice::Map(map) = &mut self.choice else { return len_bytes };
-        let taken = map.take(at / self.unit_bytes, u64::from(len_bytes).div_ceil(self.unit_bytes));
-        u32::try_from(taken * self.unit_bytes).map_or(len_bytes, |taken| taken.min(len_bytes))
+        let unit_bytes = *self.align_bytes.of(op);
+        let taken = map.take(at / unit_bytes, u64::from(len_bytes).div_ceil(unit_bytes));
+        u32::try_from(taken * unit_bytes).map_or(len_bytes, |taken| taken.min(len_bytes))
     }
 
     /// Whether the next I/O `op` has a random offset rather than follow the last one.
@@ -292,7 +297,7 @@ impl Random {
         percent >= 100 || self.prng.below(100) < percent.into()
     }
 
-    /// Returns a random offset; `None` if all blocks were visited.
+    /// Returns a random offset; `None` if no block is left.
     #[inline]
     fn draw(&mut self, op: Op) -> Option<u64> {
         let block = match &mut self.choice {
@@ -305,7 +310,10 @@ impl Random {
                 *index += 1;
                 (turn + blocks[at]) % self.blocks
             }
-            Choice::Map(map) => map.draw(&mut self.prng)?,
+            Choice::Map(map) => {
+                let block = map.draw(*self.blocks_of.of(op), &mut self.prng)?;
+                return Some(block * self.align_bytes.of(op));
+            }
             Choice::Each { index, .. } if *index == self.blocks => return None,
             Choice::Each { order, index } => {
                 *index += 1;

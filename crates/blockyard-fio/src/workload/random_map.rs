@@ -68,17 +68,19 @@ impl RandomMap {
         }
     }
 
-    /// Draws a free block as fio does: if the one that was drawn is used, the next free one behind
-    /// it, or from the start. Returns `None` if all are used.
+    /// Draws one of the first `among` blocks as fio does: if it is used, the next free one behind
+    /// it, or from the start. Returns `None` if all are used, or if it is not one of the first.
     #[inline]
-    pub(super) fn draw(&self, prng: &mut Prng) -> Option<u64> {
-        let drawn = prng.below(self.blocks);
-        match &self.used {
+    pub(super) fn draw(&self, among: u64, prng: &mut Prng) -> Option<u64> {
+        debug_assert!(among <= self.blocks, "{among} of {} blocks", self.blocks);
+        let drawn = prng.below(among);
+        let free = match &self.used {
             Used::Few(table) => {
                 (drawn..self.blocks).chain(0..drawn).find(|block| !table.has(*block))
             }
             Used::Many(bits) => bits.free_from(drawn).or_else(|| bits.free_from(0)),
-        }
+        };
+        free.filter(|block| *block < among)
     }
 
     /// Uses up to `count` blocks from the free block `first` on, up to the first used one. Returns
@@ -255,7 +257,7 @@ mod tests {
                 let mut same = prng.clone();
                 let drawn = index(same.below(blocks));
                 let found = (drawn..plain.len()).chain(0..drawn).find(|at| plain[*at]);
-                assert_eq!(map.draw(&mut prng), found.map(|at| at as u64), "{blocks}");
+                assert_eq!(map.draw(blocks, &mut prng), found.map(|at| at as u64), "{blocks}");
                 let Some(first) = found else { break };
                 let count = 1 + prng.below(100);
                 let mut expected = 0;
@@ -272,10 +274,26 @@ mod tests {
     fn a_full_map_has_no_block_until_all_are_free() {
         let mut map = RandomMap::new(130);
         assert_eq!(map.take(0, 1000), 130);
-        assert_eq!(map.draw(&mut Prng::new(1)), None);
+        assert_eq!(map.draw(130, &mut Prng::new(1)), None);
         map.free_all();
         assert_eq!(map.take(129, 2), 1);
         assert_eq!((map.is_free(129), map.is_free(128)), (false, true));
+    }
+
+    #[test]
+    fn a_free_block_beyond_those_of_its_kind_is_none() {
+        // The only free block of the first ten is the second one. From the third one on, the next
+        // free block is the eleventh.
+        for blocks in [16, 300_000] {
+            let mut map = RandomMap::new(blocks);
+            map.take(0, 1);
+            map.take(2, 8);
+            let mut prng = Prng::new(1);
+            for _ in 0..100 {
+                let drawn = prng.clone().below(10);
+                assert_eq!(map.draw(10, &mut prng), (drawn < 2).then_some(1), "{drawn}");
+            }
+        }
     }
 
     #[test]
