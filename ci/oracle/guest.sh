@@ -9,6 +9,11 @@
 # recording.py --ftrace read. blktrace is not used, since blktrace 1.2 loses requests with FUA from
 # Linux 7.2 on.
 #
+# Jobs that write through the page cache name no file, but have the line `; place: ` with words of
+# `raw` (the device), `ext4` and `xfs`, and `; vm: ` with settings of writeback. Their recordings
+# are OUT/JOB.PLACE.SCHEDULER.1 and .2, with the events of `writeback` and `jbd2`, and fio's output
+# as JSON in OUT/JOB.PLACE.SCHEDULER.1.json.
+#
 # Time in the guest passes with its instructions, so that a busy machine does not change a
 # recording. PROCESSORS is 1; a job with four queues needs 4. Some 400 MB in the temporary folder.
 set -euo pipefail
@@ -22,7 +27,7 @@ jobs=("${@:4}")
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 root="$scratch/root" guest="$scratch/guest"
-mkdir -p "$root" "$scratch"/apt/{lists,archives}/partial "$guest"/{bin,dev,jobs,lib64,lib/x86_64-linux-gnu,proc,sys,tmp}
+mkdir -p "$root" "$scratch"/apt/{lists,archives}/partial "$guest"/{bin,dev,etc,jobs,lib64,lib/x86_64-linux-gnu,mnt,proc,sys,tmp}
 
 # Packages of Debian 13, whatever Debian this is, from its own mirror.
 mirror="$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1)"
@@ -42,15 +47,21 @@ else
     images=("linux-binary-$kernel$version" "linux-modules-$kernel$version")
 fi
 (cd "$scratch/apt/archives" && debian download "${images[@]}") >>"$scratch/log"
-debian install -y --no-install-recommends --download-only fio=3.39-1 busybox-static >>"$scratch/log"
+debian install -y --no-install-recommends --download-only fio=3.39-1 busybox-static e2fsprogs xfsprogs \
+    >>"$scratch/log"
 for package in "$scratch"/apt/archives/*.deb; do dpkg -x "$package" "$root"; done
 
 cp "$root"/usr/bin/{busybox,fio} "$guest/bin/"
+cp -L "$root"/usr/sbin/mkfs.{ext4,xfs} "$guest/bin/"
+cp "$root/etc/mke2fs.conf" "$guest/etc/"
+touch "$guest/etc/mtab"
 libraries="$root/usr/lib/x86_64-linux-gnu"
-"$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries:$libraries/ceph" --list "$guest/bin/fio" |
-    awk '/=> \// { print $3 }' | xargs cp -L -t "$guest/lib/x86_64-linux-gnu/"
+for program in fio mkfs.ext4 mkfs.xfs; do
+    "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries:$libraries/ceph" --list "$guest/bin/$program" |
+        awk '/=> \// { print $3 }' | xargs cp -L -u -t "$guest/lib/x86_64-linux-gnu/"
+done
 cp -L "$libraries/ld-linux-x86-64.so.2" "$guest/lib64/"
-for module in configfs null_blk mq-deadline kyber-iosched virtio_blk; do
+for module in configfs null_blk mq-deadline kyber-iosched virtio_blk libcrc32c crc32c-cryptoapi xfs; do
     path="$(find "$root/usr/lib/modules/$kernel/kernel" -name "$module.ko.xz")"
     if [[ -n "$path" ]]; then xz -dc "$path" >"$guest/$module.ko"; fi
 done
@@ -63,13 +74,47 @@ mount -t devtmpfs dev /dev
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t tmpfs tmp /tmp
-for module in virtio_blk configfs mq-deadline kyber-iosched; do insmod "/$module.ko"; done 2>/dev/null
+for module in virtio_blk configfs mq-deadline kyber-iosched libcrc32c crc32c-cryptoapi xfs; do insmod "/$module.ko"; done 2>/dev/null
 mount -t tracefs tracefs /sys/kernel/tracing
 cd /sys/kernel/tracing
-echo 40000 >buffer_size_kb
+echo 60000 >buffer_size_kb
 mkdir /tmp/out
 
 head_of() { sed -n "s/^; $1: //p" "$2"; }
+
+# make_place PLACE: makes it on the device. Sets the option with which fio finds it.
+make_place() {
+    place=
+    case "$1" in
+    raw) place=--filename=/dev/nullb0 ;;
+    ext4 | xfs)
+        place=--directory=/mnt force=-F
+        [ "$1" = ext4 ] || force=-f
+        "mkfs.$1" -q "$force" /dev/nullb0 >/dev/null 2>&1
+        mount -t "$1" /dev/nullb0 /mnt
+        ;;
+    esac
+}
+
+# trace_writeback JOB: sets up Linux's writeback as the job wants it, and enables its events.
+trace_writeback() {
+    sysctl -q -w vm.dirty_background_ratio=10 vm.dirty_ratio=20 \
+        vm.dirty_writeback_centisecs=500 vm.dirty_expire_centisecs=3000
+    for setting in $(head_of vm "$1"); do sysctl -q -w "vm.$setting"; done
+    if grep -q overwrite=1 "$1"; then fio --create_only=1 "$place" "$1" >/tmp/fio 2>&1; fi
+    sync
+    sleep 1
+    echo 3 >/proc/sys/vm/drop_caches
+    for event in start written wait single_inode queue_io pages_written wake_background; do
+        [ ! -e "events/writeback/writeback_$event" ] || echo 1 >"events/writeback/writeback_$event/enable"
+    done
+    for event in balance_dirty_pages global_dirty_state bdi_dirty_ratelimit wbc_writepage; do
+        echo 1 >"events/writeback/$event/enable"
+    done
+    for event in start_commit end_commit commit_flushing submit_inode_data; do
+        echo 1 >"events/jbd2/jbd2_$event/enable"
+    done
+}
 
 record() {
     insmod /null_blk.ko nr_devices=1 $(head_of null_blk "$1")
@@ -80,6 +125,8 @@ record() {
         [ -e "$path" ] || path="/sys/block/nullb0/queue/${path##*/}"
         echo "${attribute#*=}" >"$path"
     done
+    make_place "$3"
+    [ -z "$3" ] || trace_writeback "$1"
     IFS=: read -r major minor </sys/block/nullb0/dev
     for event in bio_queue bio_backmerge bio_frontmerge getrq split rq_insert rq_issue rq_requeue rq_merge rq_complete; do
         echo "dev == $((major << 20 | minor))" >"events/block/block_$event/filter"
@@ -89,9 +136,15 @@ record() {
     echo 1 >events/block/block_unplug/enable
     echo >trace
     echo 1 >tracing_on
-    fio "$1" >/tmp/fio 2>&1 || echo "failed: $1"
+    output="/tmp/fio"
+    [ -z "$3" ] || output="/tmp/out/$4.json"
+    fio --output-format=json --output="$output" $place "$1" >/tmp/messages 2>&1 || echo "failed: $1 $3"
+    # What is left is written when the last file of a device is closed, or after some time.
+    [ -z "$3" ] || grep -q -e sync= -e _sync "$1" || sleep 6
     echo 0 >tracing_on
-    cat trace >"/tmp/out/$3"
+    cat trace >"/tmp/out/$4"
+    echo 0 >events/enable
+    [ "${place%%=*}" != --directory ] || umount /mnt
     rmmod null_blk
 }
 
@@ -99,7 +152,11 @@ for turn in 1 2; do
     for job in /jobs/*.fio; do
         name="${job##*/}"
         for scheduler in $(head_of scheduler "$job"); do
-            record "$job" "$scheduler" "${name%.fio}.$scheduler.$turn"
+            places="$(head_of place "$job")"
+            [ -n "$places" ] || record "$job" "$scheduler" "" "${name%.fio}.$scheduler.$turn"
+            for place in $places; do
+                record "$job" "$scheduler" "$place" "${name%.fio}.$place.$scheduler.$turn"
+            done
         done
     done
 done
@@ -113,8 +170,8 @@ chmod +x "$guest/init"
 (cd "$guest" && find . | "$guest/bin/busybox" cpio -o -H newc 2>/dev/null) >"$scratch/initramfs"
 image="$root/boot/vmlinuz-$kernel"
 [[ -e "$image" ]] || image="$root/usr/lib/modules/$kernel/vmlinuz"
-truncate -s 256M "$scratch/disk"
-nice qemu-system-x86_64 -accel tcg -cpu max -icount shift=0,sleep=off -smp "$processors" -m 1024 \
+truncate -s 512M "$scratch/disk"
+nice qemu-system-x86_64 -accel tcg -cpu max -icount shift=0,sleep=off -smp "$processors" -m 2048 \
     -nodefaults -display none -serial stdio -no-reboot -kernel "$image" -initrd "$scratch/initramfs" \
     -append 'console=ttyS0 quiet panic=-1' -drive "if=virtio,format=raw,file=$scratch/disk" \
     </dev/null >"$scratch/console"

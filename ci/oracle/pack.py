@@ -10,10 +10,18 @@ FOLDER has what guest.sh wrote: JOB.SCHEDULER.1 and .2. In OUT.gz, a recording b
 DISPLACED is how many requests the second recording displaces (see repeated.py). COUNTS is `same` if
 both have the same numbers of events of each kind, and `other` if not. The lines of the first
 recording follow, as recording.py --timed writes them.
+
+Recordings of jobs that write through the page cache, JOB.PLACE.SCHEDULER.1 and .2, each begin with
+the line `= JOB.PLACE.SCHEDULER.1`. The lines of recording.py --writeback follow, and one for each job:
+
+    J 3569 167772160    the milliseconds that it ran, and the bytes that it wrote
+
+The second one is left out if it has the same bios, requests and merges, and no samples of pages.
 """
 
 import collections
 import gzip
+import json
 import pathlib
 import subprocess
 import sys
@@ -23,11 +31,42 @@ from repeated import displaced
 COUNTED = "QXMFDC"
 
 
-def timed(path):
+# The jobs whose level of dirty pages is of interest.
+LEVELS_OF = ("throttled", "background", "expire")
+
+
+def read(path, *options):
     """The lines of a recording in the text of tracefs."""
     reader = pathlib.Path(__file__).with_name("recording.py")
-    command = [sys.executable, reader, "--timed", "--ftrace", path]
+    command = [sys.executable, reader, *options, path]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def timed(path):
+    return read(path, "--timed", "--ftrace")
+
+
+def ends_of(path):
+    """What fio says of each job, or nothing if the kernel does not support one of them."""
+    output = path.with_name(f"{path.name}.json").read_text()
+    # Notes come before the JSON.
+    jobs = json.loads(output[output.index("{") :])["jobs"]
+    if any(job["error"] for job in jobs):
+        return []
+    return [f"J {job['write']['runtime']} {job['write']['io_bytes']}" for job in jobs]
+
+
+def writeback(path):
+    """The lines of both recordings of a job that writes through the page cache."""
+    is_paced = path.name.startswith(LEVELS_OF)
+    paths = [path, path.with_suffix(".2")]
+    if not ends_of(path):
+        return []
+    both = [read(one, "--writeback", *["--levels"] * is_paced) + ends_of(one) for one in paths]
+    decided = [[line for line in lines if line[0] in "QDM"] for lines in both]
+    if decided[0] == decided[1] and not is_paced:
+        both.pop()
+    return [line for one, lines in zip(paths, both, strict=False) for line in (f"= {one.name}", *lines)]
 
 
 def main():
@@ -35,6 +74,9 @@ def main():
         sys.exit(__doc__)
     lines = []
     for path in sorted(pathlib.Path(sys.argv[1]).glob("*.1")):
+        if path.with_name(f"{path.name}.json").exists():
+            lines += writeback(path)
+            continue
         first, second = timed(path), timed(path.with_suffix(".2"))
         # TIME THREAD EVENT: the events only.
         events = [[line.split(" ", 2)[2] for line in recording] for recording in (first, second)]

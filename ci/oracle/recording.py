@@ -3,6 +3,7 @@
 
     recording.py [--dispatches | --timed | --trace] PREFIX >RECORDING
     recording.py [--dispatches | --timed | --trace] --ftrace FILE >RECORDING
+    recording.py --writeback [--levels] FILE >RECORDING
 
 With --dispatches, it keeps the number of events of each letter and the dispatches. With --timed, the
 line of an event begins with the microseconds since the event before it and with its thread: 0 for
@@ -15,6 +16,14 @@ the kind of I/O in blktrace's abbreviation, and the object of the event:
     Q R 0+8         sector and sectors
     U N 3           requests on the plug
     X R 0+16 / 8    the cut bio, and the sector at which the rest begins
+
+With --writeback, it keeps what a page cache decides: the bios, then the requests, in order of time,
+and the number of merges. Neighbours of one kind and size share a line. With --levels, samples of the
+pages that are dirty or under writeback follow, at most one for each 20 ms:
+
+    Q WS 0+8 32     32 bios of 8 sectors, at sectors 0, 8, 16 and so on
+    M 31            merges
+    L 20000 4711    pages, so many microseconds after the first bio
 """
 
 import argparse
@@ -53,6 +62,12 @@ LINE = re.compile(
     r"(?P<s>\d+)\.(?P<us>\d{6}): block_(?P<name>\w+): (?P<rest>.*)$"
 )
 REQUEST = re.compile(r"^\d+,\d+ (?P<kind>[A-Z]+) (?:\d+ )?(?:\(.*?\) )?(?P<sector>\d+) (?P<sep>[+/]) (?P<count>\d+)")
+
+# How many pages of the machine are dirty or under writeback, from the group `writeback`.
+LEVEL = re.compile(r" (?P<s>\d+)\.(?P<us>\d{6}): global_dirty_state: dirty=(?P<dirty>\d+) writeback=(?P<moving>\d+)")
+
+# The time from one sample of the dirty pages to the next one that is kept.
+SAMPLE_US = 20_000
 
 Event = collections.namedtuple("Event", "ns order cpu pid letter kind object comm")
 
@@ -106,14 +121,14 @@ def kind_of_tracepoint(rwbs, sectors):
     return rwbs
 
 
-def events_of_ftrace(path):
-    """Yields every event in the text of tracefs."""
+def events_of_ftrace(path, has_others=False):
+    """Yields every event in the text of tracefs, which may have others than those of a disk."""
     with open(path, encoding="ascii", errors="replace") as file:
         for order, line in enumerate(file):
             found = LINE.match(line)
             letter = TRACEPOINTS.get(found["name"]) if found else None
             if letter is None:
-                if not line.startswith("#") and line.strip():
+                if not has_others and not line.startswith("#") and line.strip():
                     sys.exit(f"{path}:{order + 1}: no event: {line}")
                 continue
             kind, about = "N", ""
@@ -170,14 +185,55 @@ def blkparse_of(events):
         yield f"259,0 {event.cpu} {number} {at} {event.pid} {event.letter} {event.kind} {about.strip()}"
 
 
+def folded(lines):
+    """Lines LETTER KIND SECTOR+SECTORS: neighbours of one kind and size as one line with their number."""
+    runs = []
+    for line in lines:
+        head, place = line.rsplit(" ", 1)
+        sector, sectors = map(int, place.split("+"))
+        if runs:
+            last, begin, size, count = runs[-1]
+            if (last, size, begin + count * size) == (head, sectors, sector):
+                runs[-1] = (last, begin, size, count + 1)
+                continue
+        runs.append((head, sector, sectors, 1))
+    return [f"{head} {begin}+{size} {count}" for head, begin, size, count in runs]
+
+
+def levels_of(path, begin_ns):
+    """Yields the samples of the dirty pages, from `begin_ns` on."""
+    due_us = 0
+    with open(path, encoding="ascii", errors="replace") as file:
+        for found in filter(None, map(LEVEL.search, file)):
+            us = int(found["s"]) * 1_000_000 + int(found["us"]) - begin_ns // 1000
+            if us >= due_us:
+                due_us = us - us % SAMPLE_US + SAMPLE_US
+                yield f"L {us} {int(found['dirty']) + int(found['moving'])}"
+
+
+def writeback_of(path, samples):
+    """The bios, requests and merges of a trace, and the levels of dirty pages if it has `samples`."""
+    events = list(events_of_ftrace(path, has_others=True))
+    for letter in "QD":
+        yield from folded(line_of(event) for event in events if event.letter == letter)
+    yield f"M {sum(event.letter in 'MF' for event in events)}"
+    if samples:
+        yield from levels_of(path, next(event.ns for event in events if event.letter == "Q"))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--dispatches", action="store_true")
     parser.add_argument("--timed", action="store_true")
     parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--writeback", action="store_true")
+    parser.add_argument("--levels", action="store_true")
     parser.add_argument("--ftrace", action="store_true")
     parser.add_argument("prefix")
     arguments = parser.parse_args()
+    if arguments.writeback:
+        print("\n".join(writeback_of(arguments.prefix, arguments.levels)))
+        return
     if arguments.ftrace:
         events = list(events_of_ftrace(arguments.prefix))
     else:

@@ -67,13 +67,17 @@ pub(crate) fn comparable(line: &str) -> String {
     kept.collect::<Vec<_>>().join(" ")
 }
 
-/// The head of a job file: parameters of null_blk and of its queue.
+/// Settings of writeback, and their keys in `[cpu]` of a device.
+const VM: [(&str, &str); 2] =
+    [("dirty_background_bytes", "dirty-background-bytes"), ("dirty_bytes", "dirty-bytes")];
+
+/// The head of a job file: parameters of null_blk and of its queue, and settings of writeback.
 pub(crate) struct Parameters(pub(crate) BTreeMap<String, u64>);
 
 impl Parameters {
     pub(crate) fn of(job: &str) -> Self {
         let lines = job.lines().filter_map(|line| {
-            line.strip_prefix("; null_blk: ").or_else(|| line.strip_prefix("; queue: "))
+            ["; null_blk: ", "; queue: ", "; vm: "].iter().find_map(|head| line.strip_prefix(head))
         });
         let pairs = lines.flat_map(|line| line.split(' ')).map(|pair| {
             let (key, value) = pair.split_once('=').expect("a parameter should be KEY=VALUE");
@@ -95,18 +99,26 @@ impl Parameters {
         let completion = ["none", "softirq", "timer"][usize::try_from(self.0["irqmode"]).unwrap()];
         let of_driver = self.0.get("max_sectors").copied().unwrap_or(255);
         let of_queue = self.0.get("max_sectors_kb").map_or(u64::MAX, |kib| kib * 2);
+        let has_fua = self.has("cache_size") && self.0.get("fua") != Some(&0);
+        let mut vm = String::new();
+        for (setting, key) in VM {
+            if let Some(bytes) = self.0.get(setting) {
+                vm += &format!("{key} = \"{bytes}B\"\n");
+            }
+        }
         let text = format!(
             "base = \"null\"\n\
              [limits]\nmax-sectors = {}\nwrite-cache = {}\nfua = {}\n\
              [null]\ncompletion = \"{completion}\"\ncompletion-time = \"{}ns\"\n\
-             submit-queues = {}\ndepth = {}\n\
-             [cpu]\ncpus = {cpus}\n",
+             submit-queues = {}\ndepth = {}\n{}\
+             [cpu]\ncpus = {cpus}\n{vm}",
             of_driver.min(of_queue),
             self.has("cache_size"),
-            self.has("cache_size"),
+            has_fua,
             self.0["completion_nsec"],
             self.0["submit_queues"],
             self.0["hw_queue_depth"],
+            self.0.get("mbps").map_or(String::new(), |mib| bandwidth_limit(*mib)),
         );
         Device::parse("null_blk", &text).unwrap()
     }
@@ -137,6 +149,17 @@ impl Parameters {
         }
         Design::parse("6.12", &text).unwrap()
     }
+}
+
+/// Returns the line of a device for null_blk with `mbps`. Its budget, 1/50 of a second, is refilled
+/// every 20 ms, and a request that does not fit waits for the next one; what was left is lost.
+/// Requests have 124 KiB here: the largest with whole pages and at most 127 KiB. With 40 MiB a
+/// second, the budget is 838,860 bytes, so six requests of 126,976 bytes: 38,092,800 bytes a second.
+fn bandwidth_limit(mib: u64) -> String {
+    const TICKS: u64 = 50;
+    const REQUEST: u64 = 124 << 10;
+    let requests = (mib << 20) / TICKS / REQUEST;
+    format!("bandwidth-limit = \"{}B/s\"\n", requests * REQUEST * TICKS)
 }
 
 /// A recording of Linux, of a job under a scheduler.

@@ -1,0 +1,414 @@
+//! Recordings of Linux 6.12 and 7.3 writing through the page cache, compared with runs of the jobs.
+//!
+//! `tests/buffered` has the jobs, and an archive for each kernel. A recording begins with the line
+//! `= JOB.PLACE.SCHEDULER.1`; a second one of the same job, with `.2`, is there where it differs.
+//! `ci/oracle/recording.py` and `pack.py` explain the lines. PLACE is `raw`, `ext4` or `xfs`.
+//!
+//! A run must be as close to the first recording as the goals below say, or as the second one is.
+
+mod oracle;
+
+use blockyard::trace::{Event, Sink};
+use blockyard_fio::job::{NoSource, Op, parse_bytes};
+use blockyard_fio::measure::JobReport;
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+use blockyard_trace::observe::Observer;
+use oracle::{Parameters, Recorder, archive, displaced};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+/// The kernels: the name of the archive, and the end of the names of its designs.
+const KERNELS: [(&str, &str); 2] = [("6.12", "-6.12"), ("7.3", "")];
+
+/// The places of files that are modelled.
+const PLACES: &[&str] = &["raw"];
+
+/// Goals in 1000: how far merges, requests, and the level and pace of a writer may be off.
+const MERGES: u64 = 20;
+const REQUESTS: u64 = 30;
+const LEVEL: u64 = 100;
+const PACE: u64 = 100;
+/// How far the share of a writer may be off, in points of 100.
+const SHARE: u64 = 5;
+
+/// The number of events from one sample of the dirty pages to the next.
+const EVENTS: u64 = 500;
+
+/// Reasons, and what a run misses, as `JOB.PLACE.SCHEDULER FIGURE`: under both kernels, if none is
+/// named. The list may only shrink.
+const MISSED: &[(&str, &[&str])] = &[
+    (
+        "the pages that are dirty when a device is closed are not written",
+        &[
+            "background.raw.none bios",
+            "background.raw.none merges",
+            "etcd-no-cache.raw.none bios",
+            "etcd.raw.mq-deadline bios",
+            "etcd.raw.none bios",
+            "fsync1-4k.raw.mq-deadline bios",
+            "fsync1-4k.raw.none bios",
+            "fsync8-8k.raw.mq-deadline bios",
+            "fsync8-8k.raw.mq-deadline merges",
+            "fsync8-8k.raw.mq-deadline requests",
+            "fsync8-8k.raw.none bios",
+            "fsync8-8k.raw.none merges",
+            "fsync8-8k.raw.none requests",
+            "throttled-two.raw.none bios",
+            "throttled-two.raw.none merges",
+            "throttled.raw.none bios",
+            "throttled.raw.none merges",
+            "two-syncers.raw.mq-deadline bios",
+            "two-syncers.raw.none bios",
+        ],
+    ),
+    (
+        "the offsets are drawn by another generator than fio's, and which of them are neighbours \
+         decides about merges",
+        &[
+            "mixed-buffered.raw.none bios",
+            "mixed-buffered.raw.none merges",
+            "partial-2300-random.raw.none bios",
+            "partial-2300-random.raw.none merges",
+            "partial-512.raw.none bios",
+            "partial-512.raw.none merges",
+            "partial-512.raw.none requests",
+            "rand-end-fsync.raw.mq-deadline bios",
+            "rand-end-fsync.raw.none bios",
+            "rand-fdatasync4.raw.mq-deadline bios",
+            "rand-fdatasync4.raw.none bios",
+        ],
+    ),
+    (
+        "the intervals of the flusher are Linux's defaults",
+        &["expire.raw.none bios", "expire.raw.none merges"],
+    ),
+    (
+        "the job is refused",
+        &[
+            "mmap-fsync.raw.none refused",
+            "sync-file-range-write.raw.none refused",
+            "sync-file-range.raw.none refused",
+        ],
+    ),
+];
+
+/// A recording, or the same facts of a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Traced {
+    /// The bios and the requests, in order: `WF 0+8`.
+    bios: Vec<String>,
+    requests: Vec<String>,
+    merges: u64,
+    /// Samples: microseconds since the first bio, and pages that are dirty or under writeback.
+    levels: Vec<(u64, u64)>,
+    /// The milliseconds and the written bytes of each job.
+    jobs: Vec<(u64, u64)>,
+}
+
+impl Traced {
+    fn parse(text: &str) -> Self {
+        let mut traced = Self::default();
+        for line in text.lines() {
+            match *line.split(' ').collect::<Vec<_>>() {
+                ["M", merges] => traced.merges = merges.parse().unwrap(),
+                ["L", us, pages] => {
+                    traced.levels.push((us.parse().unwrap(), pages.parse().unwrap()))
+                }
+                ["J", ms, bytes] => traced.jobs.push((ms.parse().unwrap(), bytes.parse().unwrap())),
+                [letter, kind, range, count] => {
+                    let all = if letter == "Q" { &mut traced.bios } else { &mut traced.requests };
+                    all.extend(unfolded(kind, range, count.parse().unwrap()));
+                }
+                _ => panic!("no line of a recording: {line}"),
+            }
+        }
+        traced
+    }
+
+    /// Returns the number of requests of a kind: `F` is a flush, and `WF` a write with FUA.
+    fn requests_of(&self, kind: &str) -> u64 {
+        let of_kind =
+            self.requests.iter().filter(|request| request.split(' ').next() == Some(kind));
+        u64::try_from(of_kind.count()).unwrap()
+    }
+
+    fn all_requests(&self) -> u64 {
+        u64::try_from(self.requests.len()).unwrap()
+    }
+
+    /// Returns the mean level between 0.5 s after the first bio and the end of the first job.
+    fn level(&self) -> u64 {
+        let end_us = self.jobs.iter().map(|(ms, _)| ms * 1000).min().unwrap_or(0);
+        let samples: Vec<_> =
+            self.levels.iter().filter(|(us, _)| (500_000..end_us).contains(us)).collect();
+        samples.iter().map(|(_, pages)| pages).sum::<u64>() / u64::try_from(samples.len()).unwrap()
+    }
+
+    /// Returns the time of the slowest job in milliseconds.
+    fn pace(&self) -> u64 {
+        self.jobs.iter().map(|(ms, _)| *ms).max().unwrap()
+    }
+
+    /// Returns the first job's share of the pace of both, in points of 100.
+    fn share(&self) -> u64 {
+        let [first, second] = [0, 1].map(|at| self.jobs[at].1 / self.jobs[at].0);
+        first * 100 / (first + second)
+    }
+}
+
+/// Returns the events of a line, without the letters that are not compared: synchronous (`S`),
+/// metadata (`M`) and read ahead (`A`).
+fn unfolded(kind: &str, range: &str, count: u64) -> Vec<String> {
+    let kind = kind.trim_end_matches(['S', 'M', 'A']);
+    let (sector, sectors) = range.split_once('+').expect("SECTOR+SECTORS");
+    let [sector, sectors]: [u64; 2] = [sector, sectors].map(|number| number.parse().unwrap());
+    (0..count).map(|at| format!("{kind} {}+{sectors}", sector + at * sectors)).collect()
+}
+
+/// Both recordings of a job under a scheduler.
+struct Recording {
+    /// `KERNEL/JOB.PLACE.SCHEDULER`.
+    name: String,
+    job: String,
+    design: String,
+    first: Traced,
+    second: Option<Traced>,
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/buffered")
+}
+
+impl Recording {
+    /// Returns all recordings of a kernel at places that are modelled.
+    fn all(kernel: &str, version: &str) -> Vec<Self> {
+        let archive = fs::read(folder().join(format!("{kernel}.gz"))).unwrap();
+        let mut found: Vec<Self> = Vec::new();
+        for recorded in archive::text(&archive).split("= ").skip(1) {
+            let (head, lines) = recorded.split_once('\n').expect("JOB.PLACE.SCHEDULER.TURN");
+            let [job, place, scheduler, turn] = *head.split('.').collect::<Vec<_>>() else {
+                panic!("no head: {head}")
+            };
+            if !PLACES.contains(&place) {
+                continue;
+            }
+            let traced = Traced::parse(lines);
+            if turn == "2" {
+                found.last_mut().expect("the first comes first").second = Some(traced);
+                continue;
+            }
+            let base = if scheduler == "none" { "mq-none" } else { scheduler };
+            found.push(Self {
+                name: format!("{kernel}/{job}.{place}.{scheduler}"),
+                job: fs::read_to_string(folder().join(format!("{job}.fio"))).unwrap(),
+                design: format!("{base}{version}"),
+                first: traced,
+                second: None,
+            });
+        }
+        found
+    }
+
+    fn has_option(&self, option: &str) -> bool {
+        self.job.lines().any(|line| line.starts_with(option))
+    }
+
+    /// Whether the jobs sync, so that they decide about all writeback.
+    fn syncs(&self) -> bool {
+        ["fsync", "fdatasync", "end_fsync", "sync", "sync_file_range"]
+            .iter()
+            .any(|option| self.has_option(&format!("{option}=")))
+    }
+
+    /// Runs the job on the device of the recording. An error is a job that is refused.
+    fn run(&self) -> Result<Traced, String> {
+        let text = format!("[global]\nfilename=/dev/nullb0\n{}", self.job);
+        let jobs =
+            parse_bytes("job", text.as_bytes(), &NoSource).map_err(|error| error.to_string())?;
+        let parameters = Parameters::of(&self.job);
+        let design = parameters.design_on(&self.design);
+        let device = parameters.device_on(1);
+        let watch = Watch::default();
+        let mut simulation =
+            Simulation::observed(&jobs, &device, &design, Conditions::new(1), watch)
+                .map_err(|error| error.to_string())?;
+        let mut levels = Vec::new();
+        while simulation.advance(EVENTS).unwrap_or_else(|error| panic!("{}: {error}", self.name)) {
+            let written: u64 = jobs_of(&simulation.report()).iter().map(|(_, bytes)| bytes).sum();
+            let dirty = written.saturating_sub(simulation.observer().written_back);
+            levels.push((simulation.world().now().as_ns() / 1000, dirty / 4096));
+        }
+        let jobs = jobs_of(&simulation.report());
+        Ok(simulation.observer().traced(levels, jobs))
+    }
+
+    /// Returns what a run misses, each as `NAME FIGURE`.
+    fn missed(&self) -> BTreeSet<String> {
+        let name = &self.name;
+        let run = match self.run() {
+            Ok(run) => run,
+            Err(reason) => {
+                println!("{name} is refused: {reason}");
+                return BTreeSet::from([format!("{name} refused")]);
+            }
+        };
+        let figures = self.figures(&run);
+        let mut missed = BTreeSet::new();
+        for Figure { name: figure, ours, linux, second, goal } in figures {
+            let limit = goal.max(linux.abs_diff(second));
+            let is_missed = ours.abs_diff(linux) > limit;
+            if is_missed || !self.syncs() {
+                println!("{name} {figure}: {ours}, Linux {linux} and {second}, limit {limit}");
+            }
+            if is_missed {
+                missed.insert(format!("{name} {figure}"));
+            }
+        }
+        missed
+    }
+
+    /// Returns how many bios are not part of the longest sequence that both have. Where there are
+    /// several jobs, only the order within the region of each one is compared.
+    fn moved(&self, ours: &Traced, theirs: &Traced) -> u64 {
+        let offsets = self.job.lines().filter_map(|line| line.strip_prefix("offset="));
+        let begins: Vec<_> = offsets.map(sector_of).collect();
+        let [ours, theirs] = [ours, theirs].map(|traced| {
+            let mut bios: Vec<_> = traced.bios.iter().map(String::as_str).collect();
+            bios.sort_by_key(|bio| region(&begins, bio));
+            bios
+        });
+        u64::try_from(displaced(&ours, &theirs)).unwrap()
+    }
+
+    /// Returns the figures that are compared.
+    fn figures(&self, run: &Traced) -> Vec<Figure> {
+        let first = &self.first;
+        let second = self.second.as_ref().unwrap_or(first);
+        let all = [run, first, second];
+        let bios = all.map(|traced| self.moved(traced, first));
+        let mut figures = vec![
+            Figure::exact("bios", bios),
+            Figure::near("merges", all.map(|traced| traced.merges), MERGES),
+        ];
+        if self.syncs() {
+            figures.extend([
+                Figure::exact("flushes", all.map(|traced| traced.requests_of("F"))),
+                Figure::exact("FUA", all.map(|traced| traced.requests_of("WF"))),
+                Figure::near("requests", all.map(Traced::all_requests), REQUESTS),
+            ]);
+        } else if self.job.contains(" mbps=") {
+            figures.push(Figure::near("level", all.map(Traced::level), LEVEL));
+            figures.push(Figure::near("pace", all.map(Traced::pace), PACE));
+            if first.jobs.len() == 2 {
+                let shares = all.map(Traced::share);
+                figures.push(Figure { goal: SHARE, ..Figure::exact("share", shares) });
+            }
+        }
+        figures
+    }
+}
+
+/// A figure of a run and of both recordings.
+struct Figure {
+    name: &'static str,
+    ours: u64,
+    linux: u64,
+    second: u64,
+    /// How far ours may be off.
+    goal: u64,
+}
+
+impl Figure {
+    fn exact(name: &'static str, [ours, linux, second]: [u64; 3]) -> Self {
+        Self { name, ours, linux, second, goal: 0 }
+    }
+
+    /// Returns a figure that may be off by `goal` in 1000.
+    fn near(name: &'static str, all: [u64; 3], goal: u64) -> Self {
+        Self { goal: all[1] * goal / 1000, ..Self::exact(name, all) }
+    }
+}
+
+/// Returns the sector at an offset such as `64m`.
+fn sector_of(offset: &str) -> u64 {
+    offset.trim_end_matches('m').parse::<u64>().unwrap() << 11
+}
+
+/// Returns the number of the region in which a bio such as `W 0+8` is: a flush is before all.
+fn region(begins: &[u64], bio: &str) -> usize {
+    let (kind, range) = bio.split_once(' ').expect("KIND RANGE");
+    let sector: u64 = range.split_once('+').expect("SECTOR+SECTORS").0.parse().unwrap();
+    let is_flush = kind.starts_with('F');
+    if begins.is_empty() || is_flush {
+        return 0;
+    }
+    begins.iter().filter(|begin| **begin <= sector).count()
+}
+
+/// The events of a run, and the bytes of the writes that have ended.
+#[derive(Default)]
+struct Watch {
+    recorder: Recorder,
+    written_back: u64,
+}
+
+impl Sink for Watch {
+    fn event(&mut self, event: &Event<'_>) {
+        self.recorder.event(event);
+        if event.action.letter() == Some('C') && event.op == blockyard::bio::Op::Write {
+            self.written_back += u64::from(event.sectors) * 512;
+        }
+    }
+}
+
+impl Observer for Watch {}
+
+impl Watch {
+    fn traced(&self, levels: Vec<(u64, u64)>, jobs: Vec<(u64, u64)>) -> Traced {
+        let events = &self.recorder.0;
+        let merges =
+            events.iter().filter(|event| event.starts_with("M ") || event.starts_with("F "));
+        Traced {
+            bios: behind("Q ", events),
+            requests: behind("D ", events),
+            merges: u64::try_from(merges.count()).unwrap(),
+            levels,
+            jobs,
+        }
+    }
+}
+
+/// Returns the events with a letter, without it.
+fn behind(letter: &str, events: &[String]) -> Vec<String> {
+    events.iter().filter_map(|event| event.strip_prefix(letter)).map(str::to_owned).collect()
+}
+
+/// Returns the milliseconds and the written bytes of each job.
+fn jobs_of(report: &Report) -> Vec<(u64, u64)> {
+    let of = |job: &JobReport| {
+        let bytes = job.stats.ops.of(Op::Write).as_deref().map_or(0, |writes| writes.bytes);
+        (job.stats.runtime_ns() / 1_000_000, bytes)
+    };
+    report.jobs.iter().map(of).collect()
+}
+
+#[test]
+fn runs_that_write_through_the_page_cache_agree_with_linux() {
+    let mut missed = BTreeSet::new();
+    for (kernel, version) in KERNELS {
+        let recordings = Recording::all(kernel, version);
+        println!("{kernel}: {} recordings", recordings.len());
+        assert!(recordings.len() >= 24, "{kernel}");
+        missed.extend(recordings.iter().flat_map(Recording::missed));
+    }
+    // An entry without a kernel is one for each of them.
+    let entries = MISSED.iter().flat_map(|(_, names)| *names);
+    let of_kernels = entries.flat_map(|name| match name.contains('/') {
+        true => vec![(*name).to_owned()],
+        false => KERNELS.map(|(kernel, _)| format!("{kernel}/{name}")).into(),
+    });
+    let listed: BTreeSet<_> = of_kernels.collect();
+    let [new, gone] = [missed.difference(&listed), listed.difference(&missed)].map(Vec::from_iter);
+    assert!(new.is_empty() && gone.is_empty(), "missed: {new:#?}; no longer missed: {gone:#?}");
+}
