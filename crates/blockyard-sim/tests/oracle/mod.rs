@@ -154,7 +154,7 @@ impl Parameters {
 /// Returns the line of a device for null_blk with `mbps`. Its budget, 1/50 of a second, is refilled
 /// every 20 ms, and a request that does not fit waits for the next one; what was left is lost.
 /// Requests have 124 KiB here: the largest with whole pages and at most 127 KiB. With 40 MiB a
-/// second, the budget is 838,860 bytes, so six requests of 126,976 bytes: 38,092,800 bytes a second.
+/// second, the budget is 838,860 bytes: six requests of 126,976 bytes, 38,092,800 bytes a second.
 fn bandwidth_limit(mib: u64) -> String {
     const TICKS: u64 = 50;
     const REQUEST: u64 = 124 << 10;
