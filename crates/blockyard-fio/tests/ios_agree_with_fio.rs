@@ -189,7 +189,7 @@ fn ours(options: &str, disk_kib: u64) -> Instances {
             IoOp::Read => Some((0, io.len_bytes, io.offset_bytes)),
             IoOp::Write => Some((1, io.len_bytes, io.offset_bytes)),
             IoOp::Trim => Some((2, io.len_bytes, io.offset_bytes)),
-            IoOp::Sync { .. } => None,
+            IoOp::Sync(_) => None,
         });
         listed.take(IOS_MAX).collect()
     };

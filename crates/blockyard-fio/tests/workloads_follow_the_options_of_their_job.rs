@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blockyard_fio::job::{Job, NoSource, parse_bytes};
-use blockyard_fio::workload::{Generator, Io, IoOp};
+use blockyard_fio::workload::{Generator, Io, IoOp, SyncCall};
 use proptest::prelude::*;
 
 const DEVICE_BYTES: u64 = 1 << 30;
@@ -234,7 +234,7 @@ fn a_trim_precedes_its_write() {
 fn a_sync_follows_a_trimmed_write() {
     let trim = IoOp::Trim;
     let write = IoOp::Write;
-    let sync = IoOp::Sync { datasync: false };
+    let sync = IoOp::Sync(SyncCall::All);
     let ops: Vec<_> = ios("rw=trimwrite size=16k fsync=2").iter().map(|io| io.op).collect();
     let two = [trim, write, trim, write];
     assert_eq!(ops, [&two[..], &[sync], &two].concat());
@@ -249,16 +249,47 @@ fn syncs_follow_their_writes() {
     let mut syncs = BTreeMap::new();
     for io in all {
         match io.op {
-            IoOp::Sync { datasync } => _ = syncs.insert(writes, datasync),
+            IoOp::Sync(call) => _ = syncs.insert(writes, call == SyncCall::Data),
             _ => writes += 1,
         }
     }
     let expected = [(3, true), (4, false), (6, true), (8, false), (9, true), (12, false)];
     assert!(syncs.into_iter().eq(expected.into_iter().chain([(15, true)])));
     let ended = ios("rw=write size=16k end_fsync=1");
-    assert_eq!(ended.last().map(|io| io.op), Some(IoOp::Sync { datasync: false }));
+    assert_eq!(ended.last().map(|io| io.op), Some(IoOp::Sync(SyncCall::All)));
     assert_eq!(ended.len(), 5);
     assert_eq!(ios("rw=read size=16k end_fsync=1 fsync=1").len(), 4);
+}
+
+fn syncs(options: &str) -> Vec<(u16, SyncCall)> {
+    let all = ios(&format!("{options} direct=0")).into_iter();
+    all.filter_map(|io| match io.op {
+        IoOp::Sync(call) => Some((io.file, call)),
+        _ => None,
+    })
+    .collect()
+}
+
+/// strace of fio 3.33 (`rw=write bs=8k size=16k`): with `sync_file_range=write:1 end_fsync=1` its
+/// calls are pwrite, sync_file_range of 0 to 8192, pwrite, fsync. `fsync_on_close` is one fsync,
+/// as `end_fsync` is, and both together are one. Each file has its sync at the end.
+#[test]
+fn syncs_of_a_range_begin_where_the_last_sync_of_the_file_was() {
+    fn range(offset_bytes: u64, len_bytes: u64) -> SyncCall {
+        SyncCall::Range { offset_bytes, len_bytes }
+    }
+    let written = syncs("rw=write bs=8k size=16k sync_file_range=write:1 end_fsync=1");
+    assert_eq!(written, [(0, range(0, 8192)), (0, SyncCall::All)]);
+    // Behind the second and the fourth write a full sync is due, and begins the part anew.
+    let mixed = syncs("rw=write bs=4k size=20k sync_file_range=write:1 fsync=2");
+    let four = [range(0, 4096), SyncCall::All, range(8192, 4096), SyncCall::All];
+    assert_eq!(mixed, four.map(|call| (0, call)));
+    for options in ["fsync_on_close=1", "end_fsync=1", "fsync_on_close=1 end_fsync=1"] {
+        let at_end = syncs(&format!("rw=write size=16k nrfiles=2 {options}"));
+        assert_eq!(at_end, [(0, SyncCall::All), (1, SyncCall::All)], "{options}");
+        assert_eq!(syncs(&format!("rw=read size=16k {options}")), []);
+        assert_eq!(syncs(&format!("rw=write size=16k end_syncfs=1 {options}")), []);
+    }
 }
 
 fn files(options: &str) -> Vec<u16> {
@@ -444,7 +475,7 @@ proptest! {
         let resolved = job.resolve(0, DEVICE_BYTES).expect("the job should fit the device");
         let all = ios_of(&job, 0, seed);
         let moved: Vec<_> =
-            all.iter().copied().filter(|io| !matches!(io.op, IoOp::Sync { .. })).collect();
+            all.iter().copied().filter(|io| !matches!(io.op, IoOp::Sync(_))).collect();
         prop_assert!(!moved.is_empty());
         let longest = job.block.each().iter().map(|sizes| sizes.max_bytes()).max().unwrap_or(0);
         for io in &moved {

@@ -94,6 +94,24 @@ fn neighbours_are_written_back_as_one_request() {
     assert!(random.totals.tag_waits >= 3, "{}", random.totals.tag_waits);
 }
 
+/// Linux 6.12 and 7.3 write 32 KiB behind every eighth write of 4 KiB in one request, and do not
+/// flush. With all its steps, each call waits for its request. A call that only writes returns
+/// without a wait. Three calls follow 8, 16 and 24 of 32 writes.
+#[test]
+fn a_sync_of_a_range_writes_it_without_a_flush() {
+    let all = "wait_before,write,wait_after";
+    for (steps, sync, written) in [(all, 100 * US, 3), ("write", 0, 2), ("wait_after", 0, 0)] {
+        let options = format!("--rw=write --bs=4k --number_ios=32 --sync_file_range={steps}:8");
+        let report = run(&options, true);
+        let syncs = report.jobs[0].stats.sync_lat_ns.as_ref().unwrap();
+        assert_eq!((syncs.count(), syncs.min(), syncs.max()), (3, sync, sync), "{steps}");
+        assert_eq!(report.span, Duration::from_ns(32 * 10 * US + 3 * sync), "{steps}");
+        // The last of the requests that nobody waits for begins after 240 us, and the run ends
+        // after 320 us.
+        assert_eq!(commands(&report), written, "{steps}");
+    }
+}
+
 /// A page that was written to is read from the cache. `end_fsync` writes the page once, however
 /// often it was written to.
 #[test]

@@ -29,6 +29,7 @@ const PAGE_BYTES: u32 = 4096;
 /// Checks one job.
 pub(super) fn job(job: &Job) -> Result<(), JobError> {
     buffering(job)?;
+    syncing(job)?;
     engine(job)?;
     depth(job)?;
     sizes(job)?;
@@ -104,6 +105,16 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     Ok(())
 }
 
+/// Checks that a job with `sync_file_range` has pages for it.
+fn syncing(job: &Job) -> Result<(), JobError> {
+    if job.direct && job.sync_file_range.every > 0 {
+        let reason =
+            "direct writes leave no pages to write back; sync them with fsync or fdatasync";
+        return contradiction(job, "sync_file_range", "direct", reason);
+    }
+    Ok(())
+}
+
 /// Checks that a job with mapped files reads in order or page by page.
 fn mapping(job: &Job) -> Result<(), JobError> {
     let reason = if job.pattern.mix != Mix::Read {
@@ -152,7 +163,11 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
     const NO_RUNTIME: &str = "runtime is not set";
     const NO_WINDOW: &str = "steadystate_duration is not set";
     const NO_TARGET: &str = "latency_target is not set";
+    const READS: &str = "as in fio, only a job that writes syncs";
+    const NO_MOUNT: &str = "syncfs syncs the file system of the device's node, not the device";
+    const NO_CALL: &str = "in fio, end_syncfs takes its place";
     const ONE: &str = "a synchronous engine has one I/O in flight";
+    let writes = job.pattern.mix.ops().contains(&Op::Write);
     let sized = job.size.is_some_and(|size| !matches!(size, Amount::Bytes(0)));
     let moot = [
         ("iodepth", !job.engine.is_async() && job.iodepth > 1, ONE),
@@ -167,6 +182,15 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
         ("rate_cycle", !job.targets.bounds.any(), "it only matters to rate_min"),
         ("fill_device", job.fill_device && sized, "size says how much of the device is covered"),
         ("openfiles", job.files() == 1, "the job has one file"),
+        ("fsync", !writes, READS),
+        ("fdatasync", !writes, READS),
+        ("sync_file_range", !writes, READS),
+        ("end_fsync", !writes, READS),
+        ("end_fsync", writes && job.end_syncfs, NO_CALL),
+        ("fsync_on_close", !writes, READS),
+        ("fsync_on_close", writes && job.end_syncfs, NO_CALL),
+        ("end_syncfs", !writes, READS),
+        ("end_syncfs", writes, NO_MOUNT),
     ];
     let set = |option: &str| job.places.0.get(option).map(|set| set.place.clone());
     let moot = moot.into_iter().filter(|(_, moot, _)| *moot);

@@ -56,8 +56,8 @@ pub use limits::{
 pub use logging::{LogPrefix, Logging};
 pub use model::{
     BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, ExitWhat, FadviseHint,
-    FileService, Flow, Job, Mix, Pattern, RandomGenerator, RateProcess, Reporting, Sequencer,
-    Strides, SyncMode, ThinktimeBlocks, UnifiedReporting, Zone,
+    FileService, Flow, Job, Mix, Pattern, RandomGenerator, RangeSync, RateProcess, Reporting,
+    Sequencer, Strides, SyncMode, ThinktimeBlocks, UnifiedReporting, Zone,
 };
 pub use op::{Op, PerOp};
 pub use option::{Effect, OptionDef};

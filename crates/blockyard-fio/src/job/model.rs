@@ -240,6 +240,19 @@ pub enum SyncMode {
     Dsync,
 }
 
+/// `sync_file_range`: the writes between two calls, and the steps of each call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeSync {
+    /// Writes between two calls; 0, the default, means no calls.
+    pub every: u32,
+    /// Whether a call first waits for the writeback that is under way; default false.
+    pub wait_before: bool,
+    /// Whether it begins to write dirty pages back; default false.
+    pub write: bool,
+    /// Whether it then waits for writeback; default false.
+    pub wait_after: bool,
+}
+
 /// The assignment of [`Job::cpus_allowed`] to instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuPolicy {
@@ -503,8 +516,14 @@ pub struct Job {
     pub fsync: u32,
     /// Writes between data syncs; 0, the default, means no data syncs.
     pub(crate) fdatasync: u32,
+    /// Writes between calls of `sync_file_range`, and the steps of each; default none.
+    pub sync_file_range: RangeSync,
     /// Whether the job ends with a sync; default false.
     pub(crate) end_fsync: bool,
+    /// Whether each file is synced when it is closed; default false.
+    pub(crate) fsync_on_close: bool,
+    /// Whether the job ends with `syncfs` instead; default false.
+    pub(crate) end_syncfs: bool,
     /// Default [`SyncMode::None`].
     pub sync: SyncMode,
 
@@ -625,7 +644,10 @@ impl Job {
             startdelay_ns: (0, 0),
             fsync: 0,
             fdatasync: 0,
+            sync_file_range: RangeSync::default(),
             end_fsync: false,
+            fsync_on_close: false,
+            end_syncfs: false,
             sync: SyncMode::None,
             rate_bytes_per_s: PerOp::all(0),
             rate_iops: PerOp::all(0),
@@ -693,6 +715,20 @@ impl Job {
     pub(crate) const fn waits_for_each(&self) -> bool {
         self.iodepth_batch_complete_min == 0
             && matches!(self.iodepth_batch_complete_max, None | Some(0))
+    }
+
+    /// Whether the job has calls that sync, if it writes.
+    pub(crate) const fn calls_syncs(&self) -> bool {
+        self.fsync > 0
+            || self.fdatasync > 0
+            || self.sync_file_range.every > 0
+            || self.syncs_at_end()
+    }
+
+    /// Whether the job syncs its files at its end. In fio, a sync when a file is closed follows
+    /// none that was just done, and `syncfs` takes the place of both.
+    pub(crate) const fn syncs_at_end(&self) -> bool {
+        (self.end_fsync || self.fsync_on_close) && !self.end_syncfs
     }
 
     /// Returns the number of files of an instance.

@@ -277,7 +277,11 @@ modelled_options! {
     // Durability
     "fsync", "writes between syncs": set fsync = |v| v.count_u32(0, u32::MAX);
     "fdatasync", "writes between data syncs": set fdatasync = |v| v.count_u32(0, u32::MAX);
+    "sync_file_range", "writes between calls of sync_file_range, after its steps: write:8":
+        set sync_file_range = structured::range_sync;
     "end_fsync", "sync when done": set end_fsync = Value::boolean;
+    "fsync_on_close", "sync each file when it is closed": set fsync_on_close = Value::boolean;
+    "end_syncfs", "sync the file system when done": set end_syncfs = Value::boolean;
     "sync", "durable writes: none, sync, dsync": set sync = |v| v.word(SYNC_MODES);
     "writefua", "writes that are durable by themselves": set sync = fua;
     "verify", "check what reads return and what is on the device at the end": set verify = verified;

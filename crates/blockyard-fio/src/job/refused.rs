@@ -60,9 +60,6 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("bs_is_seq_rand", &[], "block sizes differ by direction only"),
     refused("serialize_overlap", &[], "overlapping I/Os are not held back"),
     refused("write_barrier", &["barrier"], "Linux has no barriers any more"),
-    refused("sync_file_range", &[], "page-cache writeback is not modelled"),
-    refused("fsync_on_close", &[], "files are not closed; use end_fsync"),
-    refused("end_syncfs", &[], "there is no file system; use end_fsync"),
     refused("ramp_size", &[], "use ramp_time"),
     refused("thinkcycles", &[], "a job computes for a time: use thinktime_spin"),
     refused("log_issue_time", &[], "entries of logs have the time at which an I/O ended"),
@@ -112,14 +109,16 @@ mod tests {
     /// The options that fio 3.40 to 3.42 and its master branch (`verify_policy`) added.
     #[test]
     fn options_of_new_versions_of_fio_are_known() {
-        for answered in
-            ["--comm=writer", "--verify_pattern_interval=4k", "--verify_policy=completed"]
-        {
+        for answered in [
+            "--comm=writer",
+            "--verify_pattern_interval=4k",
+            "--verify_policy=completed",
+            "--end_syncfs=1",
+        ] {
             assert_eq!(message(answered), "", "{answered}");
         }
         for (refused, reason) in [
             ("--ramp_size=1m", "use ramp_time"),
-            ("--end_syncfs=1", "there is no file system; use end_fsync"),
             ("--write_zone_remainder=1", "zoned devices are not modelled"),
             ("--recover_zbd_write_error=1", "zoned devices are not modelled"),
             ("--verify_policy=fsynced", "every completed write is checked, whatever it survives"),

@@ -2,7 +2,7 @@
 
 use super::error::ValueFault;
 use super::limits::{BLOCK_BYTES_MAX, CPUS_MAX, FILES_MAX};
-use super::model::{BlockSizes, Distribution, FileService, Mix, Pattern, Zone};
+use super::model::{BlockSizes, Distribution, FileService, Mix, Pattern, RangeSync, Zone};
 use super::value::{Parsed, TimeUnit, Value};
 
 const PATTERNS: &[(&str, (Mix, bool))] = &[
@@ -95,6 +95,30 @@ fn fill_blanks(entries: Vec<(u64, Option<u8>)>, left: u64, blanks: u64) -> Vec<(
         entries.into_iter().map(|(size, share)| (size, share.unwrap_or_else(&mut part))).collect();
     debug_assert_eq!(filled.iter().map(|(_, share)| u64::from(*share)).sum::<u64>(), 100);
     filled
+}
+
+/// The steps of `sync_file_range`, each as what it adds to a call.
+const RANGE_STEPS: &[(&str, RangeSync)] = &[
+    ("wait_before", RangeSync { wait_before: true, ..NO_RANGE_SYNC }),
+    ("write", RangeSync { write: true, ..NO_RANGE_SYNC }),
+    ("wait_after", RangeSync { wait_after: true, ..NO_RANGE_SYNC }),
+];
+
+const NO_RANGE_SYNC: RangeSync =
+    RangeSync { every: 0, wait_before: false, write: false, wait_after: false };
+
+/// `write:8`, `wait_before,write`: steps, and the writes between two calls, 1 if not given. As in
+/// fio, 0 means no calls.
+pub(super) fn range_sync(value: Value<'_>) -> Parsed<RangeSync> {
+    let (steps, count) = value.head_and_tail()?;
+    let every = count.map_or(Ok(1), |count| count.count_u32(0, u32::MAX))?;
+    let steps = steps.list(&[','], RANGE_STEPS.len(), |step| step.word(RANGE_STEPS))?;
+    Ok(RangeSync {
+        every,
+        wait_before: steps.iter().any(|step| step.wait_before),
+        write: steps.iter().any(|step| step.write),
+        wait_after: steps.iter().any(|step| step.wait_after),
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -404,6 +428,17 @@ mod tests {
         assert_eq!(widths("zoned:50/:30/15:20"), [43, 15, 42]);
         assert!(distribution(value("zoned:50/50:30/50:20/")).is_err());
         assert!(distribution(value("zoned_abs:50/1g:50/")).is_err());
+    }
+
+    #[test]
+    fn syncs_of_a_range_have_steps_and_a_count() {
+        let all = RangeSync { every: 8, wait_before: true, write: true, wait_after: true };
+        assert_eq!(range_sync(value("wait_before,write,wait_after:8")), Ok(all));
+        let one = RangeSync { every: 1, write: true, ..RangeSync::default() };
+        assert_eq!(range_sync(value("write")), Ok(one));
+        for bad in ["", "8", "read:8", "write:", "write:x", "write,write,write,write"] {
+            assert!(range_sync(value(bad)).is_err(), "{bad}");
+        }
     }
 
     #[test]

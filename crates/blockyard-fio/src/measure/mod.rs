@@ -209,7 +209,7 @@ pub struct JobReport {
 pub enum Syncing {
     /// Not at all.
     Never,
-    /// By calls of their own: `fsync`, `fdatasync`, `end_fsync`.
+    /// By calls of their own: `fsync`, `fdatasync`, `sync_file_range`, or syncs at the end.
     Calls,
     /// Each write is durable before it completes: `sync=`.
     EveryWrite,
@@ -221,7 +221,7 @@ impl Syncing {
     pub fn of(job: &Job) -> Self {
         match job.sync {
             SyncMode::Sync | SyncMode::Dsync => Self::EveryWrite,
-            SyncMode::None if job.fsync > 0 || job.fdatasync > 0 || job.end_fsync => Self::Calls,
+            SyncMode::None if job.calls_syncs() => Self::Calls,
             SyncMode::None => Self::Never,
         }
     }

@@ -8,6 +8,7 @@ use super::prng::Prng;
 use super::progress::Progress;
 use super::turns::{Turn, Turns};
 use super::zone::Zone;
+use core::ops::Range;
 
 /// The operation of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +19,25 @@ pub enum IoOp {
     Write,
     /// Trim.
     Trim,
-    /// Sync: makes the earlier writes durable, without an offset or length.
-    Sync {
-        /// Data only (`fdatasync`).
-        datasync: bool,
+    /// Sync, without an offset or length.
+    Sync(SyncCall),
+}
+
+/// The call of a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncCall {
+    /// `fsync`: makes all of a file durable.
+    All,
+    /// `fdatasync`: makes the data of a file durable.
+    Data,
+    /// `sync_file_range`: writes back what the page cache has of a part of a file, without a flush.
+    /// Which steps it takes is [`Job::sync_file_range`].
+    Range {
+        /// Where the part begins in the file, bytes.
+        offset_bytes: u64,
+        /// Its length, bytes; 0 if nothing was written since the last sync of the file, for which
+        /// fio makes no call.
+        len_bytes: u64,
     },
 }
 
@@ -47,6 +63,9 @@ pub struct Io {
     /// Length, bytes, at least 1; 0 for a sync.
     pub len_bytes: u32,
 }
+
+/// The part of a file of which nothing was written.
+const NOTHING: Range<u64> = Range { start: u64::MAX, end: 0 };
 
 /// The seed of a job without a `randseed`.
 const DEFAULT_SEED: u64 = 0x89;
@@ -76,17 +95,29 @@ pub struct Generator {
     syncs: Syncs,
 }
 
+/// The syncs of a job instance.
 #[derive(Clone, Debug)]
 struct Syncs {
     fsync: u32,
     fdatasync: u32,
+    range: u32,
     at_end: bool,
     writes: u64,
-    /// Whether writes were issued since the last sync.
-    dirty: bool,
-    file: u16,
-    /// The next I/O, if it is a sync.
-    due: Option<IoOp>,
+    /// Whether the last I/O is no sync, in a job that writes.
+    can_sync: bool,
+    /// The kind of the next I/O, if it is a sync.
+    due: Option<SyncKind>,
+    /// The files that the end of a pass has yet to sync.
+    at_end_left: Range<u16>,
+    /// The part of each file that was written since its last sync, if syncs of parts follow.
+    written: Vec<Range<u64>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SyncKind {
+    All,
+    Data,
+    Range,
 }
 
 impl Generator {
@@ -112,7 +143,7 @@ impl Generator {
             ios_per_offset: job.pattern.ios_per_offset,
             ios_at_offset: 0,
             write_after: None,
-            syncs: Syncs::new(job),
+            syncs: Syncs::new(job, resolved.files.len()),
         }
     }
 
@@ -121,7 +152,7 @@ impl Generator {
     #[inline]
     pub fn next(&mut self, direction: Option<Op>) -> Option<Io> {
         if let Some(write) = self.write_after.take() {
-            self.syncs.issued(Op::Write, write.file);
+            self.syncs.issued(Op::Write, &write);
             return Some(write);
         }
         loop {
@@ -131,7 +162,7 @@ impl Generator {
             {
                 return Some(io);
             }
-            if let Some(sync) = self.syncs.last() {
+            if let Some(sync) = self.syncs.last(self.files.len()) {
                 return Some(sync);
             }
             if !self.start_pass() {
@@ -218,7 +249,7 @@ impl Generator {
             self.write_after = Some(Io { op: IoOp::Write, ..io });
         } else if let IoOp::Read | IoOp::Write = io.op {
             let op = if io.op == IoOp::Write { Op::Write } else { Op::Read };
-            self.syncs.issued(op, io.file);
+            self.syncs.issued(op, &io);
         }
         io
     }
@@ -237,58 +268,94 @@ fn streams(job: &Job, instance: u32, seed: u64) -> (Prng, Prng) {
 }
 
 impl Syncs {
-    fn new(job: &Job) -> Self {
+    fn new(job: &Job, files: usize) -> Self {
+        let range = job.sync_file_range.every;
         Self {
             fsync: job.fsync,
             fdatasync: job.fdatasync,
-            at_end: job.end_fsync,
+            range,
+            // fio's syncs at the end and at closing are one.
+            at_end: job.syncs_at_end() && job.pattern.mix.ops().contains(&Op::Write),
             writes: 0,
-            dirty: false,
-            file: 0,
+            can_sync: false,
             due: None,
+            at_end_left: 0..0,
+            written: vec![NOTHING; if range > 0 { files } else { 0 }],
         }
     }
 
-    /// Counts an I/O. If both kinds of sync are due, the full sync is issued.
+    /// Counts an I/O. If several kinds of sync are due, the one that does most is issued.
     ///
     /// As in fio, a sync is due behind each I/O, also a read, while the number of writes is a
     /// multiple: in `rw=rw fsync=8` behind the eighth write and behind each read before the ninth.
     /// fio 3.33: `rw=randrw bs=4k size=1m fsync=1` calls fsync 252 times for 124 writes and 132
     /// reads, of which three come before the first write.
     #[inline]
-    fn issued(&mut self, op: Op, file: u16) {
+    fn issued(&mut self, op: Op, io: &Io) {
+        self.can_sync = true;
         if op == Op::Write {
             self.writes += 1;
-            self.dirty = true;
-            self.file = file;
+            self.note_written(io);
         }
         if self.writes == 0 {
             return;
         }
-        let [fsync, fdatasync] = [self.fsync, self.fdatasync]
-            .map(|every| every > 0 && self.writes.is_multiple_of(every.into()));
-        if fsync {
-            self.due = Some(IoOp::Sync { datasync: false });
-        } else if fdatasync {
-            self.due = Some(IoOp::Sync { datasync: true });
-        }
+        self.due = if self.is_due(self.fsync) {
+            Some(SyncKind::All)
+        } else if self.is_due(self.fdatasync) {
+            Some(SyncKind::Data)
+        } else if self.is_due(self.range) {
+            Some(SyncKind::Range)
+        } else {
+            None
+        };
+    }
+
+    /// Whether a sync behind each so many writes is due.
+    const fn is_due(&self, every: u32) -> bool {
+        every > 0 && self.writes.is_multiple_of(every as u64)
+    }
+
+    /// Extends the part of a file that was written, if syncs of parts follow: writes of 0 to 4096
+    /// and 8192 to 12,288 are a part of 0 to 12,288.
+    fn note_written(&mut self, io: &Io) {
+        let Some(written) = self.written.get_mut(usize::from(io.file)) else { return };
+        written.start = written.start.min(io.offset_bytes);
+        written.end = written.end.max(io.offset_bytes + u64::from(io.len_bytes));
     }
 
     /// Returns the sync that is due, once. As in fio, it goes to the file whose turn it is, and
     /// takes that turn.
     fn take_due(&mut self, file: u16) -> Option<Io> {
-        let op = self.due.take()?;
-        Some(self.io(op, file))
+        let kind = self.due.take()?;
+        Some(self.io(kind, file))
     }
 
-    fn io(&mut self, op: IoOp, file: u16) -> Io {
-        self.dirty &= op == IoOp::Sync { datasync: true };
-        Io { op, file, offset_bytes: 0, len_bytes: 0 }
+    fn io(&mut self, kind: SyncKind, file: u16) -> Io {
+        self.can_sync = false;
+        let written = self.written.get_mut(usize::from(file));
+        let written = written.map_or(NOTHING, |written| core::mem::replace(written, NOTHING));
+        let call = match kind {
+            SyncKind::All => SyncCall::All,
+            SyncKind::Data => SyncCall::Data,
+            SyncKind::Range if written.is_empty() => {
+                SyncCall::Range { offset_bytes: 0, len_bytes: 0 }
+            }
+            SyncKind::Range => SyncCall::Range {
+                offset_bytes: written.start,
+                len_bytes: written.end - written.start,
+            },
+        };
+        Io { op: IoOp::Sync(call), file, offset_bytes: 0, len_bytes: 0 }
     }
 
-    /// Returns the sync at the end of a pass, once.
-    fn last(&mut self) -> Option<Io> {
-        let file = self.file;
-        (self.at_end && self.dirty).then(|| self.io(IoOp::Sync { datasync: false }, file))
+    /// Returns the next sync at the end of a pass. As in fio, each of the `files` has one, unless
+    /// the last I/O was a sync.
+    fn last(&mut self, files: usize) -> Option<Io> {
+        if self.at_end && self.can_sync {
+            self.at_end_left = 0..u16::try_from(files).unwrap_or(u16::MAX);
+        }
+        let file = self.at_end_left.next()?;
+        Some(self.io(SyncKind::All, file))
     }
 }

@@ -34,7 +34,7 @@ mod random_map;
 mod turns;
 mod zone;
 
-pub use generator::{Generator, Io, IoOp};
+pub use generator::{Generator, Io, IoOp, SyncCall};
 pub use pacer::Pacer;
 pub use permutation::Permutation;
 pub use prng::Prng;

@@ -409,9 +409,8 @@ impl<O: Observer> Simulation<O> {
 
     fn failed(&self, failure: Failure) -> SimulationError {
         let task = match failure {
-            Failure::Refused(task, _) | Failure::Io(task, _) | Failure::Bound(task, _) => {
-                Some(task)
-            }
+            Failure::Refused(task, _) => task,
+            Failure::Io(task, _) | Failure::Bound(task, _) => Some(task),
             Failure::Lost(_)
             | Failure::Trace
             | Failure::PowerCuts

@@ -233,7 +233,8 @@ impl Task {
         self.call(now);
         self.submitted(now);
         self.end_call();
-        self.buffered().begin(slot, io.file, io.offset_bytes, io.len_bytes, io.bio, cache);
+        let what = (io.bio, io.sync);
+        self.buffered().begin(slot, io.file, io.offset_bytes, io.len_bytes, what, cache);
         io.kind.is_none()
     }
 

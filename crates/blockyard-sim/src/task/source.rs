@@ -8,7 +8,7 @@ use blockyard::unit::{QueueId, SECTOR_BYTES};
 use blockyard_fio::job::{
     CommandPriority, Engine, Job, Mix, Op, Priority, PriorityClass, Resolved, SyncMode,
 };
-use blockyard_fio::workload::{Generator, Io, IoOp, Pacer, Prng};
+use blockyard_fio::workload::{Generator, Io, IoOp, Pacer, Prng, SyncCall};
 use core::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -25,6 +25,8 @@ pub(super) struct NextIo {
     pub(super) bio: Bio,
     /// The kind of I/O; `None` for a sync.
     pub(super) kind: Option<Op>,
+    /// The call of a sync of a job.
+    pub(super) sync: Option<SyncCall>,
     pub(super) len_bytes: u32,
     /// Offset in its file, or on the disk of its trace.
     pub(super) offset_bytes: u64,
@@ -141,8 +143,9 @@ impl Generated {
             IoOp::Read => (bio::Op::Read, Some(Op::Read)),
             IoOp::Write => (bio::Op::Write, Some(Op::Write)),
             IoOp::Trim => (bio::Op::Discard, Some(Op::Trim)),
-            IoOp::Sync { .. } => (bio::Op::Flush, None),
+            IoOp::Sync(_) => (bio::Op::Flush, None),
         };
+        let sync = if let IoOp::Sync(call) = io.op { Some(call) } else { None };
         // A draw for each I/O, also where the percentage is 0 or 100, so that the stream does not
         // depend on it.
         let priority = match (&mut self.own_prio, kind) {
@@ -155,6 +158,7 @@ impl Generated {
             file: io.file,
             bio: Bio { prio, ..self.bio(op, &io, place.base_bytes) },
             kind,
+            sync,
             len_bytes: io.len_bytes,
             offset_bytes: io.offset_bytes,
             when: When::Paced,
@@ -290,6 +294,7 @@ impl Recorded {
             file: 0,
             bio,
             kind,
+            sync: None,
             len_bytes,
             offset_bytes: bio.sector * u64::from(SECTOR_BYTES),
             when,

@@ -34,8 +34,9 @@ impl core::fmt::Display for FailedIo {
 /// The reason why a run ended before its jobs were done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A queue refused a bio for a reason that waiting does not resolve.
-    Refused(TaskId, SubmitError),
+    /// A queue refused a bio for a reason that waiting does not resolve: a bio of a task, or of a
+    /// flusher.
+    Refused(Option<TaskId>, SubmitError),
     /// An I/O of a job failed.
     Io(TaskId, FailedIo),
     /// A job violated one of its own bounds.

@@ -6,10 +6,10 @@
 //! fewer. It goes through the disk in order, from where it stopped, in chunks under a plug. It
 //! skips pages that are under writeback.
 
-use super::World;
 use super::actor::Actor;
 use super::buffered::PIECE_BIOS_MAX;
 use super::owner::RUN_BIT;
+use super::{Failure, World};
 use crate::page_cache::{DirtyLimits, Pace, Place, Run, Transfer};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
@@ -168,7 +168,10 @@ impl Flusher {
             match world.submit_run(self.id, self.disk, run) {
                 Ok(spent) => *cost += spent,
                 Err(SubmitError::NoTag) => return Piece::Waits,
-                Err(reason) => unreachable!("a queue refuses a page of writeback: {reason:?}"),
+                Err(reason) => {
+                    world.failure.get_or_insert(Failure::Refused(None, reason));
+                    return Piece::Done;
+                }
             }
             self.in_flight += 1;
             self.at = next;

@@ -205,7 +205,7 @@ impl<O: Observer> World<O> {
     ) {
         // Only tags come back by themselves.
         if reason != SubmitError::NoTag {
-            self.failure.get_or_insert(Failure::Refused(id, reason));
+            self.failure.get_or_insert(Failure::Refused(Some(id), reason));
             return;
         }
         let task = &mut self.tasks[id.0 as usize];

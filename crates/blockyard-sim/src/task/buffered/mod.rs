@@ -3,7 +3,7 @@
 //! ```text
 //! read:  request pages, wait, copy ─► ... ─► return
 //! write: a partial page: request it, wait ─► copy ─► ... ─► return, or sync the range (O_DSYNC)
-//! sync:  write back, wait ─► flush: the end of its bio ends the call
+//! sync:  write back, wait ─► flush: the end of its bio ends the call; or no flush, and return
 //! ```
 
 mod sync;
@@ -17,7 +17,8 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard::unit::QueueId;
 use blockyard_devices::profile::{PAGE_BYTES, Reach};
-use blockyard_fio::job::{FadviseHint, Job};
+use blockyard_fio::job::{FadviseHint, Job, RangeSync};
+use blockyard_fio::workload::SyncCall;
 use std::collections::VecDeque;
 use sync::{Sync, SyncStep};
 
@@ -95,6 +96,8 @@ pub struct Buffered {
     advice: Advice,
     /// Whether the task drops its files from the cache before its first call.
     drops: bool,
+    /// The steps of `sync_file_range`.
+    range_sync: RangeSync,
     placements: Vec<Placement>,
     /// One entry for each file, once the files are open.
     streams: Vec<Stream>,
@@ -125,6 +128,7 @@ impl Buffered {
         Self {
             advice,
             drops: job.invalidate,
+            range_sync: job.sync_file_range,
             placements,
             streams: Vec::new(),
             call: None,
@@ -156,14 +160,14 @@ impl Buffered {
     }
 
     /// Begins a call that does `bio` on `len_bytes` at `offset_bytes` of file number `file`, as the
-    /// I/O of `slot`. A sync is of the whole file.
+    /// I/O of `slot`. A sync has its own call.
     pub(super) fn begin(
         &mut self,
         slot: u32,
         file: u16,
         offset_bytes: u64,
         len_bytes: u32,
-        bio: Bio,
+        (bio, sync): (Bio, Option<SyncCall>),
         cache: &PageCache,
     ) {
         debug_assert!(self.call.is_none(), "a task must be in only one call at a time");
@@ -175,7 +179,7 @@ impl Buffered {
             slot,
             writes: bio.op == bio::Op::Write,
             durable: bio.flags.contains(Flags::FUA).then_some(flush),
-            sync: (bio.op == bio::Op::Flush).then(|| Sync::of(0..u64::MAX, dirt, flush)),
+            sync: sync.map(|call| sync_of(call, self.range_sync, dirt, flush)),
             stream,
             begin_bytes: offset_bytes,
             at_bytes: offset_bytes,
@@ -234,6 +238,7 @@ impl Buffered {
                 BufferedStep::AwaitPage(stream.file, page, Transfer::WriteBack)
             }
             SyncStep::Flush => BufferedStep::Flush,
+            SyncStep::Done => BufferedStep::Return(Status::Ok),
             SyncStep::Fail(status) => BufferedStep::Return(status),
         }
     }
@@ -273,8 +278,10 @@ impl Buffered {
         let run = self.next_run(cache)?;
         let prio = self.call.as_ref().map_or_else(IoPrio::default, |call| call.prio);
         let bio = Bio { prio, ..cache.bio_of(&run) };
-        // Somebody waits for the writeback of a sync.
-        let is_sync = run.transfer == Transfer::WriteBack;
+        // Somebody waits for the writeback of a thorough sync.
+        let sync = self.call.as_ref().and_then(|call| call.sync.as_ref());
+        let is_awaited = sync.is_some_and(|sync| sync.is_thorough);
+        let is_sync = run.transfer == Transfer::WriteBack && is_awaited;
         let flags = if is_sync { Flags::SYNC } else { bio.flags };
         Some((cache.placement(run.file).queue, Bio { flags, ..bio }))
     }
@@ -324,7 +331,7 @@ impl Buffered {
         let call = self.call.as_ref().expect("a task that flushes should be in a call");
         let sync = call.sync.as_ref().expect("a task that flushes should sync");
         let Placement { queue, .. } = cache.placement(self.streams[call.stream].file);
-        (queue, sync.flush, call.slot)
+        (queue, sync.flush(), call.slot)
     }
 
     /// Notes that a bio of this task has ended.
@@ -369,7 +376,7 @@ impl Buffered {
     pub(crate) fn end_call(&mut self, cache: &PageCache) -> Option<u32> {
         let Call { slot, stream, sync, .. } = self.call.take()?;
         // A sync has reported the errors so far, or there were none.
-        if sync.is_some() {
+        if sync.is_some_and(|sync| sync.reports) {
             let stream = &mut self.streams[stream];
             stream.errors_seen = cache.dirt(stream.file).errors().0;
         }
@@ -393,6 +400,19 @@ impl Call {
         self.at_bytes = end_bytes;
         self.tried = Tried::Nothing;
         self.failed = None;
+    }
+}
+
+/// Returns the sync that `call` begins, of a file with `dirt`. If it flushes, `flush` is its end.
+fn sync_of(call: SyncCall, range: RangeSync, dirt: &Dirt, flush: Bio) -> Sync {
+    match call {
+        SyncCall::All | SyncCall::Data => Sync::of(0..u64::MAX, dirt, flush),
+        SyncCall::Range { offset_bytes, len_bytes } => {
+            let first = offset_bytes / PAGE_BYTES;
+            let end = (offset_bytes + len_bytes).div_ceil(PAGE_BYTES);
+            // Without bytes there is no page, wherever they would be.
+            Sync::of_range(first..if len_bytes > 0 { end } else { first }, dirt, range)
+        }
     }
 }
 
