@@ -39,30 +39,6 @@ const EVENTS: u64 = 500;
 /// named. The list may only shrink.
 const MISSED: &[(&str, &[&str])] = &[
     (
-        "the pages that are dirty when a device is closed are not written",
-        &[
-            "background.raw.none bios",
-            "background.raw.none merges",
-            "etcd-no-cache.raw.none bios",
-            "etcd.raw.mq-deadline bios",
-            "etcd.raw.none bios",
-            "fsync1-4k.raw.mq-deadline bios",
-            "fsync1-4k.raw.none bios",
-            "fsync8-8k.raw.mq-deadline bios",
-            "fsync8-8k.raw.mq-deadline merges",
-            "fsync8-8k.raw.mq-deadline requests",
-            "fsync8-8k.raw.none bios",
-            "fsync8-8k.raw.none merges",
-            "fsync8-8k.raw.none requests",
-            "throttled-two.raw.none bios",
-            "throttled-two.raw.none merges",
-            "throttled.raw.none bios",
-            "throttled.raw.none merges",
-            "two-syncers.raw.mq-deadline bios",
-            "two-syncers.raw.none bios",
-        ],
-    ),
-    (
         "the offsets are drawn by another generator than fio's, and which of them are neighbours \
          decides about merges",
         &[
@@ -79,18 +55,7 @@ const MISSED: &[(&str, &[&str])] = &[
             "rand-fdatasync4.raw.none bios",
         ],
     ),
-    (
-        "the intervals of the flusher are Linux's defaults",
-        &["expire.raw.none bios", "expire.raw.none merges"],
-    ),
-    (
-        "the job is refused",
-        &[
-            "mmap-fsync.raw.none refused",
-            "sync-file-range-write.raw.none refused",
-            "sync-file-range.raw.none refused",
-        ],
-    ),
+    ("the job is refused", &["mmap-fsync.raw.none refused"]),
 ];
 
 /// A recording, or the same facts of a run.

@@ -52,17 +52,20 @@ const LOG: &str = "--rw=write --bs=2300 --number_ios=4";
 const LOG_COPIES: u64 = 5615 + 4384 + 1230 + 5615 + 3154 + 2460;
 
 /// A sync follows each write but the last. It writes one or two pages, in one request, and flushes.
+/// The end of the job writes the last two pages, without a flush, in no time of the job.
 #[test]
 fn a_log_is_written_page_by_page_and_synced() {
     for (syncs, has_cache) in [("fdatasync", true), ("fsync", true), ("fdatasync", false)] {
         let report = run(&format!("{LOG} --{syncs}=1"), has_cache);
         let flush = if has_cache { 100 * US } else { 0 };
         let sync = 100 * US + flush;
-        assert_eq!(report.span, Duration::from_ns(300 * US + LOG_COPIES + 3 * sync));
+        let runtime = 300 * US + LOG_COPIES + 3 * sync;
+        assert_eq!(report.jobs[0].stats.runtime_ns(), runtime);
+        assert_eq!(report.span, Duration::from_ns(runtime + 100 * US));
         let syncs = report.jobs[0].stats.sync_lat_ns.as_ref().unwrap();
         assert_eq!((syncs.count(), syncs.min(), syncs.max()), (3, sync, sync));
-        // Three reads, three writes, and a flush with each of them if there is a cache.
-        assert_eq!(commands(&report), if has_cache { 9 } else { 6 });
+        // Three reads, three writes, a flush with each of them if there is a cache, and a write.
+        assert_eq!(commands(&report), if has_cache { 10 } else { 7 });
         let writes = report.jobs[0].stats.ops.of(Op::Write).as_deref().unwrap();
         assert_eq!((writes.ios, writes.bytes), (4, 4 * 2300));
         assert_eq!((writes.lat_ns.min(), writes.lat_ns.max()), (5615, 100 * US + 5615));
@@ -83,31 +86,34 @@ fn a_write_with_o_dsync_contains_its_sync() {
 }
 
 /// Whole pages are not read. Eight pages in a row are written back as one request, and eight random
-/// ones as eight, two at a time.
+/// ones as eight, two at a time. The ninth page is written when the disk is closed.
 #[test]
 fn neighbours_are_written_back_as_one_request() {
     let row = run("--rw=write --bs=4k --fsync=8 --number_ios=9", true);
-    assert_eq!((row.span, commands(&row)), (Duration::from_ns((9 * 10 + 100 + 100) * US), 2));
+    let span = Duration::from_ns((9 * 10 + 100 + 100 + 100) * US);
+    assert_eq!((row.span, commands(&row)), (span, 3));
     let random = "--rw=randwrite --bs=4k --fsync=8 --number_ios=9 --randseed=3";
     let random = run(random, true);
-    assert_eq!((random.span, commands(&random)), (Duration::from_ns((9 * 10 + 400 + 100) * US), 9));
+    let span = Duration::from_ns((9 * 10 + 400 + 100 + 100) * US);
+    assert_eq!((random.span, commands(&random)), (span, 10));
     assert!(random.totals.tag_waits >= 3, "{}", random.totals.tag_waits);
 }
 
 /// Linux 6.12 and 7.3 write 32 KiB behind every eighth write of 4 KiB in one request, and do not
 /// flush. With all its steps, each call waits for its request. A call that only writes returns
-/// without a wait. Three calls follow 8, 16 and 24 of 32 writes.
+/// without a wait. Three calls follow 8, 16 and 24 of 32 writes. What is dirty after 320 us and the
+/// waits, 32 or 128 KiB, is written in one request when the disk is closed.
 #[test]
 fn a_sync_of_a_range_writes_it_without_a_flush() {
     let all = "wait_before,write,wait_after";
-    for (steps, sync, written) in [(all, 100 * US, 3), ("write", 0, 2), ("wait_after", 0, 0)] {
+    for (steps, sync, written) in [(all, 100 * US, 4), ("write", 0, 4), ("wait_after", 0, 1)] {
         let options = format!("--rw=write --bs=4k --number_ios=32 --sync_file_range={steps}:8");
         let report = run(&options, true);
         let syncs = report.jobs[0].stats.sync_lat_ns.as_ref().unwrap();
         assert_eq!((syncs.count(), syncs.min(), syncs.max()), (3, sync, sync), "{steps}");
-        assert_eq!(report.span, Duration::from_ns(32 * 10 * US + 3 * sync), "{steps}");
-        // The last of the requests that nobody waits for begins after 240 us, and the run ends
-        // after 320 us.
+        let runtime = 32 * 10 * US + 3 * sync;
+        assert_eq!(report.jobs[0].stats.runtime_ns(), runtime, "{steps}");
+        assert_eq!(report.span, Duration::from_ns(runtime + 100 * US), "{steps}");
         assert_eq!(commands(&report), written, "{steps}");
     }
 }
@@ -127,7 +133,7 @@ fn a_page_that_was_written_is_read_from_the_cache() {
 }
 
 /// Writeback of page 0 fails once. The sync fails without a flush, the next one finds the page
-/// clean, and the job goes on.
+/// clean, and the job goes on. Page 2 is written when the disk is closed.
 #[test]
 fn an_error_of_writeback_fails_one_sync() {
     let rule = "[[rule]]\nname = \"bad\"\nop = [\"write\"]\nnth = 1\nerror = \"medium\"\n";
@@ -136,7 +142,7 @@ fn an_error_of_writeback_fails_one_sync() {
     let stats = &report.jobs[0].stats;
     assert_eq!((stats.errors, stats.first_error), (1, Some(Status::Medium)));
     assert_eq!(stats.sync_lat_ns.as_ref().unwrap().count(), 1);
-    assert_eq!(report.span, Duration::from_ns((3 * 10 + 100 + 200) * US));
+    assert_eq!(report.span, Duration::from_ns((3 * 10 + 100 + 200 + 100) * US));
 }
 
 /// Two writers of one file sync all of it, each what both have written. No page is written by two
@@ -149,6 +155,37 @@ fn two_jobs_sync_one_file() {
     for job in &report.jobs {
         assert_eq!(job.stats.sync_lat_ns.as_ref().unwrap().count(), 99);
     }
+}
+
+/// Two writers of 10 and 20 pages have one disk open. When the first one ends, nothing is written.
+/// When the second one does, the disk gets all 30 pages in one request. Then the job behind them
+/// begins. It reads page 0, which `invalidate` has dropped.
+#[test]
+fn the_last_job_that_has_a_disk_open_writes_all_of_it() {
+    let text = "[global]\nfilename=/dev/a\nioengine=sync\nrw=write\nbs=4k\nsize=1g\n\
+                [a]\nnumber_ios=10\n[b]\noffset=40k\nnumber_ios=20\ncpus_allowed=1\n\
+                [r]\nstonewall\nrw=read\nfadvise_hint=random\nnumber_ios=1\n";
+    let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
+    let report = run_under(&jobs, &device(true), None);
+    let runtimes = [0, 1, 2].map(|at| report.jobs[at].stats.runtime_ns());
+    assert_eq!(runtimes, [100 * US, 200 * US, 110 * US]);
+    assert_eq!(report.span, Duration::from_ns((200 + 100 + 110) * US));
+    assert_eq!(commands(&report), 2);
+}
+
+/// A job that begins 50 us later drops the pages of the disk. It first waits for the five pages
+/// that the other job has dirtied by then, whose request takes 100 us, and then copies its own.
+#[test]
+fn a_job_that_drops_pages_waits_for_their_writeback() {
+    let text = "[global]\nfilename=/dev/a\nioengine=sync\nrw=write\nbs=4k\nsize=1g\n\
+                [a]\nnumber_ios=30\n[b]\noffset=512m\nnumber_ios=1\nstartdelay=50us\n\
+                cpus_allowed=1\n";
+    let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
+    let report = run_under(&jobs, &device(true), None);
+    let runtimes = [0, 1].map(|at| report.jobs[at].stats.runtime_ns());
+    assert_eq!(runtimes, [300 * US, 110 * US]);
+    // The other 25 pages of the first job and the page of the second are two requests.
+    assert_eq!((report.span, commands(&report)), (Duration::from_ns(400 * US), 3));
 }
 
 /// Direct I/O to sectors with dirty pages is refused, with the line of the file's name.

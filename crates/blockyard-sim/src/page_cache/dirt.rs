@@ -55,6 +55,11 @@ impl Dirt {
         self.dirty.pages() > 0
     }
 
+    /// Whether no page is under writeback.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.under_writeback.pages() == 0
+    }
+
     /// Returns the first dirty page from `page` on that no bio writes back.
     pub(crate) fn first_idle_from(&self, page: u64) -> Option<u64> {
         let mut at = self.dirty.first_from(page)?;

@@ -24,8 +24,9 @@
 //!
 //! All readers of a file share its pages and wait for each other's reads. Each reader has its own
 //! stream for read-ahead. Memory is never short. A page leaves the cache only when a starting job
-//! drops the pages of its files (fio's `invalidate`). A task that ends does not wait for pages that
-//! are still being read ahead; if the task is the last one, the run ends without them.
+//! drops the pages of its files (fio's `invalidate`), behind their writeback. A task that ends does
+//! not wait for pages that are still being read ahead; if the task is the last one, the run ends
+//! without them.
 //!
 //! Mapping, and the effects of other programs on a real cache, are not modelled.
 
@@ -161,6 +162,17 @@ impl PageCache {
             self.levels.dirtied(placement.queue, now);
         }
         was_clean
+    }
+
+    /// Returns the files of `disk` with dirty pages or pages under writeback, in the order of the
+    /// disk.
+    pub(crate) fn unwritten_files(&self, disk: QueueId) -> Vec<FileId> {
+        let files = self.files.iter().enumerate().filter(|(_, file)| {
+            file.placement.queue == disk && (file.dirt.is_dirty() || !file.dirt.is_idle())
+        });
+        let mut found: Vec<_> = files.map(|(number, _)| FileId(number)).collect();
+        found.sort_by_key(|file| self.placement(*file).base_bytes);
+        found
     }
 
     /// Returns the numbers of dirty pages of all disks.

@@ -92,6 +92,8 @@ pub(crate) struct Task {
     pub ends: Option<ExitWhat>,
     /// Its share in a flow.
     pub share: Option<Share>,
+    /// Whether its job has ended. It may still write back what it dirtied, which nobody measures.
+    pub(crate) has_ended: bool,
     /// What is measured of it.
     pub(crate) measuring: Measuring,
     shape: Shape,
@@ -140,6 +142,7 @@ impl Task {
             group: job.group,
             ends: job.exitall.then_some(job.exit_what),
             share: Share::of(&job.flow),
+            has_ended: false,
             measuring: Measuring::of(job),
             shape: Shape::of(job),
             feed: Feed::new(source),

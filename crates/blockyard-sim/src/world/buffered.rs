@@ -41,7 +41,7 @@ impl<O: Observer> World<O> {
     pub(super) fn continue_buffered(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
         let mut cost = Duration::ZERO;
-        if !task.buffered().in_call() {
+        if !task.buffered().in_call() && !task.buffered().begin_to_drop(&self.cache) {
             task.buffered().open(&mut self.cache);
             let ios = u32::from(!task.begin_buffered(self.now, &self.cache));
             cost += self.machine.syscall;

@@ -89,7 +89,7 @@ impl<O: Observer> World<O> {
     /// Ends the sleep of a task that runs again.
     pub(super) fn end_rest(&mut self, id: TaskId) {
         let task = &mut self.tasks[id.0 as usize];
-        let Some(rest) = task.measuring.rest.take() else { return };
+        let Some(rest) = task.measuring.rest.take().filter(|_| !task.has_ended) else { return };
         let now = self.now;
         // In its ramp time a task counts apart, from its beginning.
         let from = if now < task.measured_from() { task.begun() } else { task.measured_from() };
@@ -173,7 +173,7 @@ impl<O: Observer> World<O> {
     pub(crate) fn cut_measuring(&mut self) {
         let now = self.now;
         for at in 0..self.tasks.len() {
-            if self.tasks[at].is_over() {
+            if self.tasks[at].has_ended {
                 continue;
             }
             let id = self.tasks[at].id;

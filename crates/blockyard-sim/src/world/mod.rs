@@ -58,6 +58,7 @@ mod actor;
 mod adapting;
 mod buffered;
 mod device;
+mod ending;
 mod failure;
 mod flusher;
 mod load;

@@ -221,7 +221,10 @@ impl<O: Observer> World<O> {
     pub(super) fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
         self.tasks[id.0 as usize].end_step(end);
-        self.judge_depth(id, end);
+        let counts = !self.tasks[id.0 as usize].has_ended;
+        if counts {
+            self.judge_depth(id, end);
+        }
         let buffered = self.plan_buffered(id, end);
         let has_turn = self.has_turn(id);
         let task = &mut self.tasks[id.0 as usize];
@@ -232,7 +235,7 @@ impl<O: Observer> World<O> {
             None => task.plan(end, has_turn),
         };
         let spin = task.take_spin();
-        if let Some(stats) = self.stats_at(id, self.now) {
+        if counts && let Some(stats) = self.stats_at(id, self.now) {
             stats.cpu_ns += (cost + spin).as_ns();
             stats.spent.thinking += spin;
             stats.spent.in_calls += cost;
@@ -271,19 +274,7 @@ impl<O: Observer> World<O> {
                     self.events.push(until, Event::Alarm(id));
                 }
             }
-            Plan::End => {
-                let stats = &mut self.stats[task.stats];
-                stats.depth_found = task.depth_found().or(stats.depth_found);
-                stats.ended = stats.ended.max(end);
-                stats.spent.alive += end.since(task.measured_from().min(end));
-                debug_assert!(self.alive > 0, "{id:?} ended after all tasks");
-                self.alive -= 1;
-                self.last_end = self.last_end.max(end);
-                self.report_ramp(id, end);
-                self.end_jobs_with(id, end);
-                self.leave_flow(id);
-                self.end_measuring_of(id, end);
-            }
+            Plan::End => self.end_task(id, end),
         }
         spin
     }

@@ -6,6 +6,7 @@
 //! sync:  write back, wait ─► flush: the end of its bio ends the call; or no flush, and return
 //! ```
 
+mod disk_sync;
 mod sync;
 
 use crate::page_cache::{
@@ -19,7 +20,8 @@ use blockyard::unit::QueueId;
 use blockyard_devices::profile::{PAGE_BYTES, Reach};
 use blockyard_fio::job::{FadviseHint, Job, RangeSync};
 use blockyard_fio::workload::SyncCall;
-use std::collections::VecDeque;
+use disk_sync::{DiskStep, DiskSync};
+use std::collections::{BTreeSet, VecDeque};
 use sync::{Sync, SyncStep};
 
 /// The maximum number of bios that one reader may have in flight. Two windows need far fewer,
@@ -96,12 +98,16 @@ pub struct Buffered {
     advice: Advice,
     /// Whether the task drops its files from the cache before its first call.
     drops: bool,
+    /// Whether it is yet to write back what is dirty on their disks.
+    writes_before_drop: bool,
     /// The steps of `sync_file_range`.
     range_sync: RangeSync,
     placements: Vec<Placement>,
     /// One entry for each file, once the files are open.
     streams: Vec<Stream>,
     call: Option<Call>,
+    /// A sync of whole disks, between calls.
+    disk_sync: Option<DiskSync>,
     /// Runs that were claimed and not submitted.
     runs: VecDeque<Run>,
     in_flight: u32,
@@ -128,10 +134,12 @@ impl Buffered {
         Self {
             advice,
             drops: job.invalidate,
+            writes_before_drop: job.invalidate,
             range_sync: job.sync_file_range,
             placements,
             streams: Vec::new(),
             call: None,
+            disk_sync: None,
             runs: VecDeque::new(),
             in_flight: 0,
             plugged: None,
@@ -153,10 +161,35 @@ impl Buffered {
         }
     }
 
-    /// Whether a call is in progress.
+    /// Begins to write back what is dirty on the disks of the files that are to be opened, if their
+    /// pages are then dropped. Returns whether there is something to wait for. As in Linux, pages
+    /// that are dirtied meanwhile stay dirty.
+    pub(crate) fn begin_to_drop(&mut self, cache: &PageCache) -> bool {
+        if !core::mem::take(&mut self.writes_before_drop) {
+            return false;
+        }
+        let disks = distinct(self.placements.iter().map(|place| place.queue));
+        self.disk_sync = DiskSync::of(&disks, cache);
+        self.disk_sync.is_some()
+    }
+
+    /// Returns the disks of the open files.
+    pub(crate) fn open_disks(&self, cache: &PageCache) -> Vec<QueueId> {
+        distinct(self.streams.iter().map(|stream| cache.placement(stream.file).queue))
+    }
+
+    /// Begins to write back what is dirty on `disks`, which nobody else has open. Returns whether
+    /// there is something to wait for.
+    pub(crate) fn begin_to_close(&mut self, disks: &[QueueId], cache: &PageCache) -> bool {
+        debug_assert!(self.call.is_none(), "a task that closes its files must not be in a call");
+        self.disk_sync = DiskSync::of(disks, cache);
+        self.disk_sync.is_some()
+    }
+
+    /// Whether a call or a sync of disks is in progress.
     #[must_use]
     pub(crate) const fn in_call(&self) -> bool {
-        self.call.is_some()
+        self.call.is_some() || self.disk_sync.is_some()
     }
 
     /// Begins a call that does `bio` on `len_bytes` at `offset_bytes` of file number `file`, as the
@@ -205,6 +238,9 @@ impl Buffered {
         if self.looks.is_some() {
             return BufferedStep::Look;
         }
+        if let Some(disk_sync) = &self.disk_sync {
+            return self.next_of_disk(disk_sync, cache);
+        }
         let call = self.call.as_ref().expect("a task with a next step should be in a call");
         if let Some(sync) = &call.sync {
             return self.next_of_sync(sync, &self.streams[call.stream], cache);
@@ -227,6 +263,15 @@ impl Buffered {
             _ if !call.writes && pages.is_marked(page) => BufferedStep::RequestPages,
             (PageState::Reading, _) => BufferedStep::AwaitPage(file, page, Transfer::Read),
             (PageState::Ready, _) => BufferedStep::CopyPage,
+        }
+    }
+
+    fn next_of_disk(&self, disk_sync: &DiskSync, cache: &PageCache) -> BufferedStep {
+        match disk_sync.next(cache) {
+            DiskStep::Write(_) if self.in_flight >= WRITEBACK_BIOS_MAX => BufferedStep::AwaitRoom,
+            DiskStep::Write(_) => BufferedStep::WriteBack,
+            DiskStep::Await(file, page) => BufferedStep::AwaitPage(file, page, Transfer::WriteBack),
+            DiskStep::Done => BufferedStep::Return(Status::Ok),
         }
     }
 
@@ -280,7 +325,7 @@ impl Buffered {
         let bio = Bio { prio, ..cache.bio_of(&run) };
         // Somebody waits for the writeback of a thorough sync.
         let sync = self.call.as_ref().and_then(|call| call.sync.as_ref());
-        let is_awaited = sync.is_some_and(|sync| sync.is_thorough);
+        let is_awaited = self.disk_sync.is_some() || sync.is_some_and(|sync| sync.is_thorough);
         let is_sync = run.transfer == Transfer::WriteBack && is_awaited;
         let flags = if is_sync { Flags::SYNC } else { bio.flags };
         Some((cache.placement(run.file).queue, Bio { flags, ..bio }))
@@ -291,6 +336,12 @@ impl Buffered {
     fn next_run(&self, cache: &PageCache) -> Option<Run> {
         if let Some(run) = self.runs.front() {
             return (self.in_flight < READER_BIOS_MAX).then(|| run.clone());
+        }
+        if let Some(disk_sync) = &self.disk_sync {
+            return match disk_sync.next(cache) {
+                DiskStep::Write(run) if self.in_flight < WRITEBACK_BIOS_MAX => Some(run),
+                _ => None,
+            };
         }
         let Call { stream, sync: Some(sync), .. } = self.call.as_ref()? else { return None };
         let stream = &self.streams[*stream];
@@ -313,10 +364,13 @@ impl Buffered {
         self.in_flight += 1;
         match run.transfer {
             Transfer::Read => drop(self.runs.pop_front()),
-            Transfer::WriteBack => {
-                let sync = self.call.as_mut().and_then(|call| call.sync.as_mut());
-                sync.expect("a sync should write back").wrote(run.pages.start);
-            }
+            Transfer::WriteBack => match &mut self.disk_sync {
+                Some(disk_sync) => disk_sync.wrote(&run),
+                None => {
+                    let sync = self.call.as_mut().and_then(|call| call.sync.as_mut());
+                    sync.expect("a sync should write back").wrote(run.pages.start);
+                }
+            },
         }
         run
     }
@@ -372,8 +426,11 @@ impl Buffered {
         (bytes, is_dirtied.then_some(stream.file))
     }
 
-    /// Ends the call. Returns the slot of its I/O.
+    /// Ends the call, or the sync of disks. Returns the slot of the call's I/O.
     pub(crate) fn end_call(&mut self, cache: &PageCache) -> Option<u32> {
+        if self.disk_sync.take().is_some() {
+            return None;
+        }
         let Call { slot, stream, sync, .. } = self.call.take()?;
         // A sync has reported the errors so far, or there were none.
         if sync.is_some_and(|sync| sync.reports) {
@@ -401,6 +458,11 @@ impl Call {
         self.tried = Tried::Nothing;
         self.failed = None;
     }
+}
+
+/// Returns each disk once.
+fn distinct(disks: impl Iterator<Item = QueueId>) -> Vec<QueueId> {
+    disks.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Returns the sync that `call` begins, of a file with `dirt`. If it flushes, `flush` is its end.

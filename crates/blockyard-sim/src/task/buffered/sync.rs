@@ -79,6 +79,21 @@ impl Sync {
         }
     }
 
+    /// Returns a sync of all pages of a file with its `dirt`, whose errors nobody is told.
+    pub(super) fn of_closing(dirt: &Dirt) -> Self {
+        let pages = 0..u64::MAX;
+        Self {
+            tagged: dirt.dirty().within(&pages),
+            at: 0,
+            pages,
+            waits_before: false,
+            is_thorough: true,
+            waits_after: true,
+            reports: false,
+            flush: None,
+        }
+    }
+
     /// Returns the flush at the end.
     ///
     /// # Panics

@@ -1,0 +1,62 @@
+//! The sync of whole disks: when the last task closes it, and before its pages are dropped.
+//!
+//! Linux writes back all dirty pages of a block device and waits (`sync_blockdev`), without a
+//! flush. It does so when nobody has the device open any more, and for the ioctl that drops its
+//! pages (`BLKFLSBUF`), which is fio's `invalidate`.
+
+use super::sync::{Sync, SyncStep};
+use crate::page_cache::{FileId, PageCache, Run, Transfer};
+use blockyard::unit::QueueId;
+
+/// A sync of all files of some disks under way.
+#[derive(Clone, Debug)]
+pub(super) struct DiskSync {
+    files: Vec<(FileId, Sync)>,
+}
+
+/// The next step of a sync of disks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum DiskStep {
+    /// Write these pages back.
+    Write(Run),
+    /// Wait until the writeback of this page has ended.
+    Await(FileId, u64),
+    /// Nothing is left to do.
+    Done,
+}
+
+impl DiskSync {
+    /// Returns a sync of `disks`, unless nothing on them is dirty or under writeback.
+    pub(super) fn of(disks: &[QueueId], cache: &PageCache) -> Option<Self> {
+        let files = disks.iter().flat_map(|disk| cache.unwritten_files(*disk));
+        let files: Vec<_> = files.map(|file| (file, Sync::of_closing(cache.dirt(file)))).collect();
+        (!files.is_empty()).then_some(Self { files })
+    }
+
+    /// Returns the next step. Nobody waits before all pages that can be written are.
+    pub(super) fn next(&self, cache: &PageCache) -> DiskStep {
+        let mut awaited = None;
+        for (file, sync) in &self.files {
+            match sync.next(cache.dirt(*file), 0) {
+                SyncStep::Write(page) => {
+                    let pages = page..page + 1;
+                    return DiskStep::Write(Run {
+                        file: *file,
+                        pages,
+                        transfer: Transfer::WriteBack,
+                    });
+                }
+                SyncStep::Await(page) => awaited = awaited.or(Some((*file, page))),
+                SyncStep::Flush | SyncStep::Done | SyncStep::Fail(_) => {}
+            }
+        }
+        awaited.map_or(DiskStep::Done, |(file, page)| DiskStep::Await(file, page))
+    }
+
+    /// Notes that the bio of `run` was submitted.
+    pub(super) fn wrote(&mut self, run: &Run) {
+        let written = self.files.iter_mut().find(|(file, _)| *file == run.file);
+        let (_, sync) = written.expect("a sync of disks should write their files");
+        sync.wrote(run.pages.start);
+    }
+}
