@@ -75,6 +75,14 @@ const ORDERS: &[(&str, DieOrder)] = &[
     ("arrival", DieOrder::Arrival),
 ];
 
+/// The keys that only some orders of a die use.
+const OF_ORDERS: &[(&str, &[DieOrder])] = &[
+    ("suspend", &[DieOrder::ReadsFirst, DieOrder::Shares]),
+    ("passes", &[DieOrder::ReadsFirst]),
+    ("queued", &[DieOrder::Arrival]),
+    ("share", &[DieOrder::Shares]),
+];
+
 /// What a write that finds the buffer full holds up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullBuffer {
@@ -385,6 +393,7 @@ pub(crate) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
             ("program", flash.program),
         )?;
     }
+    order_uses_keys(&table)?;
     if flash.page % UNIT_BYTES != 0 {
         let words = "a page of flash must be a multiple of 4 KiB";
         return Err(table.wrong("page", Problem::Contradiction(words)));
@@ -407,6 +416,28 @@ pub(crate) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
         return Err(table.wrong("buffer", Problem::Contradiction(words)));
     }
     Ok(flash)
+}
+
+/// Checks that no file states a key that the order of a die uses in no reading, unless a file that
+/// builds on it states another order.
+fn order_uses_keys(table: &Table<'_>) -> Result<(), ProfileError> {
+    let orders = table.span("order", ORDERS)?;
+    let usual = &ORDERS[..1];
+    let orders = if orders.is_empty() { usual } else { orders };
+    for (key, users) in OF_ORDERS {
+        let used = orders.iter().any(|(_, order)| users.contains(order));
+        let Some(file) = table.stated_with(key, "order").filter(|_| !used) else { continue };
+        let users = ORDERS.iter().filter(|(_, order)| users.contains(order));
+        let users: Vec<_> = users.map(|(word, _)| format!("`{word}`")).collect();
+        let orders: Vec<_> = orders.iter().map(|(word, _)| format!("`{word}`")).collect();
+        let words = format!(
+            "`{key}` goes only with {} as `order`, which is {}",
+            users.join(" or "),
+            orders.join(" or ")
+        );
+        return Err(file.wrong(key, Problem::Unfit(words)));
+    }
+    Ok(())
 }
 
 /// Checks that the cache of single-level cells is not larger than the drive, where a file of `top`

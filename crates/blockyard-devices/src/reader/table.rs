@@ -16,7 +16,7 @@ use super::builtin::{Builtin, is_path};
 use super::error::{Problem, ProfileError};
 use super::source::Source;
 use super::syntax;
-use super::value::{InRange, Kind, Text, unsuitable, written};
+use super::value::{InRange, Kind, OneOf, Text, unsuitable, written};
 
 /// The keys at the top of a file that describe this profile only, so they never come from a base.
 const OWN: &[&str] = &["title", "origin"];
@@ -317,6 +317,34 @@ impl<'a> Table<'a> {
         let value = self.files().find_map(|file| file.value(key)).map(Spanned::get_ref);
         let value = value.map(|value| value.get("value").map_or(value, Spanned::get_ref));
         value.map_or_else(String::new, written)
+    }
+
+    /// Returns those of `words` that `key` has in some reading: the words of its range, or the
+    /// stated one. None if neither the file nor its base has the key.
+    pub(crate) fn span<'w, T>(
+        &self,
+        key: &str,
+        words: &'w [(&'static str, T)],
+    ) -> Result<&'w [(&'static str, T)], ProfileError> {
+        let Some((file, value)) = self.files().find_map(|file| Some((file, file.value(key)?)))
+        else {
+            return Ok(&[]);
+        };
+        let value = value.get_ref();
+        let stated = value.get("value").map_or(value, Spanned::get_ref);
+        let ends = match value.get("range").map(Spanned::get_ref) {
+            Some(DeValue::Array(ends)) if ends.len() == 2 => [0, 1].map(|end| ends[end].get_ref()),
+            _ => [stated; 2],
+        };
+        let places = OneOf(words).places(key, ends).map_err(|problem| file.wrong(key, problem))?;
+        Ok(&words[places])
+    }
+
+    /// Returns the nearest file that states `key`, unless a nearer one states `decides`, on which
+    /// it depends whether `key` is used.
+    pub(crate) fn stated_with(&self, key: &str, decides: &str) -> Option<&Self> {
+        let nearest = self.files().find(|file| file.has(key) || file.has(decides));
+        nearest.filter(|file| file.has(key))
     }
 
     /// Whether figures have values from their ranges, rather than the stated ones.

@@ -145,6 +145,21 @@ impl<T> OneOf<'_, T> {
             known: self.0.iter().map(|(name, _)| *name).collect(),
         })
     }
+
+    /// Returns the places of the words from `low` to `high`, both included.
+    pub(crate) fn places(
+        &self,
+        key: &str,
+        [low, high]: [&DeValue<'_>; 2],
+    ) -> Result<RangeInclusive<usize>, Problem> {
+        let first = self.place(key, low)?;
+        let last = self.place(key, high)?;
+        if first > last {
+            let words = "the words of a range are not in the order in which the key lists them";
+            return Err(Problem::Contradiction(words));
+        }
+        Ok(first..=last)
+    }
 }
 
 impl<T: Copy> Kind for OneOf<'_, T> {
@@ -157,16 +172,12 @@ impl<T: Copy> Kind for OneOf<'_, T> {
 
     /// A range of words has those between its ends in the list, both included. Each is as likely.
     fn vary(&self, range: &InRange<'_>) -> Result<T, Problem> {
-        let first = self.place(range.key, range.low)?;
-        let last = self.place(range.key, range.high)?;
-        if first > last {
-            let words = "the words of a range are not in the order in which the key lists them";
-            return Err(Problem::Contradiction(words));
-        }
-        if !(first..=last).contains(&self.place(range.key, range.stated)?) {
+        let places = self.places(range.key, [range.low, range.high])?;
+        if !places.contains(&self.place(range.key, range.stated)?) {
             return Err(range.excludes());
         }
-        Ok(self.0[first + usize::from(range.place) * (last - first + 1) / 256].1)
+        let words = &self.0[places];
+        Ok(words[usize::from(range.place) * words.len() / 256].1)
     }
 }
 

@@ -511,7 +511,26 @@ fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {
         let words = "a card with a `queue-depth` takes reliable writes of any length";
         return Err(card.wrong("reliable-write-sectors", Problem::Contradiction(words)));
     }
+    if features.queue_depth == 0 && !card.is_reading() {
+        queue_uses_parallel(&card)?;
+    }
     Ok(CardProfile { mode: Mode::new(timing, width), timing: timings(&card)?, features })
+}
+
+/// Checks that no file of a card without a command queue states `parallel`, unless a file that
+/// builds on it states that there is no queue.
+fn queue_uses_parallel(card: &Table<'_>) -> Result<(), ProfileError> {
+    for file in card.files() {
+        let read = file.table("card.read", READ)?;
+        if read.has("parallel") {
+            let words = "`parallel` goes only with a `queue-depth`: only tasks of a command queue are read in parallel";
+            return Err(read.wrong("parallel", Problem::Contradiction(words)));
+        }
+        if file.has("queue-depth") {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn timings(card: &Table<'_>) -> Result<CardTiming, ProfileError> {

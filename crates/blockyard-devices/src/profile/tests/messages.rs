@@ -156,6 +156,54 @@ fn values_that_contradict_each_other_are_refused_with_both() {
     ]);
 }
 
+/// `passes` is for reads that go first. No reading of a drive whose order is `arrival` has that.
+#[test]
+fn a_key_that_the_order_of_a_die_never_uses_is_refused() {
+    check(&[
+        (
+            "nvme-tlc",
+            "[flash]\norder = \"arrival\"\npasses = 3",
+            "4: `passes` goes only with `reads-first` as `order`, which is `arrival`",
+        ),
+        (
+            "nvme-tlc",
+            "[flash]\nsuspend = \"5us\"\norder = \"arrival\"",
+            "3: `suspend` goes only with `reads-first` or `shares` as `order`, which is `arrival`",
+        ),
+        (
+            "nvme-tlc",
+            "[flash]\nqueued = 2\norder = { value = \"shares\", range = [\"reads-first\", \"shares\"], \
+             origin = \"assumed\" }",
+            "3: `queued` goes only with `arrival` as `order`, which is `reads-first` or `shares`",
+        ),
+        (
+            "sata-ssd-dc",
+            "[flash]\norder = \"reads-first\"\nshare = 30",
+            "4: `share` goes only with `shares` as `order`, which is `reads-first`",
+        ),
+        (
+            "emmc-45",
+            "[card.read]\nparallel = 2",
+            "3: `parallel` goes only with a `queue-depth`: only tasks of a command queue are read in parallel",
+        ),
+    ]);
+}
+
+/// A range of orders may use what the stated order does not; and who changes the order of a drive
+/// need not remove what its file says of the other.
+#[test]
+fn a_key_that_some_order_of_a_range_uses_is_accepted() {
+    for (device, lines) in [
+        ("nvme-tlc", "[flash]\npasses = 3\nsuspend = \"5us\"\nshare = 30\nqueued = 2"),
+        ("nvme-dc", "[flash]\norder = \"arrival\""),
+        ("sata-ssd-dc", "[flash]\norder = \"reads-first\"\npasses = 3"),
+        ("emmc-hs400", "[card]\nqueue-depth = 0"),
+    ] {
+        let parsed = Device::parse("my.toml", &format!("base = \"{device}\"\n{lines}\n"));
+        assert!(parsed.is_ok(), "{lines}: {parsed:?}");
+    }
+}
+
 /// These were sound before those messages, and stay so.
 #[test]
 fn values_that_matter_to_nothing_are_not_compared() {
