@@ -6,6 +6,9 @@
 //! length, which is a device here. No time is compared, so that a busy machine changes nothing:
 //! jobs that end by time are compared up to the shorter one of the two.
 //!
+//! The system calls of jobs that sync are those that `strace` sees fio make, on the file system of
+//! the folder for temporary files: their kinds, their sizes and their order.
+//!
 //! `BLOCKYARD_FIO_PROGRAM` names another fio.
 
 use std::fs;
@@ -13,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use blockyard_fio::job::{Job, NoSource, parse_bytes};
-use blockyard_fio::workload::{Generator, IoOp};
+use blockyard_fio::workload::{Generator, IoOp, SyncCall};
 
 /// Options, and the KiB of the disk; 0 for files of the job's own.
 type Case = (&'static str, u64);
@@ -131,6 +134,41 @@ const IN_NUMBERS: &[(Case, u64)] = &[
     (("rw=randrw bs=4k,64k size=1m numjobs=300", 0), 10),
     (("rw=randread bs=64k,4k size=512k numjobs=300 loops=2", 0), 10),
     (("rw=randwrite bs=4k,64k size=512k io_size=4m", 0), 0),
+];
+
+/// Jobs whose system calls are compared: writes through the page cache, and syncs.
+const CALLS: &[&str] = &[
+    "rw=write bs=2300 size=230k fdatasync=1",
+    "rw=write bs=4k size=64k fsync=1",
+    "rw=write bs=4k size=64k fsync=8 end_fsync=1",
+    "rw=write bs=4k size=60k fsync=6 fdatasync=4",
+    "rw=write bs=64k size=1m end_fsync=1",
+    // The last 40 KiB are no block: the file is closed, and opened for the sync at the end.
+    "rw=write bs=64k size=1000k fsync_on_close=1",
+    "rw=write bs=64k size=100k loops=2 fsync_on_close=1",
+    "rw=write bs=64k size=256k nrfiles=4 file_service_type=sequential fsync_on_close=1",
+    "rw=write bs=64k size=512k nrfiles=4 openfiles=2 fsync_on_close=1",
+    "rw=write bs=16k size=100k fsync=2",
+    "rw=write bs=4k size=64k ioengine=sync fsync=1",
+    "rw=write bs=4k size=64k ioengine=vsync fdatasync=4",
+    "rw=write bs=4k size=64k ioengine=pvsync fdatasync=2",
+    "rw=write bs=4k size=64k ioengine=pvsync2 fsync=3",
+    "rw=write bs=4k size=64k ioengine=libaio fsync=4",
+    "rw=write bs=4k size=64k ioengine=libaio iodepth=4 fdatasync=4",
+    "rw=write bs=4k size=64k sync=dsync",
+    "rw=write bs=4k size=64k sync=1 fsync=2",
+    "rw=write bs=4k size=32k loops=2 end_fsync=1",
+    "rw=write bs=4k size=64k nrfiles=4 fsync=2",
+    "rw=write bs=4k size=64k nrfiles=4 file_service_type=sequential end_fsync=1",
+    "rw=write bs=4k size=64k numjobs=2 fdatasync=3",
+    "rw=write:4k bs=4k size=128k fsync=4",
+    "rw=write bs=4k size=64k io_size=40k fsync=1",
+    "rw=write bs=4k size=64k number_ios=5 fsync=2 end_fsync=1",
+    "rw=randwrite bs=4k size=256k fdatasync=4",
+    "rw=randwrite bs=2k size=64k fsync=5 fsync_on_close=1",
+    "rw=write bs=4k size=64k sync_file_range=write:8",
+    "rw=write bs=4k size=64k sync_file_range=wait_before,write,wait_after:4 end_fsync=1",
+    "rw=read bs=4k size=64k fsync=2 end_fsync=1 fsync_on_close=1",
 ];
 
 /// Options that keep a job short which ends by time.
@@ -358,6 +396,139 @@ fn drawn_jobs_do_as_many_ios_as_fios() {
                     "{options}, {disk} KiB: (I/Os, bytes) of fio {fio:?}, ours {our:?}"
                 ));
             }
+        }
+    }
+    expect_none(&failures);
+}
+
+/// The system calls by which fio's engines move data or sync.
+const TRACED: &str = "trace=read,write,pread64,pwrite64,readv,writev,preadv,pwritev,preadv2,\
+                      pwritev2,io_submit,fsync,fdatasync,sync_file_range";
+
+/// A system call: its kind, and the bytes that it moves or syncs.
+type Call = (&'static str, u64);
+
+/// Returns the calls of each instance of a job of ours.
+fn our_calls(options: &str) -> Vec<Vec<Call>> {
+    let text = format!("[a]\n{}", options.replace(' ', "\n"));
+    let job = parse_bytes("job", text.as_bytes(), &NoSource).expect(options).jobs.remove(0);
+    let instance = |number| {
+        let resolved = job.resolve(number, 1 << 30).expect(options);
+        let mut generator = Generator::new(&job, number, &resolved, 1);
+        let ios = core::iter::from_fn(|| generator.next(None));
+        ios.filter_map(|io| {
+            let bytes = u64::from(io.len_bytes);
+            match io.op {
+                IoOp::Read => Some(("read", bytes)),
+                IoOp::Write => Some(("write", bytes)),
+                IoOp::Sync(SyncCall::All) => Some(("fsync", 0)),
+                IoOp::Sync(SyncCall::Data) => Some(("fdatasync", 0)),
+                IoOp::Sync(SyncCall::Range { len_bytes: 0, .. }) => None,
+                IoOp::Sync(SyncCall::Range { len_bytes, .. }) => {
+                    Some(("sync_file_range", len_bytes))
+                }
+                IoOp::Trim => panic!("{options}: trims are no system calls"),
+            }
+        })
+        .collect()
+    };
+    (0..job.numjobs).map(instance).collect()
+}
+
+/// Runs fio once under strace with a job for each case, one after another. Returns the calls of
+/// each instance of each.
+fn calls_by_fio(folder: &Path) -> Vec<Vec<Vec<Call>>> {
+    let mut jobs = "[global]\nfallocate=none\n".to_owned();
+    for (at, options) in CALLS.iter().enumerate() {
+        jobs += &format!("[case{at}]\nstonewall\n{}\n", options.replace(' ', "\n"));
+        // Otherwise fio writes what the job reads.
+        if options.contains("rw=read ") {
+            let file = fs::File::create(folder.join(format!("case{at}.0.0")));
+            file.and_then(|file| file.set_len(1 << 20)).expect("a sparse file");
+        }
+    }
+    fs::write(folder.join("jobs.fio"), jobs).expect("the folder should be writable");
+    let output = Command::new("strace")
+        .args(["-f", "-qq", "-y", "-s0", "-e", "abbrev=none", "-e", "signal=none"])
+        .args(["-e", TRACED, "-o", "calls"])
+        .args([program().as_str(), "--eta=never", "--output=report", "jobs.fio"])
+        .current_dir(folder)
+        .output()
+        .expect("strace should still be installed");
+    assert!(output.status.success(), "{output:?}");
+    let calls = fs::read_to_string(folder.join("calls")).expect("strace writes its file");
+    CALLS
+        .iter()
+        .enumerate()
+        .map(|(case, options)| {
+            let instances = if options.contains("numjobs=2") { 2 } else { 1 };
+            (0..instances).map(|instance| calls_to(&calls, case, instance)).collect()
+        })
+        .collect()
+}
+
+/// Returns the calls to the files of an instance.
+fn calls_to(calls: &str, case: usize, instance: u32) -> Vec<Call> {
+    let file = format!("/case{case}.{instance}.");
+    calls.lines().filter(|line| line.contains(&file)).flat_map(calls_of).collect()
+}
+
+/// Returns the calls of a line of strace, several for `io_submit`:
+///
+/// `77 pwrite64(7</tmp/case0.0.0>, ""..., 4096, 0) = 4096`
+fn calls_of(line: &str) -> Vec<Call> {
+    let line = line.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
+    // A line that resumes an interrupted call repeats no arguments.
+    let Some((name, arguments)) = line.split_once('(') else { return Vec::new() };
+    match name {
+        "fsync" => vec![("fsync", 0)],
+        "fdatasync" => vec![("fdatasync", 0)],
+        // File, offset, length.
+        "sync_file_range" => {
+            vec![("sync_file_range", after(", ", arguments.split_once(">, ").expect(line).1))]
+        }
+        "read" | "pread64" => vec![("read", after("\"..., ", arguments))],
+        "write" | "pwrite64" => vec![("write", after("\"..., ", arguments))],
+        "readv" | "preadv" | "preadv2" => vec![("read", after("iov_len=", arguments))],
+        "writev" | "pwritev" | "pwritev2" => vec![("write", after("iov_len=", arguments))],
+        "io_submit" => arguments
+            .split("aio_lio_opcode=")
+            .skip(1)
+            .map(|iocb| {
+                let kind = if iocb.starts_with("IOCB_CMD_PWRITE") { "write" } else { "read" };
+                (kind, after("aio_nbytes=", iocb))
+            })
+            .collect(),
+        other => panic!("{other} is not traced"),
+    }
+}
+
+/// Returns the number behind the first `key`.
+fn after(key: &str, text: &str) -> u64 {
+    let digits = text.split_once(key).expect(text).1;
+    let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().expect(text)
+}
+
+#[test]
+fn system_calls_of_jobs_that_sync_are_fios() {
+    let has_strace = Command::new("strace").arg("--version").output().is_ok();
+    assert!(has_strace || std::env::var_os("CI").is_none(), "CI needs the program `strace`");
+    if !has_strace || !have_fio() {
+        return;
+    }
+    let folder = Folder::new("calls");
+    let mut failures = Vec::new();
+    for (options, fio) in CALLS.iter().zip(calls_by_fio(&folder.0)) {
+        let our = our_calls(options);
+        if fio != our {
+            let [fio, our] = [&fio, &our].map(|instances| {
+                let lengths: Vec<_> = instances.iter().map(Vec::len).collect();
+                let syncs = instances.iter().flatten().filter(|(kind, _)| kind.contains("sync"));
+                let first: Vec<_> = instances.iter().flatten().take(6).collect();
+                format!("{lengths:?} calls, {} syncs, {first:?}", syncs.count())
+            });
+            failures.push(format!("{options}: fio {fio}; we {our}"));
         }
     }
     expect_none(&failures);

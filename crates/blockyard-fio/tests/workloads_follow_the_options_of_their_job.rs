@@ -272,7 +272,8 @@ fn syncs(options: &str) -> Vec<(u16, SyncCall)> {
 
 /// strace of fio 3.33 (`rw=write bs=8k size=16k`): with `sync_file_range=write:1 end_fsync=1` its
 /// calls are pwrite, sync_file_range of 0 to 8192, pwrite, fsync. `fsync_on_close` is one fsync,
-/// as `end_fsync` is, and both together are one. Each file has its sync at the end.
+/// as `end_fsync` is, and both together are one. Each file has its sync at the end. A file that is
+/// closed before the end of the job, as its last 4 KiB are no block, has another one then.
 #[test]
 fn syncs_of_a_range_begin_where_the_last_sync_of_the_file_was() {
     fn range(offset_bytes: u64, len_bytes: u64) -> SyncCall {
@@ -290,6 +291,9 @@ fn syncs_of_a_range_begin_where_the_last_sync_of_the_file_was() {
         assert_eq!(syncs(&format!("rw=read size=16k {options}")), []);
         assert_eq!(syncs(&format!("rw=write size=16k end_syncfs=1 {options}")), []);
     }
+    let closed = syncs("rw=write bs=8k size=12k fsync_on_close=1");
+    assert_eq!(closed, [(0, SyncCall::All); 2]);
+    assert_eq!(syncs("rw=write bs=8k size=12k end_fsync=1"), [(0, SyncCall::All)]);
 }
 
 fn files(options: &str) -> Vec<u16> {

@@ -102,6 +102,7 @@ struct Syncs {
     fdatasync: u32,
     range: u32,
     at_end: bool,
+    at_closing: bool,
     writes: u64,
     /// Whether the last I/O is no sync, in a job that writes.
     can_sync: bool,
@@ -217,6 +218,9 @@ impl Generator {
                 }));
             }
             self.turns.finish(file);
+            if let Some(sync) = self.syncs.closing(number) {
+                return Some(sync);
+            }
         }
     }
 
@@ -270,12 +274,14 @@ fn streams(job: &Job, instance: u32, seed: u64) -> (Prng, Prng) {
 impl Syncs {
     fn new(job: &Job, files: usize) -> Self {
         let range = job.sync_file_range.every;
+        let writes = job.pattern.mix.ops().contains(&Op::Write);
         Self {
             fsync: job.fsync,
             fdatasync: job.fdatasync,
             range,
-            // fio's syncs at the end and at closing are one.
-            at_end: job.syncs_at_end() && job.pattern.mix.ops().contains(&Op::Write),
+            // fio's syncs at the end and at the closing that follows are one.
+            at_end: job.syncs_at_end() && writes,
+            at_closing: job.fsync_on_close && writes,
             writes: 0,
             can_sync: false,
             due: None,
@@ -347,6 +353,14 @@ impl Syncs {
             },
         };
         Io { op: IoOp::Sync(call), file, offset_bytes: 0, len_bytes: 0 }
+    }
+
+    /// Returns the sync of a file that is closed before the end of a pass, because it has no other
+    /// I/O. fio counts no I/O for it, and opens the file for the sync at the end: 15 writes of 64k
+    /// with `size=1000k` are followed by two syncs.
+    fn closing(&self, file: u16) -> Option<Io> {
+        let op = IoOp::Sync(SyncCall::All);
+        self.at_closing.then_some(Io { op, file, offset_bytes: 0, len_bytes: 0 })
     }
 
     /// Returns the next sync at the end of a pass. As in fio, each of the `files` has one, unless

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::{env, fs, process};
 
 /// The programs that tests compare Blockyard with, and the Debian packages that have them.
-const PEERS: [(&str, &[&str]); 11] = [
+const PEERS: [(&str, &[&str]); 12] = [
     ("fio", &["fio"]),
+    ("strace", &["strace"]),
     ("valgrind", &["valgrind"]),
     ("blkparse", &["blktrace"]),
     ("nbdcopy", &["libnbd-bin"]),
