@@ -99,6 +99,20 @@ fn neighbours_are_written_back_as_one_request() {
     assert!(random.totals.tag_waits >= 3, "{}", random.totals.tag_waits);
 }
 
+/// A store to a page of a mapping reads the page first, also if all of it is written. Advised to
+/// read in order, Linux reads as far as it may for the first page: 64 pages, of 128 KiB twice, with
+/// a mark in the middle. The 33rd store starts the next window, which nobody waits for. A sync
+/// writes 16 pages in one request and flushes, three times, and the rest is written at the end.
+#[test]
+fn a_mapped_page_is_read_before_it_is_written() {
+    let report = run("--ioengine=mmap --rw=write --bs=4k --number_ios=64 --fsync=16", true);
+    assert_eq!(report.jobs[0].stats.runtime_ns(), (100 + 64 * 10 + 3 * 200) * US);
+    assert_eq!(commands(&report), 1 + 1 + 3 * 2 + 1);
+    // At random each page is read alone: 4 of them for two stores of 8 KiB.
+    let random = run("--ioengine=mmap --rw=randwrite --bs=8k --number_ios=2 --randseed=3", true);
+    assert_eq!(random.jobs[0].stats.runtime_ns(), 4 * 110 * US);
+}
+
 /// Linux 6.12 and 7.3 write 32 KiB behind every eighth write of 4 KiB in one request, and do not
 /// flush. With all its steps, each call waits for its request. A call that only writes returns
 /// without a wait. Three calls follow 8, 16 and 24 of 32 writes. What is dirty after 320 us and the

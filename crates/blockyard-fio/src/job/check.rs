@@ -78,7 +78,7 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     if job.direct {
         return Ok(());
     }
-    if job.engine_name == "mmap" {
+    if job.is_mapped() {
         mapping(job)?;
     }
     let is_own = job.places.0.get("buffered").is_some_and(|set| set.own);
@@ -115,16 +115,21 @@ fn syncing(job: &Job) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Checks that a job with mapped files reads in order or page by page.
+/// Checks a job with mapped files. As in fio, blocks of one that syncs are whole pages.
 fn mapping(job: &Job) -> Result<(), JobError> {
-    let reason = if job.pattern.mix != Mix::Read {
-        "writes to mapped files are buffered writes, which come later"
-    } else if job.pattern.random && job.block.read.max_bytes() > PAGE_BYTES {
-        "a mapping reads random blocks of several pages page by page, which is not modelled"
-    } else {
-        return Ok(());
-    };
-    fail(job, "ioengine", Fault::Unsupported { option: "ioengine", reason })
+    let syncs = [("fsync", job.fsync), ("fdatasync", job.fdatasync)];
+    let sync = syncs.into_iter().find(|(_, every)| *every > 0);
+    if let Some((option, _)) = sync.filter(|_| !job.min_block_bytes().is_multiple_of(PAGE_BYTES)) {
+        let reason = "ioengine=mmap syncs blocks of whole pages, of 4096 bytes";
+        return contradiction(job, option, "bs", reason);
+    }
+    let asks_direct = job.places.0.get("direct").is_some_and(|set| set.text != "0");
+    if asks_direct && job.pattern.mix != Mix::Read {
+        let reason =
+            "ioengine=mmap then syncs and drops the pages of each write, which is not modelled";
+        return fail(job, "direct", Fault::Unsupported { option: "direct", reason });
+    }
+    Ok(())
 }
 
 /// Checks that a job with zones says so, and how long they are.
@@ -211,7 +216,7 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
     if job.verify {
         notes.push(Note { place: job.place_of("verify").clone(), remark: Remark::Verified });
     }
-    let mapped = job.engine_name == "mmap";
+    let mapped = job.is_mapped();
     if !job.direct && job.pattern.mix != Mix::Read {
         notes.push(Note { place: job.place.clone(), remark: Remark::BufferedWrites });
     } else if !job.direct && !mapped && set("direct").or(set("buffered")).is_none() {

@@ -189,12 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn mapped_files_are_read_through_the_page_cache() {
+    fn mapped_files_are_in_the_page_cache() {
         assert!(mapped("rw=read\nbs=64k").is_ok());
-        assert!(mapped("rw=randread").is_ok());
-        let long = mapped("rw=randread\nbs=8k").unwrap_err();
-        assert!(long.contains("page by page"), "{long}");
-        let write = mapped("rw=write").unwrap_err();
-        assert!(write.contains("buffered writes, which come later"), "{write}");
+        assert!(mapped("rw=randread\nbs=8k").is_ok());
+        assert!(mapped("rw=write\nfsync=1").is_ok_and(|job| job.is_mapped()));
+        let part = mapped("rw=write\nbs=2k\nfsync=1").unwrap_err();
+        assert!(part.contains("f:5: `fsync` contradicts `bs`"), "{part}");
+        let direct = mapped("rw=write\ndirect=1").unwrap_err();
+        assert!(direct.contains("f:4: `direct` is not supported yet"), "{direct}");
     }
 }

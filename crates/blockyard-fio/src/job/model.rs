@@ -731,6 +731,11 @@ impl Job {
         (self.end_fsync || self.fsync_on_close) && !self.end_syncfs
     }
 
+    /// Whether the job maps its files into memory, rather than calling for each I/O.
+    pub fn is_mapped(&self) -> bool {
+        self.engine_name == "mmap"
+    }
+
     /// Returns the number of files of an instance.
     pub fn files(&self) -> usize {
         debug_assert!(self.nrfiles > 0, "the parser refuses nrfiles=0");

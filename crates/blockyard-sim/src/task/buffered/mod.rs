@@ -3,6 +3,7 @@
 //! ```text
 //! read:  request pages, wait, copy ─► ... ─► return
 //! write: a partial page: request it, wait ─► copy ─► ... ─► return, or sync the range (O_DSYNC)
+//!        in a mapping: as a read of each page, and copy
 //! sync:  write back, wait ─► flush: the end of its bio ends the call; or no flush, and return
 //! ```
 
@@ -96,6 +97,8 @@ struct Stream {
 #[derive(Clone, Debug)]
 pub struct Buffered {
     advice: Advice,
+    /// Whether files are mapped: each page that an I/O touches is a fault.
+    mapped: bool,
     /// Whether the task drops its files from the cache before its first call.
     drops: bool,
     /// Whether it is yet to write back what is dirty on their disks.
@@ -133,6 +136,7 @@ impl Buffered {
         };
         Self {
             advice,
+            mapped: job.is_mapped(),
             drops: job.invalidate,
             writes_before_drop: job.invalidate,
             range_sync: job.sync_file_range,
@@ -252,7 +256,10 @@ impl Buffered {
         let page = call.at_bytes / PAGE_BYTES;
         let pages = cache.pages(file);
         match (pages.state(page), call.failed) {
-            (PageState::Absent, _) if call.fills_page(cache.page_end(file, page)) => {
+            // A page of a mapping must be there before it is written to.
+            (PageState::Absent, _)
+                if !self.mapped && call.fills_page(cache.page_end(file, page)) =>
+            {
                 BufferedStep::CopyPage
             }
             (PageState::Absent, Some(status)) if call.tried == Tried::Alone => {
@@ -260,7 +267,7 @@ impl Buffered {
             }
             (PageState::Absent, _) => BufferedStep::RequestPages,
             // The page is here, and its mark asks for the next window before the copy.
-            _ if !call.writes && pages.is_marked(page) => BufferedStep::RequestPages,
+            _ if self.reads_ahead(call) && pages.is_marked(page) => BufferedStep::RequestPages,
             (PageState::Reading, _) => BufferedStep::AwaitPage(file, page, Transfer::Read),
             (PageState::Ready, _) => BufferedStep::CopyPage,
         }
@@ -288,23 +295,41 @@ impl Buffered {
         }
     }
 
+    /// Whether `call` reads absent pages with their read-ahead: a fault is one for reading first.
+    const fn reads_ahead(&self, call: &Call) -> bool {
+        self.mapped || !call.writes
+    }
+
+    /// Returns the number of pages that `call` still needs. Linux 6.12 (`do_sync_mmap_readahead`):
+    /// a fault needs one, and as many as read-ahead reaches if the mapping is read in order.
+    fn wanted(&self, call: &Call, reach: Reach) -> u64 {
+        match self.advice {
+            Advice::Sequential if self.mapped => (reach.usual * 2).max(1),
+            Advice::Normal | Advice::Random if self.mapped => 1,
+            _ => call.end_bytes.div_ceil(PAGE_BYTES) - call.at_bytes / PAGE_BYTES,
+        }
+    }
+
     /// Claims a window of pages if the current page is absent, and another one if it is marked. A
-    /// write claims its page alone. Does nothing while claimed runs are not submitted.
+    /// write claims its page alone, unless it is a fault. Does nothing while claimed runs are not
+    /// submitted.
     pub(crate) fn request_pages(&mut self, cache: &mut PageCache, reach: Reach) {
-        let Some(call) = self.call.as_mut().filter(|_| self.runs.is_empty()) else { return };
+        let Some(call) = self.call.as_ref().filter(|_| self.runs.is_empty()) else { return };
+        let wanted = self.wanted(call, reach);
+        let reads_ahead = self.reads_ahead(call);
+        let Some(call) = &mut self.call else { return };
         let stream = &mut self.streams[call.stream];
         let file = stream.file;
         let page = call.at_bytes / PAGE_BYTES;
-        let wanted = call.end_bytes.div_ceil(PAGE_BYTES) - page;
         // A page that is absent asks for a window once. If the window leaves the page out, or its
         // bio has failed, the page is read alone.
         let is_absent = cache.pages(file).state(page) == PageState::Absent;
-        if is_absent && call.tried == Tried::Nothing && !call.writes {
+        if is_absent && call.tried == Tried::Nothing && reads_ahead {
             call.tried = Tried::Window;
             let window = stream.ahead.window(Trigger::Miss, page, wanted, reach, cache.pages(file));
             claim_window(cache, file, window, &mut self.runs);
         }
-        if !call.writes && cache.take_mark(file, page) {
+        if reads_ahead && cache.take_mark(file, page) {
             let window =
                 stream.ahead.window(Trigger::Marker, page, wanted, reach, cache.pages(file));
             claim_window(cache, file, window, &mut self.runs);
@@ -419,7 +444,7 @@ impl Buffered {
         let bytes = end - call.at_bytes;
         debug_assert!(bytes > 0, "a call that has copied everything must return");
         let is_dirtied = call.writes && cache.written(stream.file, page, now);
-        if !call.writes {
+        if self.mapped || !call.writes {
             stream.ahead.has_read(page);
         }
         call.copied(end, cache.dirt(stream.file));
