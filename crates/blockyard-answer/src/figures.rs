@@ -7,13 +7,12 @@ use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
 use serde::Serialize;
 
-use super::drive::DriveFigures;
-use super::host::HostFigures;
 use super::job_time::JobTime;
 use super::latency::Latency;
 use super::life::{Holds, Life};
 use super::locks::LockFigures;
-use super::pmem::PmemFigures;
+use blockyard_devices::compare::RunTotals;
+use blockyard_devices::evidence::FamilyFigures;
 use blockyard_fio::job::Op;
 use blockyard_fio::measure::per_second;
 use blockyard_fio::measure::spent::Spent;
@@ -90,15 +89,9 @@ pub struct Figures {
     pub holds: Holds,
     /// What locks cost, by kind; a kind that was not used is left out.
     pub locks: Vec<LockFigures>,
-    /// The MMC host, if the device is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mmc: Option<HostFigures>,
-    /// What processors spent I/Os on, if the device is persistent memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pmem: Option<PmemFigures>,
-    /// What the drive did, if the device is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drive: Option<DriveFigures>,
+    /// What the family of the device has of its own.
+    #[serde(flatten)]
+    pub family: FamilyFigures,
 }
 
 impl Figures {
@@ -117,9 +110,8 @@ impl Figures {
         let commands = report.stages.count(Action::Complete(Status::Ok));
         let refused = [Hold::Budget, Hold::Device, Hold::Host, Hold::Resource].map(Action::Hold);
         let refusals: u64 = refused.iter().map(|action| report.stages.count(*action)).sum();
-        let pmem = PmemFigures::of(report);
-        let in_memory_ns = pmem.as_ref().map_or(0.0, |figures| figures.parts_ns.in_memory());
-        let life = Life::new(report, ios, in_memory_ns);
+        let family = FamilyFigures::of(&report.family, &totals(report, ios));
+        let life = Life::new(report, ios, family.in_calls_ns());
         let mut spent = Spent::default();
         report.jobs.iter().for_each(|job| spent.add(&job.stats.spent));
         let command_ns = approximate_sum(report.commands_held_ns);
@@ -156,10 +148,21 @@ impl Figures {
             write_life_ns: Life::of_requests(report, Direction::Write),
             holds: Holds::new(report, ios),
             locks: LockFigures::of(report, ios),
-            mmc: HostFigures::of(report),
-            pmem,
-            drive: DriveFigures::of(report),
+            family,
         }
+    }
+}
+
+/// The totals of a run with so many `ios`, for the figures of a family.
+fn totals(report: &Report, ios: u64) -> RunTotals {
+    RunTotals {
+        span: report.span,
+        ios,
+        device_busy: report.device_busy,
+        cpu: report.totals.cpu,
+        interrupts: report.totals.interrupts,
+        wakeups: report.totals.wakeups,
+        context_switches: report.totals.context_switches,
     }
 }
 

@@ -8,12 +8,10 @@
 
 pub mod certainty;
 mod direction;
-mod drive;
 mod equality;
 mod explanation;
 mod figures;
 pub mod goal;
-mod host;
 mod job_figures;
 mod job_time;
 mod latency;
@@ -21,33 +19,36 @@ mod life;
 mod locks;
 mod outcome;
 pub mod parallel;
-mod pmem;
 pub mod reproduce;
 mod saved;
 mod stream;
 mod verdict;
 mod verified;
 
-pub use blockyard_devices::load::{Parts, Work};
+pub use blockyard_devices::compare::Pair;
+pub use blockyard_devices::evidence::{FamilyEvidence, FamilyFigures};
+pub use blockyard_devices::fronts::figures::{
+    BusiestDisk, DriveFigures, LoadFigures, PartsFigures,
+};
+pub use blockyard_devices::limit::{FamilyLimit, FrontPart};
+pub use blockyard_devices::load::{MediumCause, MediumLimit, Parts, Work, WrittenFigures};
+pub use blockyard_devices::mmc::evidence::{IdlePart, IdleTime, TransferPeriod};
+pub use blockyard_devices::mmc::figures::{
+    CommandCounts, CommandNumber, HostFigures, Overlapped, TransferCounts, TransferTimes, Woken,
+};
+pub use blockyard_devices::pmem::evidence::{CpuParts, CpuTime, PartTime};
+pub use blockyard_devices::pmem::figures::{PmemFigures, PmemParts};
 pub use blockyard_sim::machine::lock::LockHolder;
 pub use blockyard_sim::machine::locks::LockKind;
 pub use direction::Direction;
-pub use drive::{BusiestDisk, DriveFigures, LoadFigures, PartsFigures, WrittenFigures};
-pub use explanation::{
-    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, JobReason,
-    LongestStage, MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,
-};
+pub use explanation::{Bottleneck, CpuUse, Evidence, Explanation, Factor, JobReason, LongestStage};
 pub use figures::Figures;
-pub use host::{
-    CommandCounts, CommandNumber, HostFigures, Overlapped, TransferCounts, TransferTimes, Woken,
-};
 pub use job_figures::{DirectionFigures, JobFigures};
 pub use job_time::JobTime;
 pub use latency::{Buckets, Latency};
 pub use life::{Held, Holds, Life, LifeStage};
 pub use locks::{HoldFigures, HolderFigures, LockFigures};
 pub use outcome::{LatencyFrom, Outcome, Stop};
-pub use pmem::{PmemFigures, PmemParts};
 pub use saved::{Pair as SavedPair, Rest as SavedRest, Saved, SavedDesign};
 pub use stream::Stream;
 pub use verdict::{Cell, Row, Verdict};

@@ -2,7 +2,7 @@
 
 use blockyard::status::Status;
 use blockyard::trace::Action;
-use blockyard_answer::DriveFigures;
+use blockyard_answer::{DriveFigures, Figures};
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Report, Simulation};
@@ -16,7 +16,7 @@ fn random_reads(device: &str) -> (Report, DriveFigures) {
     let device = Device::parse("drive", device).unwrap();
     let design = Design::lookup("mq-none").unwrap();
     let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
-    let figures = DriveFigures::of(&report).unwrap();
+    let figures = Figures::of(&report, 1).family.drive.unwrap();
     (report, figures)
 }
 
@@ -26,7 +26,7 @@ fn random_reads(device: &str) -> (Report, DriveFigures) {
 fn a_doorbell_of_nvme_serves_a_batch() {
     let (report, figures) = random_reads("base = \"nvme-3dxpoint\"");
     assert!((7.0..=8.0).contains(&figures.commands_per_doorbell), "{figures:?}");
-    let drive = report.drive.unwrap();
+    let drive = report.family.drive.unwrap();
     assert_eq!(report.stages.count(Action::Complete(Status::Ok)), drive.commands);
 }
 

@@ -3,7 +3,8 @@
 //! drive is used up.
 
 use blockyard_answer::{
-    Answer, Bottleneck, Evidence, FrontPart, MediumCause, MediumLimit, Parts, Work, whatif,
+    Answer, Bottleneck, Evidence, FamilyLimit, FrontPart, MediumCause, MediumLimit, Parts, Work,
+    whatif,
 };
 use blockyard_devices::profile::{Design, Device, Override};
 use blockyard_fio::job::{NoSource, parse_args};
@@ -31,7 +32,9 @@ fn bottleneck(answer: &Answer) -> &Bottleneck {
 
 #[track_caller]
 fn limit(answer: &Answer) -> &MediumLimit {
-    let Bottleneck::Medium(limit) = bottleneck(answer) else { panic!("{}", answer.why) };
+    let Bottleneck::Family(FamilyLimit::Medium(limit)) = bottleneck(answer) else {
+        panic!("{}", answer.why)
+    };
     limit
 }
 
@@ -244,7 +247,7 @@ fn what_serves_one_command_at_a_time_is_named() {
     let answer = ask("virtio-page-cache", &[], options);
     let named = bottleneck(&answer);
     assert!(
-        matches!(named, Bottleneck::Controller { part, .. } if *part == FrontPart::VirtioThread),
+        matches!(named, Bottleneck::Family(FamilyLimit::Controller { part, .. }) if *part == FrontPart::VirtioThread),
         "{}",
         answer.why
     );

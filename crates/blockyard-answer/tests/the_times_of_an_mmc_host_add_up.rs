@@ -4,7 +4,7 @@
 
 use blockyard::time::Duration;
 use blockyard::trace::Action;
-use blockyard_answer::HostFigures;
+use blockyard_answer::{Figures, HostFigures};
 use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Report, Simulation};
@@ -24,7 +24,7 @@ fn device(more: &str) -> Device {
 
 fn run_on(device: &Device, job: &str, design: &str) -> (Report, HostFigures) {
     let report = simulate(device, &format!("{job} --time_based"), design);
-    let figures = HostFigures::of(&report).unwrap();
+    let figures = Figures::of(&report, 1).family.mmc.unwrap();
     (report, figures)
 }
 
@@ -59,7 +59,7 @@ const DESIGNS: [&str; 8] = [
 fn a_submitter_that_sleeps_in_the_driver_piles_up_nothing() {
     let commands = |job: &str, design: &str| {
         let device = Device::lookup("sd-hs").unwrap();
-        let report = simulate(&device, job, design).mmc.unwrap();
+        let report = simulate(&device, job, design).family.mmc.unwrap();
         report.commands[24] + report.commands[25]
     };
     let deep = "--ioengine=libaio --iodepth=32 --rw=write --bs=4k --io_size=512k";
@@ -81,7 +81,7 @@ fn a_submitter_that_sleeps_in_the_driver_piles_up_nothing() {
         ["--direct=0 --rw=read --bs=4k --io_size=1m", "--direct=0 --rw=read --bs=1m --io_size=8m"]
     {
         let report = simulate(&Device::lookup("sd-hs").unwrap(), buffered, "mmc-blkmq-6.12");
-        assert!(report.mmc.unwrap().commands[18] > 0, "{buffered}");
+        assert!(report.family.mmc.unwrap().commands[18] > 0, "{buffered}");
     }
     // A lone read finds the bus free: its thread sleeps once, for the data, as psync's does under
     // Linux.
@@ -127,7 +127,7 @@ fn every_transfer_is_mapped_and_unmapped_once_at_its_price() {
         DESIGNS.into_iter().flat_map(|design| [(design, RANDOM_READS, 1200), (design, WRITES, 0)])
     {
         let (report, _) = run(job, design);
-        let host = report.mmc.unwrap();
+        let host = report.family.mmc.unwrap();
         let issued = report.stages.count(Action::Issue);
         assert!(issued > 500, "{design}");
         let times = [(host.map, 2000, "map"), (host.unmap, unmap_ns, "unmap")];
@@ -154,7 +154,7 @@ fn every_transfer_is_mapped_and_unmapped_once_at_its_price() {
 fn a_host_that_unmaps_nothing_maps_as_often_and_saves_that_time() {
     let job = "--rw=read --bs=64k --number_ios=64";
     let [with, without] = ["mmc-double-buffer", "mmc-double-buffer-no-unmap"]
-        .map(|design| HostFigures::of(&simulate(&device(""), job, design)).unwrap());
+        .map(|design| Figures::of(&simulate(&device(""), job, design), 1).family.mmc.unwrap());
     assert!(with.unmap_percent.outside > 0.0 && with.map_percent.outside > 0.0, "{with:?}");
     assert_eq!((without.unmap_percent.inside, without.unmap_percent.outside), (0.0, 0.0));
     // 64 KiB at 300 ns: one call at a time, so each read ends earlier by that.
@@ -177,7 +177,7 @@ fn lone_reads(map_per_kib: &str, map: &str) -> (Duration, [Duration; 2]) {
     let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --rw=randread --bs=64k --number_ios=64";
     let jobs = parse_args(job.split(' '), &NoSource).unwrap();
     let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
-    let mapped = report.mmc.unwrap().map;
+    let mapped = report.family.mmc.unwrap().map;
     (report.span, [mapped.inside, mapped.outside])
 }
 
@@ -226,7 +226,7 @@ fn mapping_for_a_write_may_cost_less() {
     let clean = device("[host.write]\nmap = \"3us\"\nmap-per-kib = \"0us\"\n");
     for (job, price_ns) in [(WRITES, 3000), (RANDOM_READS, 2000)] {
         let (report, _) = run_on(&clean, job, "mmc-serial");
-        let mapped = report.mmc.unwrap().map;
+        let mapped = report.family.mmc.unwrap().map;
         let issued = report.stages.count(Action::Issue);
         let near = Duration::from_ns((issued - 20) * price_ns)
             ..Duration::from_ns((issued + 20) * price_ns);
@@ -299,7 +299,7 @@ fn a_card_that_programs_after_the_transfer_counts_as_busy() {
     assert!((98.0..=100.0).contains(&writes.memory_percent), "{writes:?}");
     let few = "--rw=randwrite --bs=4k --thinktime=1ms --runtime=100ms";
     let (report, few) = run_on(&slow, few, "hsq");
-    let memory = report.mmc.unwrap().memory.as_ns();
+    let memory = report.family.mmc.unwrap().memory.as_ns();
     // A part of the last page may be left.
     assert_eq!(memory.div_ceil(200_000), few.commands.0[25] + few.commands.0[24]);
     let (_, reads) = run_on(&slow, "--rw=randread --bs=4k --runtime=20ms", "hsq");
@@ -323,7 +323,7 @@ fn busy_gap_and_span(per_kib: &str) -> (Duration, Duration, Duration) {
     let more = format!("pio-per-kib = \"{per_kib}\"\n[card.read]\ngap = \"0ns\"\n");
     let reads = "--rw=randread --bs=64k --io_size=6400k";
     let report = simulate(&device(&more), reads, "mmc-pio");
-    let host = report.mmc.unwrap();
+    let host = report.family.mmc.unwrap();
     (host.bus_busy, host.bus_gap, report.span)
 }
 
@@ -343,8 +343,8 @@ fn a_lost_interrupt_is_counted_apart_from_idle_time_of_the_design() {
     let lossy = FaultRules::parse("faults.toml", "[host]\ninterrupt-lost-one-in = 200\n").unwrap();
     let lossy = lossy.strike(&device("")).unwrap().into_owned();
     let (report, _) = run_on(&lossy, "--rw=randread --bs=4k --runtime=100s", "mmc-serial");
-    let good = good.mmc.unwrap();
-    let host = report.mmc.unwrap();
+    let good = good.family.mmc.unwrap();
+    let host = report.family.mmc.unwrap();
     assert_eq!(good.unnoticed, Duration::ZERO);
     // The time limit is 10 s.
     assert!(host.unnoticed > Duration::from_secs(60), "{host:?}");
@@ -357,7 +357,7 @@ fn an_act_in_progress_at_the_start_of_measuring_counts_from_there() {
     let slow = device("map = \"40ms\"\n");
     let job = "--rw=randread --bs=4k --ramp_time=59ms --runtime=100ms";
     let (report, _) = run_on(&slow, job, "mmc-serial");
-    let map = report.mmc.unwrap().map;
+    let map = report.family.mmc.unwrap().map;
     let spent = map.inside + map.outside;
     assert!(
         spent <= report.span && spent > Duration::from_ms(90),

@@ -3,7 +3,7 @@
 use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
 use blockyard::trace::Action;
-use blockyard_answer::{DriveFigures, HostFigures, JobTime, Outcome, PmemFigures, Verified};
+use blockyard_answer::{FamilyFigures, JobTime, Outcome, Verified};
 use blockyard_devices::stack::FaultCount;
 use blockyard_fio::job::JobFile;
 use blockyard_fio::output::{self, Disk, Run, Side};
@@ -15,12 +15,8 @@ use crate::render::{self, job_time};
 /// The keys that fio lacks.
 #[derive(Serialize)]
 struct Own<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mmc: Option<&'a HostFigures>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pmem: Option<&'a PmemFigures>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    drive: Option<&'a DriveFigures>,
+    #[serde(flatten)]
+    family: &'a FamilyFigures,
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<&'a [FaultCount]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,9 +34,7 @@ pub(crate) fn json(
     bins: bool,
 ) -> String {
     let own = Own {
-        mmc: outcome.figures.mmc.as_ref(),
-        pmem: outcome.figures.pmem.as_ref(),
-        drive: outcome.figures.drive.as_ref(),
+        family: &outcome.figures.family,
         faults: outcome.faults.as_deref(),
         verified: outcome.verified.as_ref(),
     };

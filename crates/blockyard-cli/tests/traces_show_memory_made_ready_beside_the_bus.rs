@@ -105,7 +105,7 @@ fn full_overlap_unmaps_during_another_transfer() {
     // No transfer follows the last one.
     assert!(inside > 10 && inside + 1 >= unmaps.len(), "{inside} of {}", unmaps.len());
 
-    let counted = traced.report.mmc.as_ref().unwrap().unmap;
+    let counted = traced.report.family.mmc.as_ref().unwrap().unmap;
     assert!(counted.inside.as_ns() > 10 * counted.outside.as_ns(), "{counted:?}");
 }
 
@@ -124,7 +124,7 @@ fn step_four_unmaps_while_the_bus_is_idle() {
     let beside = |map: &&Slice| bus.iter().any(|other| map.lies_in(other));
     assert!(maps.iter().filter(beside).count() + 2 >= maps.len());
 
-    let report = traced.report.mmc.as_ref().unwrap();
+    let report = traced.report.family.mmc.as_ref().unwrap();
     assert_eq!(report.unmap.inside.as_ns(), 0);
     assert!(report.unmap.outside > report.map.outside, "{report:?}");
 }
@@ -133,7 +133,7 @@ fn step_four_unmaps_while_the_bus_is_idle() {
 fn cmd13_follows_each_write_except_under_the_host_software_queue() {
     for (case, asked) in [("mmc-status", 1), ("mmc-hsq", 0)] {
         let traced = Traced::of("asked", case);
-        let report = traced.report.mmc.as_ref().unwrap();
+        let report = traced.report.family.mmc.as_ref().unwrap();
         let writes = report.commands[24] + report.commands[25];
         assert!(writes > 500, "{case}: {writes}");
         assert_eq!(report.commands[13], asked * writes, "{case}");
@@ -146,7 +146,7 @@ fn busy_time_lies_in_the_transaction_only_if_the_controller_waits() {
         let traced = Traced::of("busy", case);
         let bus = traced.transactions();
         let busy = traced.slices("bus", "card busy");
-        let report = traced.report.mmc.as_ref().unwrap();
+        let report = traced.report.family.mmc.as_ref().unwrap();
         assert_eq!(busy.len() as u64, report.commands[24] + report.commands[25], "{case}");
         let with_memory: Vec<_> = bus.iter().filter(|slice| slice.slot.is_some()).collect();
         let is_where_it_belongs = busy.iter().all(|busy| {
@@ -163,7 +163,7 @@ fn busy_time_lies_in_the_transaction_only_if_the_controller_waits() {
 fn transactions_match_the_report() {
     for case in ["mmc-overlap", "mmc-step-four", "mmc-status", "mmc-polled", "mmc-hsq"] {
         let traced = Traced::of("counted", case);
-        let report = traced.report.mmc.as_ref().unwrap();
+        let report = traced.report.family.mmc.as_ref().unwrap();
         let bus = traced.transactions();
         let time: u64 = bus.iter().map(|slice| slice.until - slice.from).sum();
         assert_eq!(time, report.bus_busy.as_ns(), "{case}");

@@ -52,5 +52,10 @@ pub enum Resource {
     Work(Work),
 }
 
+/// A thread that does what another context did before: it wakes up on a processor that may sleep.
+pub const HANDOVER: &[Resource] = &[Resource::Handover, Resource::Sleep, Resource::DeepSleep];
+/// Interrupts.
+pub const INTERRUPTS: &[Resource] = &[Resource::Interrupts];
+
 /// Keys of a table, each with what it charges.
 pub(crate) type Charges = &'static [(&'static str, &'static [Resource])];

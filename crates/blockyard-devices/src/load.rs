@@ -172,6 +172,53 @@ pub struct MediumLoad {
     pub written: Option<Written>,
 }
 
+/// What flash wrote, in percent of the data that left its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WrittenFigures {
+    /// Data that went past the full cache of single-level cells.
+    pub past_cache_percent: f64,
+    /// Data that was folded out of that cache, programmed again, because it was full.
+    pub folded_percent: f64,
+    /// Data that collection moved.
+    pub collected_percent: f64,
+}
+
+/// How the medium of a drive limits a design.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MediumLimit {
+    /// The parts of it that are occupied most.
+    pub parts: Parts,
+    /// The share of the time for which they are, as a mean over them; for flash and disks with the
+    /// waits of their work, for flash without what it folds in idle time.
+    pub percent: f64,
+    /// What takes much of their time.
+    pub cause: MediumCause,
+    /// The part of that share that each kind of work takes, if at least 1 %, largest first.
+    pub work: Vec<(Work, f64)>,
+    /// The share of the time for which writes wait for room in the medium's buffer or cache.
+    pub buffer_full_percent: f64,
+    /// The share of the time of commands for which they wait for dies, if there are many more
+    /// commands than dies and that is most of it.
+    pub queued_percent: Option<f64>,
+    /// What flash writes.
+    pub written: Option<WrittenFigures>,
+}
+
+/// What takes much of the time of a medium's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MediumCause {
+    /// The commands of the host.
+    Commands,
+    /// The cache of single-level cells is full: data bypasses it, or is folded to make room.
+    FullCache,
+    /// Collection moves data and erases blocks to make room.
+    Collection,
+}
+
 /// Measures for how long something lasts: a full buffer, or work that is done one piece at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lasting {

@@ -6,7 +6,7 @@
 //! front end carries the data of a read to the host afterwards. The instants of all calls on a
 //! medium do not fall.
 
-use super::load::MediumLoad;
+use super::load::{MediumCause, MediumLoad, Parts, Work};
 use crate::reader::error::ProfileError;
 use crate::reader::table::Table;
 use blockyard::bio::Op;
@@ -53,6 +53,9 @@ pub(crate) trait MediumFamily: Copy {
     /// usual one.
     const BASE: Option<&'static str> = None;
 
+    /// The words of its evidence.
+    const WORDS: MediumWords;
+
     /// Reads the figures from `top`, or else from its base.
     fn read(top: &Table<'_>) -> Result<Self, ProfileError>;
 
@@ -74,6 +77,17 @@ pub(crate) trait MediumFamily: Copy {
 
     /// Builds an idle medium with `capacity` sectors.
     fn build(&self, capacity: u64, prng: Prng) -> Self::Medium;
+}
+
+/// The words for the parts and the work of a medium. No other medium has such parts or such work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MediumWords {
+    /// The place for data of writes that have been acknowledged.
+    pub(crate) room: &'static str,
+    /// Each kind of parts as the subject of "the bottleneck", with its verb.
+    pub(crate) parts: &'static [(Parts, &'static str)],
+    /// Each kind of work, and why there is such work.
+    pub(crate) work: &'static [(Work, &'static str, MediumCause)],
 }
 
 /// The front end's number of a command, dense from 0. A number is used again when its command has

@@ -16,7 +16,7 @@ fn random_reads(depth: u32) -> DriveReport {
     let device = Device::parse("disk", device).unwrap();
     let design = Design::lookup("mq-none").unwrap();
     let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
-    report.drive.unwrap()
+    report.family.drive.unwrap()
 }
 
 #[test]

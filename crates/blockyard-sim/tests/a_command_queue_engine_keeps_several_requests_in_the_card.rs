@@ -36,7 +36,7 @@ fn random_reads_take_the_access_time_divided_by_the_parallel_accesses() {
         let reads = done(&report);
         assert!(reads <= expected + expected / 200, "{parallel}: {reads} of {expected}");
         assert!(reads >= expected - expected / 50, "{parallel}: {reads} of {expected}");
-        let busy = report.mmc.unwrap();
+        let busy = report.family.mmc.unwrap();
         assert!(busy.bus_busy < report.span, "{parallel}: the bus is free during an access");
     }
     let one = done(&random_reads("mmc-blkmq", 1, 32));
@@ -65,7 +65,7 @@ fn an_engine_that_asks_in_periods_finds_a_task_late() {
         let device = Device::parse("card", &device).unwrap();
         let design = Design::lookup("cqe").unwrap();
         let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
-        let asked = report.mmc.as_ref().unwrap().queue_status;
+        let asked = report.family.mmc.as_ref().unwrap().queue_status;
         (report.span.as_ns() / done(&report), asked, done(&report))
     });
     assert!((19_000..=21_000).contains(&(late.0 - exact.0)), "{exact:?} {late:?}");
@@ -104,7 +104,7 @@ fn reads_in_sequence_that_are_queued_together_are_one_stream() {
 #[test]
 fn each_read_is_three_commands_and_the_queue_status_is_read_when_it_is_ready() {
     let report = random_reads("cqe", 2, 32);
-    let commands = report.mmc.as_ref().unwrap().commands;
+    let commands = report.family.mmc.as_ref().unwrap().commands;
     let reads = done(&report);
     for number in [44, 45, 46] {
         assert!((reads..reads + 21).contains(&commands[number]), "CMD{number}: {commands:?}");

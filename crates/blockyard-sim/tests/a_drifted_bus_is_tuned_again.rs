@@ -25,7 +25,7 @@ fn reads(base: &str, timing: &str, design: &str, host: &str, card: &str) -> (Rep
 }
 
 fn command(report: &Report, number: usize) -> u64 {
-    report.mmc.as_ref().unwrap().commands[number]
+    report.family.mmc.as_ref().unwrap().commands[number]
 }
 
 /// The number of blocks in one tuning.

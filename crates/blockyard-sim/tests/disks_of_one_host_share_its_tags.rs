@@ -80,7 +80,7 @@ fn random_reads(name: &str, disks: u16, scheduler: &str, jobs: &str) -> Vec<u64>
     let design = Design::lookup(scheduler).unwrap();
     let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
     let ios = ios(&report);
-    let drive = report.drive.unwrap();
+    let drive = report.family.drive.unwrap();
     let commands = ios.iter().sum::<u64>();
     assert!((commands..commands + 128).contains(&drive.commands), "{ios:?} {drive:?}");
     assert_eq!(drive.disks.len(), usize::from(disks), "{drive:?}");
@@ -122,7 +122,7 @@ fn a_deep_job_on_an_ahci_host_merges_as_much_with_an_idle_disk_as_alone() {
         let [alone, two, eight] = [1, 2, 8].map(|disks| {
             let device = Device::lookup("sata-ssd").unwrap().with_disks(disks).unwrap();
             let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
-            report.drive.unwrap().commands
+            report.family.drive.unwrap().commands
         });
         assert_eq!([two, eight], [alone; 2], "{scheduler}: commands for 16384 writes");
     }

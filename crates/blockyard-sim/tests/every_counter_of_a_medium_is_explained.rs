@@ -20,7 +20,7 @@ fn each_medium_has_the_counters_that_are_explained() {
         let design = Design::lookup("mq-none").unwrap();
         let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
         let printed: Vec<_> =
-            report.drive.unwrap().disks[0].medium.iter().map(|(name, _)| *name).collect();
+            report.family.drive.unwrap().disks[0].medium.iter().map(|(name, _)| *name).collect();
         let explained = COUNTERS.iter().filter(|of| of.medium == medium).map(|of| of.name);
         assert_eq!(printed, explained.collect::<Vec<_>>(), "{name}");
     }

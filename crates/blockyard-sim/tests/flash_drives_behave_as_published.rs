@@ -48,7 +48,7 @@ fn read_at(report: &Report, percentile: u32) -> u64 {
 
 /// Returns a counter of the drive's flash.
 fn count(report: &Report, name: &str) -> u64 {
-    let counts = &report.drive.as_ref().unwrap().disks[0].medium;
+    let counts = &report.family.drive.as_ref().unwrap().disks[0].medium;
     counts.iter().find(|(other, _)| *other == name).unwrap().1
 }
 

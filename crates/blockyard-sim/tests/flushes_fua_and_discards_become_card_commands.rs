@@ -29,7 +29,7 @@ fn commands_of(card: &str, host: &str, job: &str, design: &str, limits: &str) ->
     let device = Device::parse("card", &device).unwrap();
     let design = Design::lookup(design).unwrap();
     let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
-    report.mmc.unwrap().commands
+    report.family.mmc.unwrap().commands
 }
 
 /// The number of CMD6 for `exclusive` operations with `each` switches of their own: a command queue
@@ -95,7 +95,7 @@ fn a_card_without_a_cache_gets_reliable_writes_and_no_flush() {
         let device = Device::parse("card", &text).unwrap();
         let design = Design::lookup(design).unwrap();
         let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
-        (report.mmc.unwrap().commands, report.span)
+        (report.family.mmc.unwrap().commands, report.span)
     }
     for design in DESIGNS {
         let (durable, took) = run("--sync=dsync", design, "", common);

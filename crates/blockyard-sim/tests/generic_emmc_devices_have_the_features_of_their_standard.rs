@@ -20,7 +20,7 @@ fn run(job: &str, device: &str, verify: Option<&Verify>) -> Report {
 }
 
 fn commands(job: &str, device: &str, number: usize) -> u64 {
-    run(job, device, None).mmc.unwrap().commands[number]
+    run(job, device, None).family.mmc.unwrap().commands[number]
 }
 
 /// Counts the sectors of a job with small random writes that power losses legally lost.

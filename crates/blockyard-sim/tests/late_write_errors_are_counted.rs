@@ -27,7 +27,7 @@ fn missing(report: &Report) -> u64 {
 }
 
 fn lost(report: &Report) -> u64 {
-    report.mmc.as_ref().unwrap().lost_writes
+    report.family.mmc.as_ref().unwrap().lost_writes
 }
 
 // [lost-write-fails-flush]
@@ -67,7 +67,7 @@ fn a_host_that_asks_after_each_write_loses_none() {
         assert_eq!((missing(&report), lost(&report)), (0, 0));
         let errors: u64 = report.jobs.iter().map(|job| job.stats.errors).sum();
         assert_eq!(errors, 0);
-        let commands = report.mmc.unwrap().commands;
+        let commands = report.family.mmc.unwrap().commands;
         let written = commands[24] + commands[25];
         assert!(written > 2010, "pages that failed were written again: {written} writes");
     }

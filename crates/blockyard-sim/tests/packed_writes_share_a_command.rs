@@ -24,7 +24,7 @@ fn writes(packed: &str) -> Report {
 fn packed_writes_need_fewer_commands_and_less_time() {
     let [alone, packed] = ["off", "write"].map(writes);
     fn commands(report: &Report) -> [u64; 64] {
-        report.mmc.as_ref().unwrap().commands
+        report.family.mmc.as_ref().unwrap().commands
     }
     for report in [&alone, &packed] {
         assert!(report.stages.count(Action::Complete(Status::Ok)) >= 990);

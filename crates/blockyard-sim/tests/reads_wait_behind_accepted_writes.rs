@@ -156,7 +156,7 @@ fn reads_wait_behind_the_map_that_syncs_write() {
         ];
         let writer = "--rw=randwrite --bs=4k --ioengine=psync --fdatasync=1";
         let report = run(&figures, writer, 1);
-        let counts = &report.drive.as_ref().unwrap().disks[0].medium;
+        let counts = &report.family.drive.as_ref().unwrap().disks[0].medium;
         let pages = counts.iter().find(|(name, _)| *name == "map_pages_written");
         let waits = waits(&report, 1);
         println!("{steps} steps of {map}, protected {protected}: {waits:?}");

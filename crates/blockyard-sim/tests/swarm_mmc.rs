@@ -362,7 +362,7 @@ impl Observer for Watch {
 /// Returns a complaint about the run of a sound system, if any.
 fn complaint(mmc: &MmcProfile, report: &Report, counts: &Counts) -> Option<String> {
     let errors: u64 = report.jobs.iter().map(|job| job.stats.errors).sum();
-    let sent = &report.mmc.as_ref().expect("the device should be an MMC host").commands;
+    let sent = &report.family.mmc.as_ref().expect("the device should be an MMC host").commands;
     // Background operations that take too long and cannot be interrupted legally end in a reset.
     let timing = &mmc.card.timing;
     let outlasts = !mmc.card.features.hpi && timing.background.is_some();
@@ -474,7 +474,8 @@ impl Total {
         self.seeds += 1;
         self.ios += measured.map(|measured| measured.ios).sum::<u64>();
         self.errors += report.jobs.iter().map(|job| job.stats.errors).sum::<u64>();
-        self.commands += report.mmc.as_ref().map_or(0, |mmc| mmc.commands.iter().sum::<u64>());
+        self.commands +=
+            report.family.mmc.as_ref().map_or(0, |mmc| mmc.commands.iter().sum::<u64>());
         self.cuts += verified.power_cuts.len();
         self.sleeps += report.totals.sleeps;
         self.resets += counts.resets;

@@ -36,7 +36,7 @@ fn run(design: &str, options: &str) -> Report {
 }
 
 fn memory(report: &Report) -> PmemReport {
-    report.pmem.expect("a run on memory should report its counts")
+    report.family.pmem.expect("a run on memory should report its counts")
 }
 
 fn ns(report: &Report, part: Part) -> u64 {
@@ -244,7 +244,7 @@ fn the_same_seed_gives_the_same_to_the_nanosecond() {
             let report = run(design, "--rw=randrw --bs=4k --number_ios=500 --numjobs=20");
             let stats = |stats: &JobStats| format!("{:?} {:?}", stats.ops, stats.ended);
             let jobs: Vec<_> = report.jobs.iter().map(|job| stats(&job.stats)).collect();
-            (format!("{:?}", report.pmem), report.span, jobs)
+            (format!("{:?}", report.family.pmem), report.span, jobs)
         }
         assert_eq!(figures(design), figures(design), "{design}");
     }

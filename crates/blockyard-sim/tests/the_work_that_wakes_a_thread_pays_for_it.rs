@@ -99,7 +99,7 @@ fn a_status_command_to_a_busy_card_wakes_its_thread_twice() {
     fn asked(program: &str) -> (u64, u64, Duration) {
         let card = format!("[card.write]\nprogram = \"{program}\"\nearly = false\n");
         let (report, times) = run("randwrite", "mmc-serial", &card, "2us");
-        let host = report.mmc.unwrap();
+        let host = report.family.mmc.unwrap();
         (host.commands[13], report.totals.wakeups, times[4])
     }
     let short = asked("300us");

@@ -29,7 +29,7 @@ fn writes_by(design: &str, size: &str, cost: &str, jobs: u8, busy: &str) -> Repo
 }
 
 fn command(report: &Report, number: usize) -> u64 {
-    report.mmc.as_ref().unwrap().commands[number]
+    report.family.mmc.as_ref().unwrap().commands[number]
 }
 
 #[test]

@@ -9,15 +9,14 @@
 use core::mem::discriminant;
 
 use blockyard::policy::{Merges, Policies};
-use blockyard_devices::charges::Resource;
-use blockyard_devices::load::Parts;
+use blockyard_devices::charges::{HANDOVER, INTERRUPTS, Resource};
 use blockyard_devices::profile::{Basis, Design, Device};
 use blockyard_fio::job::JobFile;
 use blockyard_sim::machine::locks::LockKind;
 
 use super::question::Question;
 use crate::Answer;
-use crate::explanation::{Bottleneck, bottleneck};
+use crate::explanation::{Bottleneck, bottleneck, load};
 use crate::figures::Figures;
 
 const ONE_LOCK: &[Resource] =
@@ -26,8 +25,6 @@ const ELEVATOR: &[Resource] = &[Resource::Elevator];
 const LOCK_MOVES: &[Resource] = &[Resource::LockMoves];
 const MERGING: &[Resource] = &[Resource::Merging];
 const RUNS: &[Resource] = &[Resource::Runs];
-const HANDOVER: &[Resource] = &[Resource::Handover, Resource::Sleep, Resource::DeepSleep];
-const INTERRUPTS: &[Resource] = &[Resource::Interrupts];
 const POLLS: &[Resource] = &[Resource::Polls];
 
 /// Returns the resources through which the choices of two designs differ.
@@ -61,13 +58,7 @@ fn runs_differ(a: &Policies, b: &Policies) -> bool {
 /// queue is full, its commands take long.
 fn of_limit(device: &Device, jobs: &JobFile, figures: &Figures) -> Vec<Resource> {
     match bottleneck(device, figures) {
-        Bottleneck::Link { .. } => vec![Resource::Link],
-        Bottleneck::Controller { .. } => vec![Resource::Controller],
-        Bottleneck::Medium(limit) => {
-            let work = limit.work.iter().map(|(work, _)| Resource::Work(*work));
-            let room = (limit.buffer_full_percent > 0.0).then_some(Resource::Room);
-            work.chain([Resource::Parts(limit.parts)]).chain(room).collect()
-        }
+        Bottleneck::Family(limit) => limit.resources(&load(figures)),
         Bottleneck::Lock { lock: LockKind::Queue, .. } => ONE_LOCK.to_vec(),
         Bottleneck::Lock { lock: LockKind::Elevator, .. } => [ELEVATOR, LOCK_MOVES].concat(),
         Bottleneck::Lock { .. } => LOCK_MOVES.to_vec(),
@@ -75,28 +66,11 @@ fn of_limit(device: &Device, jobs: &JobFile, figures: &Figures) -> Vec<Resource>
             let copies = jobs.jobs.iter().any(|job| !job.direct).then_some(Resource::PageCopies);
             [Resource::Processors].into_iter().chain(copies).collect()
         }
-        Bottleneck::CardMemory { .. } | Bottleneck::BusAndCard { .. } => of_card(figures),
-        Bottleneck::BetweenTransfers { .. } => [HANDOVER, INTERRUPTS].concat(),
-        Bottleneck::Depth { .. } | Bottleneck::DeviceLatency { .. } => of_latency(figures),
+        Bottleneck::Depth { .. } | Bottleneck::DeviceLatency { .. } => {
+            [figures.family.resources(&load(figures)), vec![Resource::Device]].concat()
+        }
         Bottleneck::Jobs { .. } => Vec::new(),
     }
-}
-
-/// What a card does for the run of `figures`.
-fn of_card(figures: &Figures) -> Vec<Resource> {
-    let reads = (figures.read_bytes > 0).then_some(Resource::CardReads);
-    let writes = (figures.written_bytes > 0).then_some(Resource::CardWrites);
-    reads.into_iter().chain(writes).collect()
-}
-
-/// What the commands of a device spend their time on.
-fn of_latency(figures: &Figures) -> Vec<Resource> {
-    let parts = figures.drive.iter().flat_map(|drive| &drive.load.parts);
-    let of_medium = parts.flat_map(|of| {
-        let of_parts = (of.parts == Parts::Medium).then_some(Resource::Parts(of.parts));
-        of.work.iter().map(|(work, _)| Resource::Work(*work)).chain(of_parts)
-    });
-    of_medium.chain([Resource::Device]).chain(of_card(figures)).collect()
 }
 
 /// Whether readings show the part of `key`, or need not: the profile of `device` states a range for

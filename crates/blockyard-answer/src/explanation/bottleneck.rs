@@ -2,14 +2,10 @@
 //!
 //! # Choices
 //!
-//! - A design is limited by the resource nearest to the device that is used up: a drive's medium,
-//!   link, a drive's controller, depth, lock, CPUs, a card's memory, its bus. If none is, it is
-//!   limited by the depth if requests wait for that and most of it is taken; on an MMC host that
-//!   always has a request, by the larger part of the time: bus and card busy, or what the host does
-//!   between transfers; otherwise by the latency of the device or the pace of its jobs.
-//! - A queue fills up while writes wait for room in the medium. If they wait for much of the time,
-//!   the medium is named, not the depth or the latency: unless jobs pause for more of their time
-//!   than writes wait.
+//! - A design is limited by the resource nearest to the device that is used up: a part of the
+//!   device, its depth, a lock, the CPUs, what its host does. If none is, it is limited by the
+//!   depth if requests wait for that and most of it is taken; otherwise by the latency of the
+//!   device or the pace of its jobs.
 //! - Of the latency of the device and the pace of the jobs, the larger part of the jobs' time is
 //!   named: pauses and think time, or the rest. Jobs that keep to a rate or to the pace of a trace
 //!   would do no more on a faster device: their pace is named.
@@ -18,36 +14,23 @@
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
 use super::depth::{self, Occupied};
-use super::evidence::{Bottleneck, CpuUse, FrontPart};
-use super::medium;
-use super::run::USED_UP;
-use crate::drive::DriveFigures;
+use super::evidence::{Bottleneck, CpuUse};
 use crate::figures::Figures;
-use crate::host::HostFigures;
 use crate::locks::LockFigures;
-use blockyard::time::Duration;
-use blockyard_devices::profile::{Device, DeviceModel, DriveProfile, FrontProfile, HbaProfile};
-use blockyard_text::number::{approximate, ratio};
+use blockyard_devices::compare::{RunLoad, USED_UP};
+use blockyard_devices::limit::Limit;
+use blockyard_devices::profile::Device;
 
 /// The share of the CPU time from which waiting for locks, or polling, is worth naming, in percent.
 const MUCH_SPINNING: f64 = 15.0;
 
-/// The share of the time for which writes wait for the medium from which that is worth naming, in
-/// percent.
-const MUCH_FULL: f64 = 15.0;
-
 /// What limits the run of `figures` on `device`.
 pub(crate) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
-    if let DeviceModel::Hba(hba) = device.model {
-        let percent = link_percent(&hba, figures);
-        if percent >= USED_UP {
-            return Bottleneck::Link { percent };
-        }
-    }
-    if let (DeviceModel::Drive(drive), Some(used)) = (&device.model, &figures.drive)
-        && let Some(of_drive) = of_drive(drive, used, figures)
-    {
-        return of_drive;
+    let load = load(figures);
+    match device.model.limit(&figures.family, &load) {
+        Some(Limit::Family(limit)) => return Bottleneck::Family(limit),
+        Some(Limit::Jobs) => return of_jobs(figures),
+        None => {}
     }
     if let Some(of_depth) = depth::limit(device, figures, Occupied::Always) {
         return of_depth;
@@ -68,8 +51,8 @@ pub(crate) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
     if let Some(of_depth) = depth::limit(device, figures, Occupied::Mostly) {
         return of_depth;
     }
-    if let Some(of_host) = figures.mmc.as_ref().and_then(|host| of_host(host, figures)) {
-        return of_host;
+    if let Some(limit) = device.model.last_limit(&figures.family, &load) {
+        return Bottleneck::Family(limit);
     }
     // A job that pauses for 60 % of its time would gain at most the other 40 % by a faster device.
     let paced = figures.jobs_ns.percent(figures.jobs_ns.paced);
@@ -77,6 +60,19 @@ pub(crate) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
         return of_jobs(figures);
     }
     Bottleneck::DeviceLatency { commands: figures.at_device, cpu }
+}
+
+/// The load of a run on its device.
+pub(crate) fn load(figures: &Figures) -> RunLoad {
+    RunLoad {
+        commands: figures.commands,
+        bytes: figures.bytes,
+        read_bytes: figures.read_bytes,
+        written_bytes: figures.written_bytes,
+        bytes_per_s: figures.bytes_per_s,
+        device_busy_percent: figures.device_busy_percent,
+        pausing_percent: idle_by_choice_percent(figures),
+    }
 }
 
 /// The pace of the jobs, as the limit.
@@ -106,75 +102,4 @@ fn most_wanted(locks: &[LockFigures]) -> Option<&LockFigures> {
 /// The time that an I/O waits for a lock, in nanoseconds.
 fn waited(of: &LockFigures) -> f64 {
     of.all.per_io * of.all.mean_wait_ns
-}
-
-/// What limits the run of `figures`, if that is a part of the `drive`.
-fn of_drive(drive: &DriveProfile, used: &DriveFigures, figures: &Figures) -> Option<Bottleneck> {
-    let commands = used.at_device;
-    match used {
-        _ if medium::is_used_up(used) => of_medium(used, commands),
-        _ if used.link_percent >= USED_UP => Some(Bottleneck::Link { percent: used.link_percent }),
-        _ if used.controller_percent >= USED_UP => {
-            let part = front_part(drive);
-            Some(Bottleneck::Controller { part, percent: used.controller_percent })
-        }
-        _ if used.engine_percent >= USED_UP => Some(Bottleneck::Controller {
-            part: FrontPart::VirtioThread,
-            percent: used.engine_percent,
-        }),
-        // While writes wait for room in the medium, the queue fills up: its depth is no cause.
-        _ if used.load.buffer_full_percent >= MUCH_FULL => {
-            let jobs_pause = idle_by_choice_percent(figures) > used.load.buffer_full_percent;
-            if jobs_pause { Some(of_jobs(figures)) } else { of_medium(used, commands) }
-        }
-        _ if medium::queued_percent(used, commands).is_some() => of_medium(used, commands),
-        _ => None,
-    }
-}
-
-/// The medium as the bottleneck, if `commands` at the device load it.
-fn of_medium(used: &DriveFigures, commands: f64) -> Option<Bottleneck> {
-    medium::limit(used, commands).map(Bottleneck::Medium)
-}
-
-/// What takes the commands of a drive one at a time.
-const fn front_part(drive: &DriveProfile) -> FrontPart {
-    match drive.front {
-        FrontProfile::Virtio(_) => FrontPart::VirtioThread,
-        FrontProfile::Usb(_) => FrontPart::UsbBridge,
-        _ => FrontPart::Controller,
-    }
-}
-
-/// What limits the run of `figures`, if that is its MMC `host` or the card.
-fn of_host(host: &HostFigures, figures: &Figures) -> Option<Bottleneck> {
-    let busy = figures.device_busy_percent;
-    if host.memory_percent >= USED_UP {
-        return Some(Bottleneck::CardMemory { percent: host.memory_percent });
-    }
-    if busy >= USED_UP {
-        return Some(Bottleneck::BusAndCard { percent: busy });
-    }
-    let present = 100.0 - host.absent_percent;
-    let idle_percent = present - busy;
-    (present >= USED_UP).then_some(if busy >= idle_percent {
-        Bottleneck::BusAndCard { percent: busy }
-    } else {
-        Bottleneck::BetweenTransfers { idle_percent }
-    })
-}
-
-/// The share of the time in which the target's port works. Reads and writes are taken to have their
-/// share of the commands by their share of the bytes.
-fn link_percent(hba: &HbaProfile, figures: &Figures) -> f64 {
-    let commands_per_byte = ratio(approximate(figures.commands), approximate(figures.bytes));
-    let seconds = seconds_of(figures.read_bytes, hba.port_read, hba.link_read, commands_per_byte)
-        + seconds_of(figures.written_bytes, hba.port_write, hba.link_write, commands_per_byte);
-    100.0 * ratio(seconds * approximate(figures.bytes_per_s), approximate(figures.bytes))
-}
-
-/// Seconds for which `bytes` and their commands use the link in one direction.
-fn seconds_of(bytes: u64, port: Duration, rate: u64, commands_per_byte: f64) -> f64 {
-    let of_commands = commands_per_byte * approximate(port.as_ns()) / 1e9;
-    approximate(bytes) * (of_commands + ratio(1.0, approximate(rate)))
 }

@@ -13,8 +13,8 @@
 use blockyard::trace::Hold;
 
 use super::evidence::Bottleneck;
-use super::run::USED_UP;
 use crate::figures::Figures;
+use blockyard_devices::compare::USED_UP;
 use blockyard_devices::profile::Device;
 use blockyard_text::number::ratio;
 
@@ -36,10 +36,10 @@ pub(super) enum Occupied {
 pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> Option<Bottleneck> {
     let of_all = f64::from(device.model.commands_max()?);
     debug_assert!(of_all > 0.0, "a device takes a command");
-    let busiest = figures.drive.as_ref().and_then(|drive| Some((drive.at_device, drive.disk?)));
-    let (commands, depth) = match busiest {
-        Some((commands, of)) => (commands, of_all / f64::from(of.disks)),
-        None => (figures.at_device, of_all),
+    let family = &figures.family;
+    let (commands, depth) = match (family.at_busiest_disk(), family.busiest_disk()) {
+        (Some(commands), Some(of)) => (commands, of_all / f64::from(of.disks)),
+        _ => (figures.at_device, of_all),
     };
     let percent = 100.0 * commands / depth;
     let is_full = 100.0 * commands >= USED_UP * depth;

@@ -11,12 +11,15 @@
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
 use super::bottleneck::bottleneck;
-use super::evidence::{Bottleneck, Evidence, Explanation, Factor, LongestStage, Pair};
-use super::run::{EQUAL, Run, USED_UP};
-use super::{host, pmem};
+use super::evidence::{Bottleneck, Evidence, Explanation, Factor, LongestStage};
 use crate::figures::Figures;
 use crate::life::{Life, LifeStage};
+use blockyard_devices::compare::{EQUAL, Pair};
+use blockyard_devices::evidence::FamilyFigures;
 use blockyard_devices::profile::Device;
+
+/// The name of a design and the figures of its run.
+type Run<'a> = (&'a str, &'a Figures);
 
 /// Why `runs` of one job on `device` differ.
 ///
@@ -34,16 +37,17 @@ pub(super) fn explain(device: &Device, runs: &[Run<'_>]) -> Explanation {
         return explanation(first, Some(other), Factor::NothingEnded, Vec::new());
     }
     if distance(first, other) < EQUAL {
-        let evidence = [limit(device, first)].into_iter().chain(host::idle(first, other));
-        let evidence = evidence.chain(longest_stage(first, None)).chain(never_held(runs));
+        let evidence = [limit(device, first)].into_iter().chain(idle_times(first, other));
+        let evidence = evidence.chain(longest_stage(first, None));
+        let evidence = evidence.chain(never_held(runs));
         return explanation(first, Some(other), Factor::Equal, evidence.collect());
     }
     let (low, high) = if other.1.iops < first.1.iops { (other, first) } else { (first, other) };
     debug_assert!(low.1.iops < high.1.iops, "the rates differ");
-    let (factor, evidence) = if let (Some(low_part), Some(high_part)) = (&low.1.pmem, &high.1.pmem)
-    {
+    let whole = low.1.family.whole_difference(&high.1.family);
+    let (factor, evidence) = if let Some(whole) = whole {
         let parts = [low, high].map(|run| longest_stage(run, None));
-        let evidence = [pmem::cpu_time(low_part, high_part)].into_iter();
+        let evidence = [Evidence::Family(whole)].into_iter();
         (Factor::CpuTime, evidence.chain(parts.into_iter().flatten()).collect())
     } else {
         larger_factor(device, low, high)
@@ -84,20 +88,18 @@ fn larger_factor(device: &Device, low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec
             refusals_per_io: pair(low, high, |figures| figures.refusals_per_io),
             runs_per_io: pair(low, high, |figures| figures.runs_per_io),
         });
-        evidence.extend(host::idle(low, high));
+        evidence.extend(idle_times(low, high));
     } else {
         evidence.extend(at_device(device, low, high));
-        if let (Some(low), Some(high)) = (&low.1.mmc, &high.1.mmc) {
-            evidence.push(host::transfer_period(low, high));
-        }
+        let of_family = low.1.family.command_rates(&high.1.family);
+        evidence.extend(of_family.map(Evidence::Family));
         let limits = [low, high].map(|run| bottleneck(device, run.1));
         // Of hosts, the period of transfers says already what the larger part of it is.
-        let is_host = |of: &Bottleneck| match of {
-            Bottleneck::BetweenTransfers { .. } => true,
-            Bottleneck::BusAndCard { percent } => *percent < USED_UP,
+        let is_told = |of: &Bottleneck| match of {
+            Bottleneck::Family(limit) => limit.is_told_by_transfers(),
             _ => false,
         };
-        if !limits.iter().all(is_host) {
+        if !limits.iter().all(is_told) {
             let named = [low, high].into_iter().zip(limits);
             evidence.extend(named.map(|(run, bottleneck)| limited(run, bottleneck)));
         }
@@ -126,28 +128,23 @@ fn limit(device: &Device, run: &Run<'_>) -> Evidence {
 
 /// The evidence that `bottleneck` limits `run`, with the disk that it is a part of.
 fn limited(run: &Run<'_>, bottleneck: Bottleneck) -> Evidence {
-    let is_of_disk = match bottleneck {
-        Bottleneck::Link { .. }
-        | Bottleneck::Depth { .. }
-        | Bottleneck::Controller { .. }
-        | Bottleneck::Medium(_) => true,
+    let is_of_disk = match &bottleneck {
+        Bottleneck::Depth { .. } => true,
+        Bottleneck::Family(limit) => limit.is_of_disk(),
         Bottleneck::Lock { .. }
         | Bottleneck::Cpus { .. }
-        | Bottleneck::CardMemory { .. }
-        | Bottleneck::BusAndCard { .. }
-        | Bottleneck::BetweenTransfers { .. }
         | Bottleneck::DeviceLatency { .. }
         | Bottleneck::Jobs { .. } => false,
     };
-    let disk = run.1.drive.as_ref().and_then(|drive| drive.disk).filter(|_| is_of_disk);
+    let disk = run.1.family.busiest_disk().filter(|_| is_of_disk);
     Evidence::Bottleneck { design: run.0.to_owned(), disk, bottleneck }
 }
 
 /// Where requests of `run` spend most of their time, and why, compared with `other`; `None` if it
 /// is in the driver, or at no one place.
 fn longest_stage(run: &Run<'_>, other: Option<&Run<'_>>) -> Option<Evidence> {
-    if let Some(figures) = &run.1.pmem {
-        return Some(pmem::cpu_parts(run.0, figures));
+    if let Some(in_calls) = run.1.family.time_in_calls(run.0) {
+        return Some(Evidence::Family(in_calls));
     }
     let (stage, stage_ns) = longest(&run.1.life_ns);
     let life_ns = run.1.life_ns.total();
@@ -171,12 +168,19 @@ fn longest(life: &Life) -> (LifeStage, f64) {
     longest.expect("a life has parts")
 }
 
-/// Says so if no request of any of `runs` ever waited for the device in a scheduler. On persistent
-/// memory there is no device to wait for.
+/// The idle times of two runs, if the family of the device has them and they differ.
+fn idle_times(low: &Run<'_>, high: &Run<'_>) -> Option<Evidence> {
+    let low = (low.0, &low.1.family);
+    FamilyFigures::idle_times(low, (high.0, &high.1.family)).map(Evidence::Family)
+}
+
+/// Says so if no request of any of `runs` ever waited for the device in a scheduler. If a processor
+/// does an I/O within the call, there is no device to wait for.
 fn never_held(runs: &[Run<'_>]) -> Option<Evidence> {
     let is_free = |run: &Run<'_>| {
         // A processor that waits for the lock of a scheduler keeps its requests waiting, too.
-        run.1.holds.are_none() && run.1.pmem.is_none() && run.1.spinning_percent < 1.0
+        let waits = run.1.family.time_in_calls(run.0).is_none();
+        run.1.holds.are_none() && waits && run.1.spinning_percent < 1.0
     };
     runs.iter().all(is_free).then_some(Evidence::NeverHeld)
 }
@@ -184,13 +188,4 @@ fn never_held(runs: &[Run<'_>]) -> Option<Evidence> {
 /// How far apart the rates of two runs are, as a factor of at least 1.
 fn distance(a: &Run<'_>, b: &Run<'_>) -> f64 {
     pair(a, b, |figures| figures.iops).distance()
-}
-
-impl Pair {
-    /// How far apart both are, as a factor of at least 1. Of two factors, the one with the larger
-    /// distance carries the larger part of the logarithm of their product.
-    pub(super) fn distance(&self) -> f64 {
-        let factor = self.low / self.high;
-        factor.max(1.0 / factor)
-    }
 }

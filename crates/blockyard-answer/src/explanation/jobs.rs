@@ -5,11 +5,11 @@
 
 use serde::Serialize;
 
-use super::evidence::Pair;
 use crate::direction::Direction;
 use crate::life::{Life, LifeStage};
 use crate::outcome::Outcome;
 use crate::verdict::{Cell, Row};
+use blockyard_devices::compare::Pair;
 use blockyard_text::number::{approximate, digits, nanoseconds};
 
 /// The largest number of jobs with a reason.

@@ -1,19 +1,16 @@
 //! Why one design does more than another: which factor differs, and the counters behind it.
 //!
-//! It knows no design: the same counters would give the same explanation. `difference` compares two
-//! designs, `bottleneck` says what limits one, `depth`, `host`, `medium` and `pmem` add what
-//! queues, MMC hosts, the media of drives and persistent memory have of their own, `jobs` has the
-//! reason of each job, `evidence` is the data, and `text` writes it as sentences.
+//! It knows no design: the same counters would give the same explanation. Nor does it know a family
+//! of devices: their limits and their evidence come from
+//! [`DeviceModel`](blockyard_devices::profile::DeviceModel). `difference` compares two designs,
+//! `bottleneck` says what limits one, `depth` judges the depth of its queue, `jobs` has the reason
+//! of each job, `evidence` is the data, and `text` writes it as sentences.
 
 mod bottleneck;
 mod depth;
 mod difference;
 mod evidence;
-mod host;
 mod jobs;
-mod medium;
-mod pmem;
-mod run;
 mod text;
 
 #[cfg(test)]
@@ -21,13 +18,10 @@ mod tests;
 
 pub use jobs::JobReason;
 
-pub(super) use bottleneck::bottleneck;
+pub(super) use bottleneck::{bottleneck, load};
 pub(super) use jobs::reasons;
 
-pub use evidence::{
-    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, LongestStage,
-    MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,
-};
+pub use evidence::{Bottleneck, CpuUse, Evidence, Explanation, Factor, LongestStage};
 
 use crate::outcome::Outcome;
 use blockyard_devices::profile::Device;

@@ -7,9 +7,10 @@ use blockyard::trace::Hold;
 use super::difference::explain;
 use super::*;
 use crate::{
-    CommandCounts, DriveFigures, Figures, Held, HoldFigures, HostFigures, JobTime, Latency, Life,
-    LifeStage, LoadFigures, LockFigures, LockKind, Overlapped, Parts, PartsFigures, PmemFigures,
-    PmemParts, TransferCounts, TransferTimes, Woken, Work, WrittenFigures,
+    CommandCounts, DriveFigures, FamilyFigures, FamilyLimit, Figures, Held, HoldFigures,
+    HostFigures, JobTime, Latency, Life, LifeStage, LoadFigures, LockFigures, LockKind, Overlapped,
+    Parts, PartsFigures, PmemFigures, PmemParts, TransferCounts, TransferTimes, Woken, Work,
+    WrittenFigures,
 };
 
 /// A run of a second in which `commands` of `ios_per_command` I/Os each spent 440 us at the device.
@@ -48,9 +49,7 @@ fn run(commands: u64, ios_per_command: f64) -> Figures {
         write_life_ns: Life::default(),
         holds: [(Hold::Device, held_once)].into_iter().collect(),
         locks: Vec::new(),
-        mmc: None,
-        pmem: None,
-        drive: None,
+        family: FamilyFigures::default(),
     }
 }
 
@@ -182,7 +181,7 @@ fn a_bottleneck_of_both_designs_is_named_once() {
     let evidence = [("a", 97.0), ("b", 98.0)].map(|(design, percent)| Evidence::Bottleneck {
         design: design.to_owned(),
         disk: None,
-        bottleneck: Bottleneck::BusAndCard { percent },
+        bottleneck: Bottleneck::Family(FamilyLimit::BusAndCard { percent }),
     });
     let explanation = Explanation {
         low: "a".to_owned(),
@@ -307,7 +306,7 @@ fn hosted((transfer_ns, per_transfer): Transfer) -> Figures {
         ios_per_command: per_transfer.ios,
         commands_per_s,
         device_busy_percent: 100.0 * transfer_ns.work / period_ns,
-        mmc: Some(host),
+        family: FamilyFigures { mmc: Some(host), ..FamilyFigures::default() },
         ..run(1, 1.0)
     }
 }
@@ -425,8 +424,8 @@ fn equal_designs_whose_idle_time_differs_say_how_many_ios_share_it() {
 
 fn memory(of: Transfer, memory_percent: f64) -> Figures {
     let figures = hosted(of);
-    let host = figures.mmc.map(|host| HostFigures { memory_percent, ..host });
-    Figures { mmc: host, ..figures }
+    let host = figures.family.mmc.map(|host| HostFigures { memory_percent, ..host });
+    Figures { family: FamilyFigures { mmc: host, ..FamilyFigures::default() }, ..figures }
 }
 
 #[test]
@@ -471,7 +470,9 @@ fn in_memory(parts: [f64; 6]) -> PmemFigures {
 }
 
 fn memory_run(pmem: PmemFigures) -> Figures {
-    Figures { iops: 1e9 / pmem.io_ns, pmem: Some(pmem), ..run(1, 1.0) }
+    let iops = 1e9 / pmem.io_ns;
+    let family = FamilyFigures { pmem: Some(pmem), ..FamilyFigures::default() };
+    Figures { iops, family, ..run(1, 1.0) }
 }
 
 #[test]
@@ -543,8 +544,12 @@ fn text_of_linked(work: &[(Work, f64)], buffer_full_percent: f64) -> String {
     text_of_drive(DriveFigures { link_percent: 97.0, ..flash(40.0, work, buffer_full_percent) })
 }
 
+fn of_drive(drive: DriveFigures) -> FamilyFigures {
+    FamilyFigures { drive: Some(drive), ..FamilyFigures::default() }
+}
+
 fn text_of_drive(drive: DriveFigures) -> String {
-    let figures = Figures { at_device: 31.9, drive: Some(drive), ..run(10_000, 1.0) };
+    let figures = Figures { at_device: 31.9, family: of_drive(drive), ..run(10_000, 1.0) };
     explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
@@ -637,8 +642,8 @@ fn folding_in_idle_time_limits_nobody() {
 fn text_of_pausing(pausing: u64, thinking: u64) -> String {
     let waiting = 1000 - pausing - thinking;
     let jobs_ns = JobTime { alive: 1000, waiting, pausing, thinking, ..JobTime::default() };
-    let drive = Some(flash(10.0, &[(Work::CachePrograms, 20.0)], 20.0));
-    let figures = Figures { jobs_ns, drive, at_device: 3.0, ..run(10_000, 1.0) };
+    let family = of_drive(flash(10.0, &[(Work::CachePrograms, 20.0)], 20.0));
+    let figures = Figures { jobs_ns, family, at_device: 3.0, ..run(10_000, 1.0) };
     explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
@@ -654,8 +659,8 @@ fn jobs_that_pause_for_longer_than_writes_wait_are_named() {
 
 fn text_of_waiting(at_device: f64, life_ns: Life, reasons: &[(Hold, f64)]) -> String {
     let holds = holds_of(reasons);
-    let drive = Some(flash(40.0, &[(Work::Reads, 20.0)], 0.0));
-    let figures = Figures { at_device, life_ns, holds, drive, ..run(10_000, 1.0) };
+    let family = of_drive(flash(40.0, &[(Work::Reads, 20.0)], 0.0));
+    let figures = Figures { at_device, life_ns, holds, family, ..run(10_000, 1.0) };
     explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
@@ -698,8 +703,8 @@ fn text_of_dies(at_device: f64, waited_percent: f64) -> String {
     drive.load.waited_percent = waited_percent;
     drive.at_device = at_device;
     let life_ns = Life { in_driver: 100.0, ..Life::default() };
-    let drive = Some(drive);
-    let figures = Figures { at_device, life_ns, drive, ..run(10_000, 1.0) };
+    let family = of_drive(drive);
+    let figures = Figures { at_device, life_ns, family, ..run(10_000, 1.0) };
     explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
@@ -724,8 +729,8 @@ fn what_takes_commands_one_by_one_has_the_name_of_the_kind_of_drive() {
         ("virtio-3dxpoint", "the host's virtio thread"),
     ] {
         let used = flash(40.0, &[(Work::Reads, 50.0)], 0.0);
-        let drive = Some(DriveFigures { controller_percent: 97.0, ..used });
-        let words = explained_on(device, &[("a", Figures { drive, ..run(10, 1.0) })]).to_string();
+        let family = of_drive(DriveFigures { controller_percent: 97.0, ..used });
+        let words = explained_on(device, &[("a", Figures { family, ..run(10, 1.0) })]).to_string();
         assert_eq!(words, format!("a: {part} is the bottleneck (97 % in use)."));
     }
 }

@@ -6,15 +6,10 @@ use core::fmt;
 
 use blockyard::trace::Hold;
 
-use super::evidence::{
-    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, LongestStage,
-    Pair, PartTime, TransferPeriod,
-};
-use super::medium;
-use super::pmem::WAITING_NS;
-use super::run::USED_UP;
-use crate::drive::BusiestDisk;
+use super::evidence::{Bottleneck, CpuUse, Evidence, Explanation, Factor, LongestStage};
 use crate::life::LifeStage;
+use blockyard_devices::compare::Pair;
+use blockyard_devices::fronts::figures::BusiestDisk;
 use blockyard_text::number::{digits, nanoseconds, percent};
 
 impl fmt::Display for Explanation {
@@ -71,18 +66,12 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
             dequeued(percent, refusals_per_io, runs_per_io, low, high)
         }
         Evidence::AtDevice { commands } => {
-            let commands = instead(commands, digits, " commands are at the device");
+            let commands = commands.instead(digits, " commands are at the device");
             format!("On average, {commands}.")
         }
         Evidence::CommandTime { ns } => {
-            format!("Each command is at the device for {}.", instead_ns(ns))
+            format!("Each command is at the device for {}.", ns.instead_ns())
         }
-        Evidence::TransferPeriod(period) => transfer_period(period),
-        Evidence::IdleBetweenTransfers { low, high } => format!(
-            "Between two transfers the bus and the card are idle for {} and for {}.",
-            idle_time(low),
-            idle_time(high)
-        ),
         Evidence::Bottleneck { bottleneck, disk, .. } => is_bottleneck(*disk, bottleneck) + ".",
         Evidence::LongestStage { design, life_ns, stage, stage_ns, hold, other } => {
             let reason = hold.as_ref().map(|hold| format!(" because {}", held_because(*hold)));
@@ -100,48 +89,15 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
             "No request ever waited in a scheduler: the device accepted each one immediately."
                 .to_owned()
         }
-        Evidence::CpuTime { io_ns, parts } => cpu_time(io_ns, parts),
-        Evidence::CpuParts { design, io_ns, percent: parts, path_percent, channels_percent } => {
-            let parts = parts.iter().map(|(name, share)| format!("{} for {name}", percent(*share)));
-            let path = format!("{} before and after the memory access", percent(*path_percent));
-            let saturated = if *channels_percent >= USED_UP {
-                format!(" The memory channels are saturated ({}).", percent(*channels_percent))
-            } else {
-                String::new()
-            };
-            format!(
-                "Under {design}, an I/O takes {} of CPU time: {}.{saturated}",
-                nanoseconds(*io_ns),
-                listed(parts.chain([path]))
-            )
-        }
+        Evidence::Family(evidence) => evidence.to_string(),
     }
-}
-
-/// `low` of `what` instead of `high`, or just one of them where they look the same.
-fn instead(pair: &Pair, write: fn(f64) -> String, what: &str) -> String {
-    let low = write(pair.low);
-    let high = write(pair.high);
-    if low == high { low + what } else { format!("{low}{what} instead of {high}") }
-}
-
-/// A time instead of another.
-fn instead_ns(pair: &Pair) -> String {
-    instead(pair, nanoseconds, "")
-}
-
-/// `parts` in one sentence: a, b and c.
-fn listed(parts: impl IntoIterator<Item = String>) -> String {
-    let mut parts: Vec<_> = parts.into_iter().collect();
-    let last = parts.pop().unwrap_or_default();
-    if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) }
 }
 
 fn merging(ios_per_command: &Pair) -> String {
     if digits(ios_per_command.low) == digits(ios_per_command.high) {
         return format!("same merging ({} I/Os per command)", digits(ios_per_command.low));
     }
-    instead(ios_per_command, digits, " I/Os per command")
+    ios_per_command.instead(digits, " I/Os per command")
 }
 
 fn command_rate(commands_per_s: &Pair) -> String {
@@ -181,65 +137,6 @@ fn dequeued(share: &Pair, refusals: &Pair, runs: &Pair, low: &str, high: &str) -
     )
 }
 
-fn transfer_period(of: &TransferPeriod) -> String {
-    let TransferPeriod { period_ns, work_ns, idle_ns, absent_ns, ios, idle_of_io_ns, in_idle_time } =
-        of;
-    let parts = [
-        period_part("busy", work_ns, "", period_ns),
-        period_part("idle", idle_ns, " while requests wait", period_ns),
-        period_part("without a request", absent_ns, "", period_ns),
-    ];
-    let mut text = format!(
-        "A transfer starts {} after the previous one: the bus and the card are {}.",
-        instead_ns(period_ns),
-        listed(parts.into_iter().flatten()),
-    );
-    if !in_idle_time.is_empty() {
-        let named = listed(in_idle_time.iter().map(idle_part));
-        text += &format!(" Between two transfers there are {named}.");
-    }
-    if ios.is_shared() {
-        text += &format!(
-            " Each transfer carries {}: the idle time per I/O is {}.",
-            instead(ios, digits, " I/Os"),
-            instead_ns(idle_of_io_ns),
-        );
-    }
-    text
-}
-
-/// A part of the period, if it is at least a hundredth of it under a design.
-fn period_part(before: &str, ns: &Pair, behind: &str, period_ns: &Pair) -> Option<String> {
-    let is_visible = 100.0 * ns.low >= period_ns.low || 100.0 * ns.high >= period_ns.high;
-    is_visible.then(|| format!("{before} for {}{behind}", instead_ns(ns)))
-}
-
-/// A part that differs: both figures are written even if they look the same.
-fn idle_part(part: &IdlePart) -> String {
-    match part {
-        IdlePart::Status { count } => told(count, digits, "CMD13s"),
-        IdlePart::Map { ns } => told(ns, nanoseconds, "of mapping on an idle bus"),
-        IdlePart::Unmap { ns } => told(ns, nanoseconds, "of unmapping on an idle bus"),
-        IdlePart::WakeUps { count } => told(count, digits, "wake-ups that the bus waits for"),
-    }
-}
-
-/// Both figures of a pair, the one that is explained first.
-fn told(pair: &Pair, write: fn(f64) -> String, what: &str) -> String {
-    format!("{} {what} instead of {}", write(pair.low), write(pair.high))
-}
-
-fn idle_time(of: &IdleTime) -> String {
-    format!(
-        "{} under {} ({} I/Os per transfer: {} of {} per I/O)",
-        nanoseconds(of.idle_ns),
-        of.design,
-        digits(of.ios),
-        nanoseconds(of.idle_of_io_ns),
-        nanoseconds(of.io_ns),
-    )
-}
-
 /// What requests do meanwhile.
 const fn waits(stage: LifeStage) -> &'static str {
     match stage {
@@ -276,31 +173,6 @@ fn longest_stage_of_other(stage: LifeStage, other: &LongestStage) -> String {
     )
 }
 
-fn cpu_time(io_ns: &Pair, parts: &[PartTime]) -> String {
-    let begin = format!(
-        "an I/O takes {} of CPU time instead of {}.",
-        nanoseconds(io_ns.low),
-        nanoseconds(io_ns.high)
-    );
-    if parts.is_empty() {
-        return begin;
-    }
-    let counted = |(what, pair): &(&'static str, Pair)| {
-        if *what == WAITING_NS {
-            return format!("{what}: {}", instead_ns(pair));
-        }
-        instead(pair, digits, &format!(" {what}"))
-    };
-    let part = |PartTime { part, more_ns, counts }: &PartTime| {
-        let counts: Vec<_> = counts.iter().map(counted).collect();
-        let counts =
-            if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };
-        format!("{} for {part}{counts}", nanoseconds(*more_ns))
-    };
-    let more = nanoseconds(io_ns.low - io_ns.high);
-    format!("{begin} The additional {more} include {}.", listed(parts.iter().map(part)))
-}
-
 /// The bottlenecks of two designs in one sentence. If they are the same, it is named once.
 fn both_bottlenecks((low, of_low): (&str, String), (high, of_high): (&str, String)) -> String {
     if of_low == of_high {
@@ -332,9 +204,6 @@ fn is_bottleneck(disk: Option<BusiestDisk>, bottleneck: &Bottleneck) -> String {
 /// A clause that says which resource is the bottleneck.
 fn resource(bottleneck: &Bottleneck) -> String {
     match bottleneck {
-        Bottleneck::Link { percent: used } => {
-            format!("the link to the device is the bottleneck ({} in use)", percent(*used))
-        }
         Bottleneck::Depth { commands, depth } => format!(
             "the device's queue depth is the bottleneck ({} of {depth} commands at the device)",
             digits(*commands)
@@ -347,27 +216,6 @@ fn resource(bottleneck: &Bottleneck) -> String {
             percent(*spinning_percent)
         ),
         Bottleneck::Cpus { cpu } => format!("the CPUs are the bottleneck ({})", cpu_use(cpu)),
-        Bottleneck::Controller { part, percent: used } => {
-            let part = match part {
-                FrontPart::Controller => "the drive's controller",
-                FrontPart::VirtioThread => "the host's virtio thread",
-                FrontPart::UsbBridge => "the USB bridge",
-            };
-            format!("{part} is the bottleneck ({} in use)", percent(*used))
-        }
-        Bottleneck::Medium(limit) => medium::is_bottleneck(limit),
-        Bottleneck::CardMemory { percent: busy } => format!(
-            "the card's memory is the bottleneck (it programs pages or reads ahead {} of the time)",
-            percent(*busy)
-        ),
-        Bottleneck::BusAndCard { percent: busy } => {
-            format!("the bus and the card are the bottleneck (busy {} of the time)", percent(*busy))
-        }
-        Bottleneck::BetweenTransfers { idle_percent } => format!(
-            "the host's work between transfers is the bottleneck (bus and card are idle {} of the time \
-             while requests wait)",
-            percent(*idle_percent)
-        ),
         Bottleneck::DeviceLatency { commands, cpu } => format!(
             "the device's latency is the bottleneck ({} commands at the device, {})",
             digits(*commands),
@@ -378,6 +226,7 @@ fn resource(bottleneck: &Bottleneck) -> String {
             digits(*commands),
             cpu_use(cpu)
         ),
+        Bottleneck::Family(limit) => limit.to_string(),
     }
 }
 

@@ -75,8 +75,8 @@ impl Unit {
     #[must_use]
     pub fn of(self, figures: &Figures) -> Option<f64> {
         let io_bytes = approximate(figures.bytes) / approximate(figures.ios);
-        let host = figures.mmc.as_ref();
-        let memory = figures.pmem.as_ref();
+        let host = figures.family.mmc.as_ref();
+        let memory = figures.family.pmem.as_ref();
         match self {
             Self::Kiops => Some(figures.iops / 1e3),
             Self::KibPerS => Some(figures.iops * (io_bytes / 1024.0)),

@@ -154,7 +154,10 @@ mq-deadline       0.21  99 %  0.21   0 %
                 pausing: 22_220_000,
                 paced: 0,
             },
-            mmc: Some(crate::render::mmc::tests::figures(99_999, 99_999)),
+            family: blockyard_answer::FamilyFigures {
+                mmc: Some(crate::render::mmc::tests::figures(99_999, 99_999)),
+                ..Default::default()
+            },
             ..figures(1_234_567.0)
         };
         let wide = Outcome { figures: wide, ..outcome(longest, 1_234_567.0, 123.0) };

@@ -11,11 +11,13 @@ pub(crate) type Named<'a> = (Option<&'a str>, &'a Outcome);
 /// Returns what the MMC hosts, memories or drives did, in lines of at most `width`. The text is
 /// empty if there are none.
 pub(crate) fn hosts(outcomes: &[Named<'_>], width: usize) -> String {
-    let hosts = outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.mmc.as_ref()?)));
+    let hosts =
+        outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.family.mmc.as_ref()?)));
     // A row needs a name: that of a single run is its design's.
     let all = outcomes.iter().map(|(_, of)| (of.name.as_str(), &of.figures));
-    let memories = all.clone().filter_map(|(name, figures)| Some((name, figures.pmem.as_ref()?)));
-    let drives = all.filter_map(|(name, figures)| Some((name, figures.drive.as_ref()?)));
+    let memories =
+        all.clone().filter_map(|(name, figures)| Some((name, figures.family.pmem.as_ref()?)));
+    let drives = all.filter_map(|(name, figures)| Some((name, figures.family.drive.as_ref()?)));
     mmc::text(&hosts.collect::<Vec<_>>(), width)
         + &pmem::text(&memories.collect::<Vec<_>>(), width)
         + &drive::text(&drives.collect::<Vec<_>>(), width)
@@ -39,7 +41,7 @@ pub(crate) fn findings(outcomes: &[Named<'_>], width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_answer::{DriveFigures, Figures, LoadFigures};
+    use blockyard_answer::{DriveFigures, FamilyFigures, Figures, LoadFigures};
 
     use super::super::samples;
     use super::*;
@@ -58,7 +60,10 @@ mod tests {
             disk: None,
             load: LoadFigures::default(),
         };
-        let figures = Figures { drive: Some(drive), ..samples::figures(100.0) };
+        let figures = Figures {
+            family: FamilyFigures { drive: Some(drive), ..FamilyFigures::default() },
+            ..samples::figures(100.0)
+        };
         let outcome = Outcome { figures, ..samples::outcome("mq-none", 100.0, 1.0) };
         let text = hosts(&[(None, &outcome)], 80);
         let rows: Vec<_> = text.lines().filter(|line| line.starts_with("mq-none ")).collect();

@@ -3,7 +3,8 @@
 use blockyard::trace::Hold;
 use blockyard_answer::certainty::Rests;
 use blockyard_answer::{
-    Answer, Explanation, Factor, Figures, Held, Holds, JobTime, Latency, Life, Outcome, Verdict,
+    Answer, Explanation, Factor, FamilyFigures, Figures, Held, Holds, JobTime, Latency, Life,
+    Outcome, Verdict,
 };
 use blockyard_sim::measure::series::Series;
 
@@ -52,9 +53,7 @@ pub(super) fn figures(iops: f64) -> Figures {
         write_life_ns: Life::default(),
         holds: holds(),
         locks: Vec::new(),
-        mmc: None,
-        pmem: None,
-        drive: None,
+        family: FamilyFigures::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Crosspoint;
 use crate::charges::{Charges, Resource};
 use crate::load::Parts;
-use crate::medium::MediumFamily;
+use crate::medium::{MediumFamily, MediumWords};
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
 
@@ -36,6 +36,11 @@ impl MediumFamily for CrosspointProfile {
 
     const TABLE: &'static str = "crosspoint";
     const BASE: Option<&'static str> = Some("nvme-3dxpoint");
+    const WORDS: MediumWords = MediumWords {
+        room: "write buffer",
+        parts: &[(Parts::Medium, "the drive's medium is")],
+        work: &[],
+    };
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         crosspoint(top)

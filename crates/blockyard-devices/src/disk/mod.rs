@@ -28,6 +28,7 @@ mod ahead;
 mod cache;
 mod counts;
 mod estimate;
+mod evidence;
 mod geometry;
 mod order;
 pub(crate) mod profile;

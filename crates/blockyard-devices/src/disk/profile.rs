@@ -5,9 +5,10 @@
 //! capacity.
 
 use super::Platters;
+use super::evidence;
 use crate::charges::{Charges, Resource};
 use crate::load::Work;
-use crate::medium::MediumFamily;
+use crate::medium::{MediumFamily, MediumWords};
 use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
@@ -218,6 +219,7 @@ impl MediumFamily for PlattersProfile {
 
     const TABLE: &'static str = "platters";
     const BASE: Option<&'static str> = Some("hdd-7200");
+    const WORDS: MediumWords = evidence::WORDS;
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         platters(top)

@@ -53,6 +53,7 @@ mod closed;
 mod collect;
 mod counts;
 mod die;
+pub(crate) mod evidence;
 mod flushes;
 mod map;
 mod map_memory;

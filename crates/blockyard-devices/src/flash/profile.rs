@@ -1,10 +1,11 @@
 //! Flash memory behind a translation layer: the table `[flash]`.
 
 use super::Flash;
+use super::evidence;
 use crate::charges::{Charges, Resource};
 use crate::family::LIMITS;
 use crate::load::{Parts, Work};
-use crate::medium::MediumFamily;
+use crate::medium::{MediumFamily, MediumWords};
 use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
@@ -284,6 +285,7 @@ impl MediumFamily for FlashProfile {
     type Medium = Flash;
 
     const TABLE: &'static str = "flash";
+    const WORDS: MediumWords = evidence::WORDS;
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         flash(top)

@@ -19,6 +19,8 @@ pub(crate) mod ahci;
 pub(crate) mod coalescing;
 mod disk;
 mod engine;
+pub mod evidence;
+pub mod figures;
 mod front;
 mod line;
 pub(crate) mod nvme;
@@ -273,7 +275,7 @@ impl Drive {
 
     /// Returns what the drive did since it last forgot its counts (when measuring begins).
     #[must_use]
-    pub fn report(&self) -> DriveReport {
+    pub(crate) fn report(&self) -> DriveReport {
         let held_ns = self.activity.held_ns();
         DriveReport {
             commands: self.counts.commands,

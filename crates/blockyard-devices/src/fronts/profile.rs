@@ -6,7 +6,7 @@ use super::coalescing::CoalescingProfile;
 use super::engine::SyncEngine;
 use super::front::{Front, FrontFamily};
 use crate::family::{FamilyProfile, NoHost, Queues, Setup};
-use crate::medium::{Medium, MediumFamily};
+use crate::medium::{Medium, MediumFamily, MediumWords};
 use crate::reader::error::{Problem, ProfileError};
 use crate::reader::table::Table;
 use blockyard::limits::Limits;
@@ -117,6 +117,9 @@ macro_rules! media {
             base: <$profile as MediumFamily>::BASE,
             read: |top| <$profile as MediumFamily>::read(top).map(MediumProfile::$name),
         },)+];
+
+        /// The words of all media.
+        pub(super) const MEDIA_WORDS: &[&MediumWords] = &[$(&<$profile as MediumFamily>::WORDS),+];
 
         impl MediumProfile {
             const fn table(&self) -> &'static str {

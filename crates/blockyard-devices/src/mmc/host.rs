@@ -336,7 +336,7 @@ impl MmcHost {
 
     /// Returns the work until `now`.
     #[must_use]
-    pub fn report(&self, now: Instant) -> HostReport {
+    pub(crate) fn report(&self, now: Instant) -> HostReport {
         let controller = &self.mmc.controller;
         HostReport {
             commands: controller.commands,

@@ -5,6 +5,8 @@
 //! is done; nothing is queued, and there are no interrupts.
 
 mod calendar;
+pub mod evidence;
+pub mod figures;
 mod kept;
 mod lines;
 mod machine;
@@ -106,7 +108,7 @@ impl Pmem {
 
     /// Returns the operations and their times.
     #[must_use]
-    pub fn report(&self) -> PmemReport {
+    pub(crate) fn report(&self) -> PmemReport {
         self.memory().inside().machine.report()
     }
 

@@ -15,6 +15,7 @@
 //! - **[disk-depth-limit]** A disk has at most `cmd_per_lun` commands outstanding, whether they
 //!   came with budget or without.
 
+pub(crate) mod evidence;
 mod port;
 pub(crate) mod profile;
 

@@ -19,6 +19,7 @@
 //!   most. An access of more tokens than a bucket holds waits until it is full, and leaves it in
 //!   debt.
 
+mod evidence;
 pub(crate) mod profile;
 
 use super::load::{MediumLoad, Parts, PartsLoad, Work, WorkTimes};

@@ -1,9 +1,10 @@
 //! A volume in a cloud: the table `[volume]`.
 
 use super::Volume;
+use super::evidence;
 use crate::charges::{Charges, Resource};
 use crate::load::Parts;
-use crate::medium::MediumFamily;
+use crate::medium::{MediumFamily, MediumWords};
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
 
@@ -46,6 +47,7 @@ impl MediumFamily for VolumeProfile {
 
     const TABLE: &'static str = "volume";
     const BASE: Option<&'static str> = Some("cloud-gp3");
+    const WORDS: MediumWords = evidence::WORDS;
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         volume(top)

@@ -25,10 +25,8 @@ use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 use blockyard_devices::data::verify::{Verified, Verify};
-use blockyard_devices::fronts::{Drive, DriveReport};
-use blockyard_devices::mmc::host::HostReport;
+use blockyard_devices::evidence::FamilyReport;
 use blockyard_devices::pairing;
-use blockyard_devices::pmem::{Pmem, PmemReport};
 use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_devices::stack::FaultCount;
 use blockyard_fio::job::{Job, JobFile};
@@ -65,12 +63,8 @@ pub struct Report {
     pub mean_idle_gap: Duration,
     /// The commands at the device, summed over time, in command-nanoseconds.
     pub commands_held_ns: u128,
-    /// Times and counts of an MMC host, if the device is one.
-    pub mmc: Option<HostReport>,
-    /// Times and counts of persistent memory, if the device is one.
-    pub pmem: Option<PmemReport>,
-    /// What a drive did, if the device is one.
-    pub drive: Option<DriveReport>,
+    /// What the device counted of its family's own.
+    pub family: FamilyReport,
     /// Why the run was stopped before its jobs ended, if it was.
     pub stopped: Option<Stopped>,
     /// Rates and depths over time.
@@ -396,9 +390,7 @@ impl<O: Observer> Simulation<O> {
             device_busy: model.busy(world.now()),
             mean_idle_gap: model.mean_gap(),
             commands_held_ns: model.held_ns(),
-            mmc: model.mmc().map(|mmc| mmc.report(world.now())),
-            pmem: model.pmem().map(Pmem::report),
-            drive: model.drive().map(Drive::report),
+            family: model.report(world.now()),
             faults: world.host.driver.fault_counts(),
             stopped: self.stopped,
             series: self.sampler.series(),

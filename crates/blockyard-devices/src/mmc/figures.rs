@@ -7,9 +7,8 @@ use core::fmt;
 use blockyard_mmc::command::Opcode;
 use serde::{Serialize, Serializer};
 
-use blockyard_devices::mmc::host::Overlap;
-use blockyard_fio::measure::Measured;
-use blockyard_sim::simulate::Report;
+use super::host::{HostReport, Overlap};
+use crate::compare::RunTotals;
 use blockyard_text::number::{approximate, ratio, share_percent};
 
 /// Commands that read, and those that write.
@@ -159,24 +158,21 @@ impl Serialize for CommandCounts {
 }
 
 impl HostFigures {
-    /// The figures of `report` if its device is an MMC host.
-    #[must_use]
-    pub fn of(report: &Report) -> Option<Self> {
-        let host = report.mmc.as_ref()?;
-        let span = approximate(report.span.as_ns());
-        let measured = report.jobs.iter().flat_map(|job| job.stats.measured());
-        let ios = approximate(measured.map(|measured: &Measured| measured.ios).sum());
+    /// The figures of `host` in a run with these `totals`.
+    pub(crate) fn of(host: &HostReport, totals: &RunTotals) -> Self {
+        let span = approximate(totals.span.as_ns());
+        let ios = approximate(totals.ios);
         let sent = |opcode: Opcode| host.commands[usize::from(opcode.index())];
         let status = approximate(sent(Opcode::SendStatus));
         let [reads, writes] =
             [READS, WRITES].map(|opcodes| approximate(opcodes.into_iter().map(sent).sum()));
         let transfers = reads + writes;
-        let work = approximate(report.device_busy.as_ns());
+        let work = approximate(totals.device_busy.as_ns());
         let absent = approximate(host.absent.as_ns());
         let awaited_wakeups = approximate(host.awaited_wakeups);
         let of_host = host.thread_wakeups + host.deferred_wakeups;
-        debug_assert!(of_host <= report.totals.wakeups, "all wake-ups are counted");
-        Some(Self {
+        debug_assert!(of_host <= totals.wakeups, "all wake-ups are counted");
+        Self {
             commands: CommandCounts(host.commands),
             queue_status: host.queue_status,
             lost_writes: host.lost_writes,
@@ -189,15 +185,15 @@ impl HostFigures {
             memory_percent: share_percent(host.memory.as_ns(), span),
             map_percent: overlapped(host.map, span),
             unmap_percent: overlapped(host.unmap, span),
-            wakeups_per_io: ratio(approximate(report.totals.wakeups), ios),
+            wakeups_per_io: ratio(approximate(totals.wakeups), ios),
             woken_per_io: Woken {
                 interrupts: ratio(approximate(host.interrupts), ios),
                 thread: ratio(approximate(host.thread_wakeups), ios),
                 worker: ratio(approximate(host.deferred_wakeups), ios),
-                jobs: ratio(approximate(report.totals.wakeups - of_host), ios),
+                jobs: ratio(approximate(totals.wakeups - of_host), ios),
             },
             awaited_wakeups_per_io: ratio(awaited_wakeups, ios),
-            switches_per_io: ratio(approximate(report.totals.context_switches), ios),
+            switches_per_io: ratio(approximate(totals.context_switches), ios),
             transfer_ns: TransferTimes {
                 work: ratio(work, transfers),
                 idle: ratio((span - work - absent).max(0.0), transfers),
@@ -210,12 +206,12 @@ impl HostFigures {
                 status: ratio(status, transfers),
                 awaited_wakeups: ratio(awaited_wakeups, transfers),
             },
-        })
+        }
     }
 
     /// The mean time from one transfer to the next, in nanoseconds.
     #[must_use]
-    pub(crate) fn period_ns(&self) -> f64 {
+    pub fn period_ns(&self) -> f64 {
         let TransferTimes { work, idle, absent, .. } = self.transfer_ns;
         debug_assert!([work, idle, absent].iter().all(|ns| *ns >= 0.0), "a time is not negative");
         work + idle + absent

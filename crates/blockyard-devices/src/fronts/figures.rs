@@ -4,10 +4,10 @@
 
 use serde::{Serialize, Serializer};
 
-use blockyard_devices::fronts::{DiskReport, DriveReport};
-use blockyard_devices::load::{MediumLoad, Parts, Work};
-use blockyard_devices::medium::MediumCounts;
-use blockyard_sim::simulate::Report;
+use super::{DiskReport, DriveReport};
+use crate::compare::RunTotals;
+use crate::load::{MediumLoad, Parts, Work, WrittenFigures};
+use crate::medium::MediumCounts;
 use blockyard_text::number::{approximate, approximate_sum, ratio, share_percent};
 use core::fmt;
 
@@ -70,10 +70,10 @@ pub struct LoadFigures {
     /// Its parts of each kind, each before those that wait for it.
     pub parts: Vec<PartsFigures>,
     /// The share of the time for which writes waited for room in the medium's buffer or cache.
-    pub(crate) buffer_full_percent: f64,
+    pub buffer_full_percent: f64,
     /// The time that commands waited for their parts, as a share of the time of all commands at the
     /// device.
-    pub(crate) waited_percent: f64,
+    pub waited_percent: f64,
     /// What flash wrote.
     pub written: Option<WrittenFigures>,
 }
@@ -92,18 +92,6 @@ pub struct PartsFigures {
     pub work: Vec<(Work, f64)>,
 }
 
-/// What flash wrote, in percent of the data that left its buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct WrittenFigures {
-    /// Data that went past the full cache of single-level cells.
-    pub(crate) past_cache_percent: f64,
-    /// Data that was folded out of that cache, programmed again, because it was full.
-    pub(crate) folded_percent: f64,
-    /// Data that collection moved.
-    pub collected_percent: f64,
-}
-
 fn by_name<S: Serializer>(counts: &MediumCounts, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(counts.iter().copied())
 }
@@ -111,7 +99,7 @@ fn by_name<S: Serializer>(counts: &MediumCounts, serializer: S) -> Result<S::Ok,
 /// The schema of a medium's counters, with what each means ([every-counter-is-explained]).
 #[cfg(feature = "schema")]
 fn schema_of_counters(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    use blockyard_devices::counters::{COUNTERS, Counter};
+    use crate::counters::{COUNTERS, Counter};
     use schemars::json_schema;
     let mut properties = json_schema!({});
     for Counter { name, .. } in COUNTERS {
@@ -126,16 +114,14 @@ fn schema_of_counters(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 impl DriveFigures {
-    /// The figures of `report` if its device is a drive.
-    #[must_use]
-    pub fn of(report: &Report) -> Option<Self> {
-        let drive = report.drive.as_ref()?;
-        let span = approximate(report.span.as_ns());
+    /// The figures of `drive` in a run with these `totals`.
+    pub(crate) fn of(drive: &DriveReport, totals: &RunTotals) -> Option<Self> {
+        let span = approximate(totals.span.as_ns());
         let commands = approximate(drive.commands);
         let disks = u16::try_from(drive.disks.len()).expect("disks have numbers of 16 bits");
         let alone = (1..=disks).zip(&drive.disks).map(|(number, disk)| Self {
             commands_per_doorbell: ratio(commands, approximate(drive.doorbells)),
-            interrupts_per_command: ratio(approximate(report.totals.interrupts), commands),
+            interrupts_per_command: ratio(approximate(totals.interrupts), commands),
             disk: (disks > 1).then_some(BusiestDisk { number, disks }),
             ..Self::of_disk(disk, span)
         });

@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 
-use blockyard_devices::pmem::Part;
-use blockyard_sim::simulate::Report;
+use super::{Part, PmemReport};
+use crate::compare::RunTotals;
 use blockyard_text::number::{approximate, per_io, ratio};
 
 /// Means for each I/O on persistent memory.
@@ -67,7 +67,8 @@ impl PmemParts {
     }
 
     /// The value that `of` gives for each part, apart from `path`.
-    pub(crate) fn new(path: f64, of: impl Fn(Part) -> f64) -> Self {
+    #[must_use]
+    pub fn new(path: f64, of: impl Fn(Part) -> f64) -> Self {
         Self {
             path,
             copy: of(Part::Copy),
@@ -80,22 +81,20 @@ impl PmemParts {
     }
 
     /// All parts that are spent in the memory and the table.
-    pub(super) fn in_memory(&self) -> f64 {
+    pub(crate) fn in_memory(&self) -> f64 {
         Part::ALL.into_iter().map(|part| self.of(part)).sum()
     }
 }
 
 impl PmemFigures {
-    /// The figures of `report` if its device is persistent memory.
-    #[must_use]
-    pub fn of(report: &Report) -> Option<Self> {
-        let pmem = report.pmem.as_ref()?;
+    /// The figures of `pmem` in a run with these `totals`.
+    pub(crate) fn of(pmem: &PmemReport, totals: &RunTotals) -> Self {
         let ios = pmem.reads + pmem.writes;
         let part_ns = |part: Part| per_io(pmem.parts[part as usize].as_ns(), ios);
-        let io_ns = per_io(report.totals.cpu.as_ns(), ios);
+        let io_ns = per_io(totals.cpu.as_ns(), ios);
         let in_memory: f64 = Part::ALL.into_iter().map(part_ns).sum();
         let path_ns = (io_ns - in_memory).max(0.0);
-        Some(Self {
+        Self {
             io_ns,
             parts_ns: PmemParts::new(path_ns, part_ns),
             percent: PmemParts::new(ratio(100.0 * path_ns, io_ns), |part| {
@@ -108,8 +107,8 @@ impl PmemFigures {
             lock_wait_ns: per_io(pmem.lock_wait.as_ns(), ios),
             channels_percent: ratio(
                 100.0 * approximate(pmem.channels_used.as_ns()),
-                approximate(report.span.as_ns()) * f64::from(pmem.channels),
+                approximate(totals.span.as_ns()) * f64::from(pmem.channels),
             ),
-        })
+        }
     }
 }
