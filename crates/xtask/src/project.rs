@@ -43,8 +43,11 @@ pub(crate) const BENCHES: [Target; 2] =
 
 /// Swarms, `crates/PACKAGE/tests/TARGET.rs`, which read `BLOCKYARD_SWARM_SEEDS`,
 /// `BLOCKYARD_SWARM_SEED` and `BLOCKYARD_SWARM_SOAK`. Each existing one must be here.
-pub(crate) const SWARMS: [Target; 2] =
-    [target_of("blockyard-sim", "swarm"), target_of("blockyard-sim", "swarm_mmc")];
+pub(crate) const SWARMS: [Target; 3] = [
+    target_of("blockyard-sim", "swarm"),
+    target_of("blockyard-sim", "swarm_buffered"),
+    target_of("blockyard-sim", "swarm_mmc"),
+];
 
 /// The manifests outside the workspace.
 pub(crate) const OUTSIDE: [&str; 6] = [

@@ -1,6 +1,10 @@
 //! Writers that are too fast for their disk pause.
 //!
 //! [`Pace`](crate::page_cache::Pace) decides when and for how long.
+//!
+//! # Rules
+//!
+//! - **[writer-resumes]** Each pause of a writer has an end, at which the writer looks again.
 
 use super::{Event, World};
 use crate::page_cache::{FileId, Verdict};
@@ -56,6 +60,7 @@ impl<O: Observer> World<O> {
     pub(super) fn plan_pause(&mut self, id: TaskId, end: Instant) -> Option<Plan> {
         let task = &mut self.tasks[id.0 as usize];
         let until = task.buffered().pause.take().filter(|until| *until > end)?;
+        // [writer-resumes]
         task.pause_until(until);
         self.events.push(until, Event::Alarm(id));
         Some(Plan::AwaitCompletions)

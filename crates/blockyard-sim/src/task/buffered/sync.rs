@@ -3,6 +3,12 @@
 //! `sync_file_range` does some of these steps, and never flushes. Linux 6.12: with all its steps it
 //! writes as `fsync` does (`WB_SYNC_ALL`). With others nobody may wait for its bios, and it skips
 //! pages whose writeback is under way (`WB_SYNC_NONE`).
+//!
+//! # Rules
+//!
+//! - **[synced-is-durable]** When a sync returns without an error, what was written to its pages
+//!   before it is on the disk, and no volatile cache alone has it. A part of a file that
+//!   `sync_file_range` writes may be in such a cache.
 
 use crate::page_cache::{Dirt, Extents};
 use blockyard::bio::Bio;
@@ -118,6 +124,7 @@ impl Sync {
         if let Some(page) = moving.filter(|_| self.waits_after) {
             return SyncStep::Await(page);
         }
+        // [synced-is-durable]
         match (dirt.errors(), self.flush) {
             ((count, Some(status)), _) if self.reports && count > seen => SyncStep::Fail(status),
             (_, Some(_)) => SyncStep::Flush,
