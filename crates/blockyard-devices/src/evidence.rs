@@ -17,6 +17,7 @@ use crate::pmem::PmemReport;
 use crate::pmem::evidence::{self as pmem, CpuParts, CpuTime};
 use crate::pmem::figures::PmemFigures;
 use crate::scsi::evidence as scsi;
+use crate::tables::FigureTable;
 use blockyard::time::Instant;
 use core::fmt;
 use serde::Serialize;
@@ -76,6 +77,27 @@ impl FamilyFigures {
         let of_drive = self.drive.iter().flat_map(drive::resources);
         let of_card = self.mmc.iter().flat_map(|_| mmc::resources(load));
         of_drive.chain(of_card).collect()
+    }
+
+    /// Returns the tables of runs on one device, in the order in which people read them. A family
+    /// without figures of its own has none.
+    #[must_use]
+    pub fn tables(runs: &[&Self]) -> Vec<FigureTable> {
+        let hosts: Vec<_> = runs.iter().filter_map(|of| of.mmc.as_ref()).collect();
+        let memories: Vec<_> = runs.iter().filter_map(|of| of.pmem.as_ref()).collect();
+        let drives: Vec<_> = runs.iter().filter_map(|of| of.drive.as_ref()).collect();
+        let tables = [
+            crate::mmc::tables::tables(&hosts),
+            crate::pmem::tables::tables(&memories),
+            crate::fronts::tables::tables(&drives),
+        ];
+        tables.concat()
+    }
+
+    /// Returns the figures of a single run in fio's style, if the family has such lines.
+    #[must_use]
+    pub fn lines(&self) -> Option<String> {
+        self.mmc.as_ref().map(crate::mmc::tables::lines)
     }
 
     /// The CPU time of an I/O that is spent in a device whose I/Os a processor does, in

@@ -42,6 +42,7 @@ pub mod profile;
 mod reader;
 pub mod scsi;
 pub mod stack;
+pub mod tables;
 pub mod terms;
 pub(crate) mod volume;
 

@@ -155,7 +155,7 @@ mq-deadline       0.21  99 %  0.21   0 %
                 paced: 0,
             },
             family: blockyard_answer::FamilyFigures {
-                mmc: Some(crate::render::mmc::tests::figures(99_999, 99_999)),
+                mmc: Some(crate::render::device::tests::figures(99_999, 99_999)),
                 ..Default::default()
             },
             ..figures(1_234_567.0)

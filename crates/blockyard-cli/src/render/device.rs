@@ -1,26 +1,38 @@
-//! The further tables of an answer: the MMC host, persistent memory and drives; injected faults and
+//! The further tables of an answer: the figures of the device's family; injected faults and
 //! verified data.
 
-use blockyard_answer::Outcome;
+use blockyard_answer::{FamilyFigures, Outcome};
 
-use super::{drive, faults, mmc, pmem, verified};
+use super::table::Table;
+use super::wrap::wrapped;
+use super::{faults, verified};
+
+#[cfg(test)]
+pub(super) mod tests;
 
 /// An outcome with its name; a single run has none.
 pub(crate) type Named<'a> = (Option<&'a str>, &'a Outcome);
 
-/// Returns what the MMC hosts, memories or drives did, in lines of at most `width`. The text is
-/// empty if there are none.
+/// Returns what the family of the device adds to runs on it, in lines of at most `width`. The text
+/// is empty if it adds nothing.
 pub(crate) fn hosts(outcomes: &[Named<'_>], width: usize) -> String {
-    let hosts =
-        outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.family.mmc.as_ref()?)));
-    // A row needs a name: that of a single run is its design's.
-    let all = outcomes.iter().map(|(_, of)| (of.name.as_str(), &of.figures));
-    let memories =
-        all.clone().filter_map(|(name, figures)| Some((name, figures.family.pmem.as_ref()?)));
-    let drives = all.filter_map(|(name, figures)| Some((name, figures.family.drive.as_ref()?)));
-    mmc::text(&hosts.collect::<Vec<_>>(), width)
-        + &pmem::text(&memories.collect::<Vec<_>>(), width)
-        + &drive::text(&drives.collect::<Vec<_>>(), width)
+    if let [(None, alone)] = outcomes
+        && let Some(lines) = alone.figures.family.lines()
+    {
+        return lines;
+    }
+    let figures: Vec<_> = outcomes.iter().map(|(_, of)| &of.figures.family).collect();
+    let mut text = String::new();
+    for of_family in FamilyFigures::tables(&figures) {
+        let mut table = Table::of_words(&["design"]);
+        // A row needs a name: that of a single run is its design's.
+        outcomes.iter().for_each(|(name, of)| table.row([name.unwrap_or(&of.name).to_owned()]));
+        for (name, cells) in of_family.columns {
+            table.column(&name, cells.into_iter());
+        }
+        text += &format!("\n{}\n{table:width$}", wrapped(of_family.caption, width));
+    }
+    text
 }
 
 /// Returns what became of injected faults and what verification found, in lines of at most `width`.
@@ -37,36 +49,4 @@ pub(crate) fn findings(outcomes: &[Named<'_>], width: usize) -> String {
         text += &format!("\n{name}{}", verified::text(found));
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use blockyard_answer::{DriveFigures, FamilyFigures, Figures, LoadFigures};
-
-    use super::super::samples;
-    use super::*;
-
-    #[test]
-    fn a_single_run_is_named_by_its_design() {
-        let drive = DriveFigures {
-            commands_per_doorbell: 1.0,
-            interrupts_per_command: 1.0,
-            controller_percent: 10.0,
-            link_percent: 20.0,
-            medium_percent: 30.0,
-            medium: vec![("seeks", 7)],
-            engine_percent: 0.0,
-            at_device: 1.0,
-            disk: None,
-            load: LoadFigures::default(),
-        };
-        let figures = Figures {
-            family: FamilyFigures { drive: Some(drive), ..FamilyFigures::default() },
-            ..samples::figures(100.0)
-        };
-        let outcome = Outcome { figures, ..samples::outcome("mq-none", 100.0, 1.0) };
-        let text = hosts(&[(None, &outcome)], 80);
-        let rows: Vec<_> = text.lines().filter(|line| line.starts_with("mq-none ")).collect();
-        assert!(rows.len() == 2 && rows[1].ends_with(" 7"), "{text}");
-    }
 }

@@ -6,13 +6,10 @@ mod colour;
 pub(crate) mod control;
 mod details;
 pub(crate) mod device;
-mod drive;
 pub(crate) mod faults;
 pub(crate) mod job_time;
 mod life;
 mod locks;
-mod mmc;
-mod pmem;
 #[cfg(test)]
 mod samples;
 pub(crate) mod table;

@@ -26,6 +26,7 @@ mod line;
 pub(crate) mod nvme;
 mod packets;
 pub(crate) mod profile;
+pub(crate) mod tables;
 pub(crate) mod ufs;
 pub(crate) mod usb;
 mod vectors;

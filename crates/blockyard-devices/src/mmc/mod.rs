@@ -17,6 +17,7 @@ mod ledger;
 mod pio;
 pub(crate) mod profile;
 mod registers;
+pub(crate) mod tables;
 mod tasks;
 #[cfg(test)]
 mod tests;

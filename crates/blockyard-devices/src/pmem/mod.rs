@@ -13,6 +13,7 @@ mod machine;
 mod memory;
 pub(crate) mod profile;
 mod store;
+pub(crate) mod tables;
 
 pub use machine::{Part, PmemReport};
 
