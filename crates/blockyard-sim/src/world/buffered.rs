@@ -1,7 +1,9 @@
 //! Tasks with buffered I/O: they submit bios of pages, wait for pages, copy them, and flush.
 //!
-//! A step submits bios and copies nothing. A separate piece of work copies each page, so a
-//! completion waits for at most one page, and reads reach the device before anything is copied.
+//! A separate piece of work copies each page, so that a completion waits for at most one page. Only
+//! a step that begins a call, not the first one, copies its first page, too, if nothing must be
+//! waited for. A step that submits bios copies nothing, so that reads reach the device before
+//! anything is copied.
 //!
 //! Between the pieces of a call no other thread of its processor runs, unless the call sleeps.
 
@@ -41,8 +43,10 @@ impl<O: Observer> World<O> {
     pub(super) fn continue_buffered(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
         let mut cost = Duration::ZERO;
+        let mut copies = false;
         if !task.buffered().in_call() && !task.buffered().begin_to_drop(&self.cache) {
-            task.buffered().open(&mut self.cache);
+            // All files that are opened at an instant are open before anything is dirty.
+            copies = task.buffered().open(&mut self.cache);
             let ios = u32::from(!task.begin_buffered(self.now, &self.cache));
             cost += self.machine.syscall;
             let outstanding = task.outstanding();
@@ -58,6 +62,7 @@ impl<O: Observer> World<O> {
                 cost + self.submit_runs(id)
             }
             Some(BufferedStep::WriteBack) => cost + self.submit_runs(id),
+            Some(BufferedStep::CopyPage) if copies => cost + self.copy_page(id),
             Some(BufferedStep::Look) => cost + self.look(id),
             _ if task.buffered().plugged.is_some() => cost + self.submit_runs(id),
             Some(BufferedStep::Flush) => cost + self.submit_flush(id),

@@ -153,8 +153,9 @@ impl Buffered {
         }
     }
 
-    /// Opens the files, unless they are open.
-    pub fn open(&mut self, cache: &mut PageCache) {
+    /// Opens the files, unless they are open. Returns whether they were.
+    pub fn open(&mut self, cache: &mut PageCache) -> bool {
+        let were_open = self.placements.is_empty();
         for placement in self.placements.drain(..) {
             let file = cache.open(placement);
             if self.drops {
@@ -163,6 +164,7 @@ impl Buffered {
             let errors_seen = cache.dirt(file).errors().0;
             self.streams.push(Stream { file, ahead: ReadAhead::new(self.advice), errors_seen });
         }
+        were_open
     }
 
     /// Begins to write back what is dirty on the disks of the files that are to be opened, if their
