@@ -298,26 +298,32 @@ fn a_number_out_of_range_is_reported_with_the_range() {
     );
 }
 
+/// Returns the queues for reads and for polls of a design with these keys of `[queue]`.
+fn queues_of_kinds(keys: &str) -> Result<[KindQueues; 2], String> {
+    let design = Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{keys}\n"));
+    design.map(|design| [design.read_queues, design.poll_queues]).map_err(|e| e.to_string())
+}
+
 #[test]
 fn the_hardware_queues_of_a_kind_carry_their_line() {
-    let read = |queue: &str| {
-        let design = Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{queue}\n"));
-        design.map(|design| (design.read_queues, design.poll_queues)).map_err(|e| e.to_string())
-    };
-    let (none, of) = (KindQueues::default(), |count, line| KindQueues { count, line });
-    assert_eq!(read(""), Ok((none, none)));
-    assert_eq!(read("poll-queues = 2"), Ok((none, of(2, 3))));
-    assert_eq!(read("poll-queues = 0\nread-queues = 3"), Ok((of(3, 4), of(0, 3))));
+    let none = KindQueues::default();
+    assert_eq!(queues_of_kinds(""), Ok([none, none]));
+    let polled = KindQueues { count: 2, line: 3 };
+    assert_eq!(queues_of_kinds("poll-queues = 2"), Ok([none, polled]));
+    let read = KindQueues { count: 3, line: 4 };
+    let unpolled = KindQueues { count: 0, line: 3 };
+    assert_eq!(queues_of_kinds("poll-queues = 0\nread-queues = 3"), Ok([read, unpolled]));
     assert_eq!(
-        read("poll-queues = 1025").unwrap_err(),
+        queues_of_kinds("poll-queues = 1025").unwrap_err(),
         "my.toml:3: `poll-queues` is `1025`, out of range (0 to 1024)"
     );
     assert_eq!(
-        read("model = \"single-lock\"\nread-queues = 1").unwrap_err(),
+        queues_of_kinds("model = \"single-lock\"\nread-queues = 1").unwrap_err(),
         "my.toml:4: `read-queues` and `poll-queues` go only with `model = \"multi\"`: under the \
          single lock there is one hardware queue"
     );
-    assert!(read("polled-queues = 1").unwrap_err().contains("did you mean `poll-queues`?"));
+    let unknown = queues_of_kinds("polled-queues = 1").unwrap_err();
+    assert!(unknown.contains("did you mean `poll-queues`?"));
 }
 
 #[test]

@@ -197,11 +197,13 @@ mod tests {
         fn pages_come_and_go_as_those_written_down_one_by_one(
             steps in prop::collection::vec((0u64..300, 0u64..120, 1u64..9, any::<bool>()), 1..60)
         ) {
-            let (mut engine, mut slow) = (Engine::default(), Slow::default());
+            let mut engine = Engine::default();
+            let mut slow = Slow::default();
             let mut now = us(0);
             for (wait, span, sectors, reads) in steps {
                 now = now + Duration::from_us(wait);
-                let (span, bytes) = (Duration::from_us(span), sectors * 512);
+                let span = Duration::from_us(span);
+                let bytes = sectors * 512;
                 if reads {
                     prop_assert_eq!(engine.read(now, span), slow.read(now, span));
                 } else {

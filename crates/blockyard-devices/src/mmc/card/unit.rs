@@ -166,7 +166,8 @@ mod tests {
         fn copies_are_those_of_sectors_written_down_one_by_one(
             writes in prop::collection::vec((0u64..5, 0u64..8, 1u64..8), 1..60)
         ) {
-            let (mut units, mut slow) = (units(), Slow::default());
+            let mut units = units();
+            let mut slow = Slow::default();
             for (unit, start, sectors) in writes {
                 let sectors = sectors.min(8 - start);
                 let sector = unit * 8 + start;

@@ -52,7 +52,8 @@ fn every_class_of_processors_has_all_costs() {
 #[test]
 fn processors_come_after_the_file_and_before_its_base() {
     let file = "base = \"srp\"\nprocessors = \"cortex-a72\"\n[cpu]\nsyscall = \"9us\"\n";
-    let (srp, a72) = (Device::lookup("srp").unwrap(), Device::parse("d", file).unwrap());
+    let srp = Device::lookup("srp").unwrap();
+    let a72 = Device::parse("d", file).unwrap();
     assert_eq!(a72.machine.syscall, Duration::from_us(9));
     assert_eq!(a72.machine.dispatch, Duration::from_ns(700));
     assert_ne!(a72.machine.dispatch, srp.machine.dispatch);
