@@ -8,6 +8,7 @@ use blockyard::time::Duration;
 use blockyard::trace::Action;
 use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_fio::job::{JobFile, NoSource, Op, parse_args, parse_bytes};
+use blockyard_fio::measure::call_time::CallPart;
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 const US: u64 = 1_000;
@@ -69,7 +70,22 @@ fn a_log_is_written_page_by_page_and_synced() {
         let writes = report.jobs[0].stats.ops.of(Op::Write).as_deref().unwrap();
         assert_eq!((writes.ios, writes.bytes), (4, 4 * 2300));
         assert_eq!((writes.lat_ns.min(), writes.lat_ns.max()), (5615, 100 * US + 5615));
+        // Three reads and three times a writeback are waited for, and what is left is copying.
+        let expected = [LOG_COPIES, 300 * US, 0, 300 * US, 3 * flush, 0];
+        assert_eq!(parts(&report), (7, 3, expected));
     }
+}
+
+/// Returns the number of calls and of pages read for them, and the parts of their time, which add
+/// up to their latencies.
+fn parts(report: &Report) -> (u64, u64, [u64; CallPart::ALL.len()]) {
+    let stats = &report.jobs[0].stats;
+    let calls = stats.calls.as_ref().unwrap();
+    let parts = CallPart::ALL.map(|part| calls.of(part).as_ns());
+    let writes = stats.ops.of(Op::Write).as_deref().unwrap().lat_ns.sum();
+    let syncs = stats.sync_lat_ns.as_ref().map_or(0, |of| of.sum());
+    assert_eq!(u128::from(parts.iter().sum::<u64>()), writes + syncs);
+    (calls.calls, calls.page_reads, parts)
 }
 
 /// With `O_DSYNC` each write contains its sync, also the last.
@@ -82,6 +98,8 @@ fn a_write_with_o_dsync_contains_its_sync() {
         assert!(stats.sync_lat_ns.is_none(), "the job calls no sync");
         let writes = stats.ops.of(Op::Write).as_deref().unwrap();
         assert_eq!((writes.lat_ns.min(), writes.lat_ns.max()), (205_615, 305_615));
+        let expected = [LOG_COPIES, 300 * US, 0, 400 * US, 400 * US, 0];
+        assert_eq!(parts(&report), (4, 3, expected));
     }
 }
 

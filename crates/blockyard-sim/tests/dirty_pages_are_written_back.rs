@@ -7,6 +7,7 @@ use blockyard::status::Status;
 use blockyard::trace::Action;
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, Op, parse_bytes};
+use blockyard_fio::measure::call_time::CallPart;
 use blockyard_sim::simulate::{Report, Simulation};
 
 /// A device that writes 40 MiB a second, on a machine that begins to write back at 8 MiB of dirty
@@ -57,6 +58,10 @@ fn a_writer_that_is_too_fast_gets_the_rate_of_the_device() {
     let span_ms = report.span.as_ns() / 1_000_000;
     assert!((4_000..4_040).contains(&span_ms), "{span_ms}");
     assert!((160..180).contains(&commands(&report)), "{}", commands(&report));
+    // 40,960 pages are copied in 10 us each, and all the rest of the run is pauses.
+    let calls = report.jobs[0].stats.calls.as_ref().unwrap();
+    let parts = [CallPart::InMemory, CallPart::Throttled].map(|part| calls.of(part).as_ns());
+    assert_eq!(parts, [409_600_000, report.jobs[0].stats.runtime_ns() - 409_600_000]);
 }
 
 /// Below the background limit nothing is written within 5 s: 4 MiB are copied in 10 ms. They are

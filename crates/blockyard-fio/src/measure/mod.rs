@@ -2,6 +2,7 @@
 //!
 //! They are the figures that fio prints. [`output`](crate::output) has its layouts.
 
+pub mod call_time;
 pub mod depth;
 pub mod meter;
 pub mod sampler;
@@ -12,6 +13,7 @@ use crate::job::{Job, Op, PerOp, Priority, SyncMode};
 use blockyard::stats::Histogram;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
+use call_time::CallTimes;
 use depth::Depths;
 use sampler::Samples;
 use spent::Spent;
@@ -88,6 +90,9 @@ pub struct JobStats {
     /// Latency of syncs in nanoseconds, from before the call until the job has the result; `None`
     /// if there were none.
     pub sync_lat_ns: Option<Box<Histogram>>,
+    /// The times of writes through the page cache, and of syncs of a job that writes so; `None` if
+    /// there were none.
+    pub calls: Option<Box<CallTimes>>,
     /// I/Os and syncs that failed.
     pub errors: u64,
     /// The status of the first failure.
@@ -116,6 +121,7 @@ impl JobStats {
             context_switches: 0,
             depths: Depths::default(),
             sync_lat_ns: None,
+            calls: None,
             errors: 0,
             first_error: None,
             steady: None,
@@ -144,6 +150,9 @@ impl JobStats {
         self.depths.add(&other.depths);
         if let Some(syncs) = &other.sync_lat_ns {
             self.sync_lat_ns.get_or_insert_default().merge(syncs);
+        }
+        if let Some(calls) = &other.calls {
+            self.calls.get_or_insert_default().add(calls);
         }
         self.errors += other.errors;
         self.first_error = self.first_error.or(other.first_error);

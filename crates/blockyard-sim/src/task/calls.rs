@@ -9,6 +9,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
 use blockyard_fio::job::{ContinueOnError, Engine, Job, ThinktimeBlocks, encoded};
 use blockyard_fio::measure::Taken;
+use blockyard_fio::measure::call_time::{CallPart, CallTimes};
 
 use super::state::State;
 
@@ -132,8 +133,18 @@ impl Task {
         self.slots.pop_completed().map(|at| self.take_result(at, now))
     }
 
+    /// Returns the times of the call whose result was taken last, if it used the page cache and was
+    /// no read.
+    #[inline]
+    pub(crate) fn take_call_times(&mut self) -> Option<CallTimes> {
+        self.buffered.as_mut()?.clocks.take_stopped()
+    }
+
     fn take_result(&mut self, at: u32, now: Instant) -> Taken {
         let taken = self.slots.take(at, now);
+        if let Some(buffered) = &mut self.buffered {
+            buffered.clocks.stop(at, now);
+        }
         // A sync is no I/O of `thinktime_blocks`.
         if taken.op.is_some() {
             self.pauses.count(ThinktimeBlocks::Complete, now);
@@ -265,6 +276,9 @@ impl Task {
             return self.wake_for_flush();
         }
         self.slots.end(slot, status, now);
+        if let Some(buffered) = &mut self.buffered {
+            buffered.clocks.turn(slot, CallPart::NotReaped, now);
+        }
         // The call that waits for this I/O returns its result, so nobody reaps it.
         if self.calls.in_call == InCall::Waits(slot) {
             self.calls.in_call = InCall::Returns(slot);

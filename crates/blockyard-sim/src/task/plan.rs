@@ -9,6 +9,7 @@ use crate::page_cache::PageCache;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
+use blockyard_fio::job::Op;
 
 /// The next action of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,6 +256,9 @@ impl Task {
         self.call(now);
         self.submitted(now);
         self.end_call();
+        if matches!(io.kind, None | Some(Op::Write)) {
+            self.buffered().clocks.start(slot, now);
+        }
         let what = (io.bio, io.sync);
         self.buffered().begin(slot, io.file, io.offset_bytes, io.len_bytes, what, cache);
         io.kind.is_none()

@@ -18,6 +18,7 @@ use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 use blockyard_devices::profile::PAGE_BYTES;
+use blockyard_fio::measure::call_time::CallPart;
 use blockyard_trace::observe::{Observer, TaskId, Work};
 
 /// The maximum number of bios that one piece of work submits, so that completions wait no longer.
@@ -126,7 +127,9 @@ impl<O: Observer> World<O> {
         match self.submit_for_task(id, queue, bio) {
             Ok(()) => {
                 self.count_tag_wait(id);
-                self.tasks[at].buffered().end_call(&self.cache);
+                let buffered = self.tasks[at].buffered();
+                buffered.turn_clock(CallPart::Flush, self.now);
+                buffered.end_call(&self.cache);
             }
             Err(reason) => self.handle_refusal(id, queue, &bio, reason),
         }
@@ -151,12 +154,18 @@ impl<O: Observer> World<O> {
     /// task is in no such call, or its call returns.
     pub(super) fn plan_buffered(&mut self, id: TaskId, end: Instant) -> Option<Plan> {
         let step = self.tasks[id.0 as usize].buffered_step(&self.cache)?;
+        // The piece that ends has begun now, and the call slept or waited until then.
+        self.tasks[id.0 as usize].buffered().turn_clock(CallPart::InMemory, self.now);
         if let Some(plan) = self.plan_pause(id, end) {
+            self.tasks[id.0 as usize].buffered().turn_clock(CallPart::Throttled, end);
             return Some(plan);
         }
         let task = &mut self.tasks[id.0 as usize];
         match step {
-            _ if task.waits_for_tag() || task.is_in_driver() => Some(Plan::AwaitCompletions),
+            _ if task.waits_for_tag() || task.is_in_driver() => {
+                task.buffered().turn_clock(step.sleep(), end);
+                Some(Plan::AwaitCompletions)
+            }
             // Nothing waits under a plug, and the call does not return with it.
             _ if task.buffered().plugged.is_some() => Some(Plan::Submit),
             BufferedStep::Return(status) => {
@@ -169,11 +178,13 @@ impl<O: Observer> World<O> {
             | BufferedStep::Look => Some(Plan::Submit),
             BufferedStep::CopyPage => Some(Plan::CopyPage),
             BufferedStep::AwaitPage(file, page, transfer) => {
+                task.buffered().turn_clock(step.sleep(), end);
                 task.sleep_for_page();
                 self.cache.wait(file, page, transfer, id);
                 Some(Plan::AwaitCompletions)
             }
-            BufferedStep::AwaitRoom => {
+            BufferedStep::AwaitRoom(_) => {
+                task.buffered().turn_clock(step.sleep(), end);
                 task.sleep_for_page();
                 Some(Plan::AwaitCompletions)
             }

@@ -120,6 +120,7 @@ impl<O: Observer> World<O> {
         let clat = taken.clat.as_ns();
         let lat = taken.lat().as_ns();
         let of_job = self.tasks[id.0 as usize].priority_of_job();
+        let call = self.tasks[id.0 as usize].take_call_times();
         let from = self.tasks[id.0 as usize].measured_from();
         let now = self.now;
         let Some(stats) = self.stats_at(id, taken.completed) else { return };
@@ -127,6 +128,9 @@ impl<O: Observer> World<O> {
             stats.errors += 1;
             stats.first_error.get_or_insert(taken.status);
             return;
+        }
+        if let Some(call) = call {
+            stats.calls.get_or_insert_default().add(&call);
         }
         let Some(op) = taken.op else {
             stats.sync_lat_ns.get_or_insert_default().record(lat);

@@ -7,6 +7,7 @@
 //! sync:  write back, wait ─► flush: the end of its bio ends the call; or no flush, and return
 //! ```
 
+mod clocks;
 mod disk_sync;
 mod sync;
 
@@ -20,7 +21,9 @@ use blockyard::time::Instant;
 use blockyard::unit::QueueId;
 use blockyard_devices::profile::{PAGE_BYTES, Reach};
 use blockyard_fio::job::{FadviseHint, Job, RangeSync};
+use blockyard_fio::measure::call_time::CallPart;
 use blockyard_fio::workload::SyncCall;
+use clocks::Clocks;
 use disk_sync::{DiskStep, DiskSync};
 use std::collections::{BTreeSet, VecDeque};
 use sync::{Sync, SyncStep};
@@ -43,8 +46,8 @@ pub enum BufferedStep {
     CopyPage,
     /// Sleep until the transfer of this page has ended.
     AwaitPage(FileId, u64, Transfer),
-    /// Sleep until one of the task's own bios has ended.
-    AwaitRoom,
+    /// Sleep until one of the task's own bios has ended, to submit another one of this direction.
+    AwaitRoom(Transfer),
     /// Write dirty pages back.
     WriteBack,
     /// Flush the disk. The end of the flush ends the call.
@@ -122,6 +125,8 @@ pub struct Buffered {
     pub(crate) looks: Option<QueueId>,
     /// The end of a pause that is to begin.
     pub(crate) pause: Option<Instant>,
+    /// The times of its writes and syncs.
+    pub(crate) clocks: Clocks,
 }
 
 impl Buffered {
@@ -150,6 +155,7 @@ impl Buffered {
             dirtier: Dirtier::default(),
             looks: None,
             pause: None,
+            clocks: Clocks::default(),
         }
     }
 
@@ -239,7 +245,8 @@ impl Buffered {
         if !self.runs.is_empty() {
             // Claimed runs go first: other readers wait for their pages.
             let full = self.in_flight >= READER_BIOS_MAX;
-            return if full { BufferedStep::AwaitRoom } else { BufferedStep::RequestPages };
+            let room = BufferedStep::AwaitRoom(Transfer::Read);
+            return if full { room } else { BufferedStep::RequestPages };
         }
         if self.looks.is_some() {
             return BufferedStep::Look;
@@ -277,7 +284,9 @@ impl Buffered {
 
     fn next_of_disk(&self, disk_sync: &DiskSync, cache: &PageCache) -> BufferedStep {
         match disk_sync.next(cache) {
-            DiskStep::Write(_) if self.in_flight >= WRITEBACK_BIOS_MAX => BufferedStep::AwaitRoom,
+            DiskStep::Write(_) if self.in_flight >= WRITEBACK_BIOS_MAX => {
+                BufferedStep::AwaitRoom(Transfer::WriteBack)
+            }
             DiskStep::Write(_) => BufferedStep::WriteBack,
             DiskStep::Await(file, page) => BufferedStep::AwaitPage(file, page, Transfer::WriteBack),
             DiskStep::Done => BufferedStep::Return(Status::Ok),
@@ -286,7 +295,9 @@ impl Buffered {
 
     fn next_of_sync(&self, sync: &Sync, stream: &Stream, cache: &PageCache) -> BufferedStep {
         match sync.next(cache.dirt(stream.file), stream.errors_seen) {
-            SyncStep::Write(_) if self.in_flight >= WRITEBACK_BIOS_MAX => BufferedStep::AwaitRoom,
+            SyncStep::Write(_) if self.in_flight >= WRITEBACK_BIOS_MAX => {
+                BufferedStep::AwaitRoom(Transfer::WriteBack)
+            }
             SyncStep::Write(_) => BufferedStep::WriteBack,
             SyncStep::Await(page) => {
                 BufferedStep::AwaitPage(stream.file, page, Transfer::WriteBack)
@@ -341,6 +352,9 @@ impl Buffered {
             call.failed = None;
             let alone = Window { pages: page..page + 1, marker: None };
             cache.claim(file, alone, |run| self.runs.push_front(run));
+            if call.writes {
+                self.clocks.read_page(call.slot);
+            }
         }
     }
 
@@ -453,6 +467,13 @@ impl Buffered {
         (bytes, is_dirtied.then_some(stream.file))
     }
 
+    /// Gives the time of the call from `now` on to `part`.
+    pub(crate) fn turn_clock(&mut self, part: CallPart, now: Instant) {
+        if let Some(call) = &self.call {
+            self.clocks.turn(call.slot, part, now);
+        }
+    }
+
     /// Ends the call, or the sync of disks. Returns the slot of the call's I/O.
     pub(crate) fn end_call(&mut self, cache: &PageCache) -> Option<u32> {
         if self.disk_sync.take().is_some() {
@@ -465,6 +486,22 @@ impl Buffered {
             stream.errors_seen = cache.dirt(stream.file).errors().0;
         }
         Some(slot)
+    }
+}
+
+impl BufferedStep {
+    /// Returns the owner of the time of a call that sleeps before this step.
+    pub(crate) const fn sleep(self) -> CallPart {
+        match self {
+            Self::RequestPages
+            | Self::AwaitPage(_, _, Transfer::Read)
+            | Self::AwaitRoom(Transfer::Read) => CallPart::PageRead,
+            Self::WriteBack
+            | Self::AwaitPage(_, _, Transfer::WriteBack)
+            | Self::AwaitRoom(Transfer::WriteBack) => CallPart::Writeback,
+            Self::Flush => CallPart::Flush,
+            Self::CopyPage | Self::Look | Self::Return(_) => CallPart::InMemory,
+        }
     }
 }
 
