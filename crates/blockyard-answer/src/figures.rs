@@ -7,6 +7,7 @@ use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
 use serde::Serialize;
 
+use super::buffered::BufferedFigures;
 use super::job_time::JobTime;
 use super::latency::Latency;
 use super::life::{Holds, Life};
@@ -92,6 +93,9 @@ pub struct Figures {
     /// What the family of the device has of its own.
     #[serde(flatten)]
     pub family: FamilyFigures,
+    /// Writes on their way to the device, if jobs write through the page cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffered: Option<BufferedFigures>,
 }
 
 impl Figures {
@@ -149,6 +153,7 @@ impl Figures {
             holds: Holds::new(report, ios),
             locks: LockFigures::of(report, ios),
             family,
+            buffered: BufferedFigures::of(report, bytes_of(report, Op::Write)),
         }
     }
 }

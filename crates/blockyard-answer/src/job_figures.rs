@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::buffered::CallFigures;
 use super::direction::Direction;
 use super::latency::Latency;
 use blockyard_fio::job::Op;
@@ -42,6 +43,9 @@ pub struct JobFigures {
     /// call until the job has the result. Under `sync=` each write is a sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync: Option<DirectionFigures>,
+    /// The time of its writes through the page cache and of its syncs, if it writes so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_ns: Option<CallFigures>,
 }
 
 /// The figures of a job's I/Os in one direction.
@@ -97,6 +101,7 @@ impl JobFigures {
             write,
             trim,
             sync: sync.map(|lat_ns| DirectionFigures::of_syncs(lat_ns, runtime_ns)),
+            calls_ns: stats.calls.as_deref().map(CallFigures::from),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! sentences are renderings of these values; [`blockyard_text::number`] formats the numbers in
 //! both.
 
+mod buffered;
 pub mod certainty;
 mod direction;
 mod equality;
@@ -40,6 +41,7 @@ pub use blockyard_devices::pmem::evidence::{CpuParts, CpuTime, PartTime};
 pub use blockyard_devices::pmem::figures::{PmemFigures, PmemParts};
 pub use blockyard_sim::machine::lock::LockHolder;
 pub use blockyard_sim::machine::locks::LockKind;
+pub use buffered::{BufferedFigures, CallFigures};
 pub use direction::Direction;
 pub use explanation::{Bottleneck, CpuUse, Evidence, Explanation, Factor, JobReason, LongestStage};
 pub use figures::Figures;

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::buffered::BufferedFigures;
 use super::job_figures::JobFigures;
 use super::latency::Latency;
 use super::outcome::Stop;
@@ -35,6 +36,9 @@ pub struct SavedDesign {
     /// Why and when the run was stopped before its jobs ended, if it was.
     #[serde(default)]
     pub stopped: Option<Stop>,
+    /// Writes on their way to the device, if jobs write through the page cache.
+    #[serde(default)]
+    pub buffered: Option<BufferedFigures>,
 }
 
 /// Runs of two answers that belong to no pair, with their figures in parallel.

@@ -114,6 +114,7 @@ mod tests {
             write: None,
             trim: None,
             sync: None,
+            calls_ns: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
 use blockyard::trace::Action;
-use blockyard_answer::{FamilyFigures, JobTime, Outcome, Verified};
+use blockyard_answer::{BufferedFigures, FamilyFigures, JobTime, Outcome, Verified};
 use blockyard_devices::stack::FaultCount;
 use blockyard_fio::job::JobFile;
 use blockyard_fio::output::{self, Disk, Run, Side};
@@ -17,6 +17,8 @@ use crate::render::{self, job_time};
 struct Own<'a> {
     #[serde(flatten)]
     family: &'a FamilyFigures,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    buffered: Option<&'a BufferedFigures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<&'a [FaultCount]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,6 +37,7 @@ pub(crate) fn json(
 ) -> String {
     let own = Own {
         family: &outcome.figures.family,
+        buffered: outcome.figures.buffered.as_ref(),
         faults: outcome.faults.as_deref(),
         verified: outcome.verified.as_ref(),
     };

@@ -3,6 +3,8 @@
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by the result")]
 
 const COUNTS: &[(f64, &str)] = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G")];
+const SIZES: &[(f64, &str)] =
+    &[(1.0, " B"), (1024.0, " KiB"), (1_048_576.0, " MiB"), (1_073_741_824.0, " GiB")];
 const TIMES: &[(f64, &str)] = &[(1.0, " ns"), (1e3, " us"), (1e6, " ms"), (1e9, " s")];
 
 /// A count or rate, as `587k`.
@@ -21,6 +23,12 @@ pub fn time(ns: u64) -> String {
 #[must_use]
 pub fn nanoseconds(ns: f64) -> String {
     scaled(ns, TIMES)
+}
+
+/// A size in bytes, as `819 MiB`.
+#[must_use]
+pub fn size(bytes: f64) -> String {
+    scaled(bytes, SIZES)
 }
 
 /// Bytes in MiB, without the unit, as `2293` or `59.7`.
@@ -116,6 +124,7 @@ mod tests {
         assert_eq!(time(2_000_000_000), "2.00 s");
         assert_eq!(mebibytes(587_000 * 4096), "2293");
         assert_eq!(mebibytes(62_558_044), "59.7");
+        assert_eq!((size(512.0), size(858_993_459.0)), ("512 B".into(), "819 MiB".into()));
         assert_eq!((percent(51.4), exact_percent(2.489)), ("51 %".into(), "2.49 %".into()));
     }
 

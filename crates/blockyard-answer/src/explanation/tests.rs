@@ -50,6 +50,7 @@ fn run(commands: u64, ios_per_command: f64) -> Figures {
         holds: [(Hold::Device, held_once)].into_iter().collect(),
         locks: Vec::new(),
         family: FamilyFigures::default(),
+        buffered: None,
     }
 }
 

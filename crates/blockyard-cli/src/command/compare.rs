@@ -11,6 +11,7 @@ use super::posted;
 use crate::cli::{Compare, OutputFormat};
 use crate::html::{Page, Shown, page};
 use crate::message::Failure;
+use crate::render::buffered::Buffered;
 use crate::{render, terminal};
 
 /// The longest answer that is read, in bytes.
@@ -121,6 +122,10 @@ impl<'a> Comparison<'a> {
                 text += &(render::wrapped(sentence, width) + "\n");
             }
             text += &render::verdict::table(&pair.verdict, &[], width);
+            let labels = pair.verdict.rows.first().map_or(&[][..], |row| &row.designs);
+            let runs = labels.iter().zip(pair.designs);
+            let writes = runs.filter_map(|(of, saved)| Buffered::of_saved(&of.design, saved));
+            text += &render::buffered::text(&writes.collect::<Vec<_>>(), width);
         }
         if let Some(rest) = rest {
             text += &format!("\n{}\n", render::wrapped(&rest.verdict.sentences.join(" "), width));

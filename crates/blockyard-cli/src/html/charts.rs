@@ -146,17 +146,30 @@ fn horizontal(label: &str, names: &[&str], bars: &[(f64, String)]) -> Markup {
     drawing(rows.bar(names.len()) + 4.0, label, &content)
 }
 
+/// A value over time, and how it is drawn.
+pub(super) struct OverTime<'a> {
+    /// The description of the chart.
+    pub(super) label: &'a str,
+    /// The value at a sample.
+    pub(super) value: fn(&Series, usize) -> u64,
+    /// A value in words.
+    pub(super) words: fn(f64) -> String,
+    /// Values with names, which are drawn as lines if the values come near them.
+    pub(super) limits: &'a [(u64, &'a str)],
+}
+
 /// Draws a value of each design over time.
-pub(super) fn over_time(
-    label: &str,
-    designs: &[(&str, &Series)],
-    value: fn(&Series, usize) -> u64,
-) -> Markup {
+pub(super) fn over_time(designs: &[(&str, &Series)], of: &OverTime<'_>) -> Markup {
+    let OverTime { label, value, words, limits } = *of;
     let end =
         designs.iter().filter_map(|(_, of)| of.at_ns.last()).max().copied().unwrap_or(1).max(1);
     let values = |of: &Series| (0..of.at_ns.len()).map(|at| value(of, at)).collect::<Vec<_>>();
     let all: Vec<Vec<u64>> = designs.iter().map(|(_, of)| values(of)).collect();
     let high = all.iter().flatten().max().copied().unwrap_or(1).max(1);
+    // A limit of 32 MiB is drawn if the values reach 24 MiB.
+    let near = limits.iter().filter(|(limit, _)| limit / 4 * 3 <= high);
+    let limits: Vec<_> = near.copied().collect();
+    let high = limits.iter().map(|(limit, _)| *limit).max().unwrap_or(0).max(high);
     // Half of a small odd number is no whole one.
     let halves = high >= 100 || high.is_multiple_of(2);
     let parts: &[f64] = if halves { &[0.0, 0.5, 1.0] } else { &[0.0, 1.0] };
@@ -164,7 +177,7 @@ pub(super) fn over_time(
     let names: Vec<_> = designs.iter().map(|(name, _)| *name).collect();
     let (names_drawn, below) = legend(&names, LEFT, area.bottom + BELOW);
     let content = html! {
-        @for part in parts.iter().copied() { (area.tick_y(part, &count(part * approximate(high)))) }
+        @for part in parts.iter().copied() { (area.tick_y(part, &words(part * approximate(high)))) }
         @for part in [0.0, 0.5, 1.0] {
             (area.tick_x(part, &nanoseconds(part * approximate(end))))
         }
@@ -175,6 +188,9 @@ pub(super) fn over_time(
             );
             @let points: Vec<_> = of.at_ns.iter().zip(values).map(point).collect();
             (curve(&area, &points, at, designs.len()))
+        }
+        @for (limit, name) in &limits {
+            (area.limit(approximate(*limit) / approximate(high), &format!("{name}: {}", words(approximate(*limit)))))
         }
         (names_drawn)
     };

@@ -1,13 +1,13 @@
 //! The sections of a page.
 
-use blockyard_text::number::{approximate, count, digits, nanoseconds, time};
+use blockyard_text::number::{approximate, count, digits, nanoseconds, size, time};
 
 use crate::render::verdict::rate;
 use blockyard_answer::{Figures, JobFigures, Latency, Life, Row, Stream, Unsuited, Verdict};
 use blockyard_sim::measure::series::Series;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::charts::{bars, latencies, over_time, share, stages};
+use super::charts::{OverTime, bars, latencies, over_time, share, stages};
 
 const STYLE: &str = include_str!("page.css");
 /// The hash of [`STYLE`], which a browser compares.
@@ -188,11 +188,28 @@ fn time_and_stages(of: &Page<'_>) -> Markup {
     html! {
         h2 { "Over time" }
         h3 { "IOPS, all jobs together" }
-        (over_time("IOPS over time", &series, |of, at| {
-            [&of.read, &of.write, &of.trim].into_iter().filter_map(|of| of.iops.get(at)).sum()
+        (over_time(&series, &OverTime {
+            label: "IOPS over time",
+            value: |of, at| [&of.read, &of.write, &of.trim].into_iter().filter_map(|of| of.iops.get(at)).sum(),
+            words: count,
+            limits: &[],
         }))
         h3 { "I/Os that jobs have in flight" }
-        (over_time("I/Os in flight over time", &series, |of, at| of.depth.get(at).copied().unwrap_or_default()))
+        (over_time(&series, &OverTime {
+            label: "I/Os in flight over time",
+            value: |of, at| of.depth.get(at).copied().unwrap_or_default(),
+            words: count,
+            limits: &[],
+        }))
+        @if series.iter().any(|(_, of)| !of.dirty_bytes.is_empty()) {
+            h3 { "Dirty memory" }
+            (over_time(&series, &OverTime {
+                label: "Dirty memory over time",
+                value: |of, at| of.dirty_bytes.get(at).copied().unwrap_or_default(),
+                words: size,
+                limits: &dirty_limits(&figures),
+            }))
+        }
         @if !figures.is_empty() {
             h2 { "Where requests spend their time" }
             (stages(&lives))
@@ -201,6 +218,18 @@ fn time_and_stages(of: &Page<'_>) -> Markup {
             (device(&figures))
         }
     }
+}
+
+/// Returns the limits on dirty pages, with their names.
+fn dirty_limits(figures: &[(&str, &Figures)]) -> Vec<(u64, &'static str)> {
+    let first = figures.iter().find_map(|(_, of)| of.buffered);
+    let limits = first.map(|of| {
+        [
+            (of.background_limit_bytes, "written back above"),
+            (of.hard_limit_bytes, "writers stay below"),
+        ]
+    });
+    limits.into_iter().flatten().collect()
 }
 
 fn stage_table(lives: &[(&str, &Life)]) -> Markup {

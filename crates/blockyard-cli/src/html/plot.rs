@@ -38,6 +38,16 @@ impl Area {
         }
     }
 
+    /// Draws a limit as a line through the chart, with its name above the line.
+    pub(super) fn limit(&self, y: f64, name: &str) -> Markup {
+        let (_, y) = self.at((0.0, y));
+        html! {
+            line class="axis" stroke-dasharray="4 4" x1=(number(self.left)) x2=(number(self.right)) y1=(number(y))
+                y2=(number(y)) {}
+            text class="end dim" x=(number(self.right - 6.0)) y=(number(y - 5.0)) { (name) }
+        }
+    }
+
     /// Draws a tick of the horizontal axis with its line through the chart.
     pub(super) fn tick_x(&self, x: f64, label: &str) -> Markup {
         let (x, _) = self.at((x, 0.0));

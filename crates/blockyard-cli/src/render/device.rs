@@ -3,6 +3,7 @@
 
 use blockyard_answer::{FamilyFigures, Outcome};
 
+use super::buffered::{self, Buffered};
 use super::table::Table;
 use super::wrap::wrapped;
 use super::{faults, verified};
@@ -35,10 +36,11 @@ pub(crate) fn hosts(outcomes: &[Named<'_>], width: usize) -> String {
     text
 }
 
-/// Returns what became of injected faults and what verification found, in lines of at most `width`.
-/// The text is empty if neither was asked for.
+/// Returns what buffered writes did, what became of injected faults and what verification found, in
+/// lines of at most `width`. The text is empty if there were none and neither was asked for.
 pub(crate) fn findings(outcomes: &[Named<'_>], width: usize) -> String {
-    let mut text = String::new();
+    let writes: Vec<_> = outcomes.iter().filter_map(|(_, of)| Buffered::of(of)).collect();
+    let mut text = buffered::text(&writes, width);
     let rules = outcomes.iter().filter_map(|(name, of)| Some((*name, of.faults.as_deref()?)));
     if let Some(rules) = faults::table("design", rules) {
         text += &format!("\nFaults, of requests offered to the device:\n{rules:width$}");

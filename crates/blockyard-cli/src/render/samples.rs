@@ -3,8 +3,8 @@
 use blockyard::trace::Hold;
 use blockyard_answer::certainty::Rests;
 use blockyard_answer::{
-    Answer, Explanation, Factor, FamilyFigures, Figures, Held, Holds, JobTime, Latency, Life,
-    Outcome, Verdict,
+    Answer, Explanation, Factor, FamilyFigures, Figures, Held, Holds, JobFigures, JobTime, Latency,
+    Life, Outcome, Verdict,
 };
 use blockyard_sim::measure::series::Series;
 
@@ -54,6 +54,7 @@ pub(super) fn figures(iops: f64) -> Figures {
         holds: holds(),
         locks: Vec::new(),
         family: FamilyFigures::default(),
+        buffered: None,
     }
 }
 
@@ -63,6 +64,24 @@ fn holds() -> Holds {
         .map(|(hold, percent)| (hold, Held { count: 7, per_io: 0.209, percent }))
         .into_iter()
         .collect()
+}
+
+/// Returns a job without I/O.
+pub(super) fn job(name: &str) -> JobFigures {
+    JobFigures {
+        name: name.to_owned(),
+        group: 0,
+        runtime_ns: 0,
+        ended_in_ramp: false,
+        cpu_ns: 0,
+        context_switches: 0,
+        errors: 0,
+        read: None,
+        write: None,
+        trim: None,
+        sync: None,
+        calls_ns: None,
+    }
 }
 
 pub(super) fn outcome(name: &str, iops: f64, ratio: f64) -> Outcome {

@@ -209,6 +209,8 @@ pub struct JobReport {
     pub job: usize,
     /// How it makes its writes durable.
     pub syncing: Syncing,
+    /// Whether its I/O passes the page cache by.
+    pub is_direct: bool,
     /// The measurements.
     pub stats: JobStats,
 }

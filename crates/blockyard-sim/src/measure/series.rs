@@ -3,6 +3,7 @@
 //! When there are `SAMPLES_MAX`, the period becomes longer and about half of them are dropped, so
 //! that the rest is evenly spread over the run.
 
+use crate::world::Load;
 use blockyard::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,8 @@ pub(crate) const SAMPLES_MAX: usize = 128;
 /// The period at the start.
 const FIRST_PERIOD: Duration = Duration::from_us(100);
 
-/// Samples over time. All lists are equally long. A rate is the mean since the previous sample.
+/// Samples over time. All lists that are not empty are equally long. A rate is the mean since the
+/// previous sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
@@ -30,6 +32,10 @@ pub struct Series {
     pub depth: Vec<u64>,
     /// Requests in the driver at that instant.
     pub in_flight: Vec<u64>,
+    /// Dirty pages and pages under writeback at that instant, in bytes; empty if no job writes
+    /// through the page cache.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dirty_bytes: Vec<u64>,
 }
 
 /// The rates of one direction.
@@ -48,8 +54,7 @@ struct Point {
     at_ns: u64,
     /// I/Os and bytes that ended, for reads, writes and discards.
     ended: [(u64, u64); Op::ALL.len()],
-    depth: u64,
-    in_flight: u64,
+    load: Load,
 }
 
 /// Takes the samples of a run.
@@ -79,14 +84,12 @@ impl SeriesSampler {
         now >= self.next
     }
 
-    /// Takes a sample at `now`, when one is due. `stats` are those of all jobs so far; `depth` I/Os
-    /// are submitted and not reaped; `in_flight` requests are in the driver.
+    /// Takes a sample of `load` at `now`, when one is due. `stats` are those of all jobs so far.
     pub(crate) fn sample<'a>(
         &mut self,
         now: Instant,
         stats: impl Iterator<Item = &'a JobStats>,
-        depth: u64,
-        in_flight: u64,
+        load: Load,
     ) {
         assert!(self.is_due(now), "a sample is taken when it is due");
         let mut ended = [(0, 0); Op::ALL.len()];
@@ -97,7 +100,7 @@ impl SeriesSampler {
                 *bytes += measured.map_or(0, |measured| measured.bytes);
             }
         }
-        self.points.push(Point { at_ns: now.as_ns(), ended, depth, in_flight });
+        self.points.push(Point { at_ns: now.as_ns(), ended, load });
         if self.points.len() >= SAMPLES_MAX {
             self.thin_out(now);
         }
@@ -137,8 +140,9 @@ impl SeriesSampler {
                 rate.bytes_per_s.push(per_second(added(bytes, bytes_before), span_ns));
             }
             series.at_ns.push(point.at_ns);
-            series.depth.push(point.depth);
-            series.in_flight.push(point.in_flight);
+            series.depth.push(point.load.depth);
+            series.in_flight.push(point.load.in_flight);
+            series.dirty_bytes.extend(point.load.dirty_bytes);
             before = *point;
         }
         series
@@ -166,7 +170,8 @@ mod tests {
             let measured = stats.op_mut(Op::Read).expect("the job reads");
             (measured.ios, measured.bytes) = (measured.ios + 1, measured.bytes + 4096);
             if sampler.is_due(now) {
-                sampler.sample(now, [&stats].into_iter(), 7, 3);
+                let load = Load { depth: 7, in_flight: 3, dirty_bytes: Some(taken << 12) };
+                sampler.sample(now, [&stats].into_iter(), load);
                 taken += 1;
             }
         }
@@ -189,9 +194,10 @@ mod tests {
         for nth in 1..=1000 {
             let now = Instant::from_ns(nth * 25_000_000);
             if sampler.is_due(now) {
-                sampler.sample(now, [&stats].into_iter(), 0, 0);
+                sampler.sample(now, [&stats].into_iter(), Load::default());
             }
         }
+        assert!(sampler.series().dirty_bytes.is_empty());
         let at_ns = sampler.series().at_ns;
         let gaps: Vec<_> = at_ns.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let shortest = gaps.iter().min().unwrap();
@@ -207,5 +213,6 @@ mod tests {
         assert!(series.read.bytes_per_s.iter().all(|rate| *rate == 20_000 * 4096));
         assert!(series.write.iops.iter().all(|iops| *iops == 0));
         assert!(series.depth.iter().all(|depth| *depth == 7));
+        assert!(series.dirty_bytes.is_sorted() && series.dirty_bytes.len() == series.at_ns.len());
     }
 }

@@ -90,10 +90,15 @@ impl Levels {
             self.halved = self.halved + HALF_LIFE;
             self.disks.iter_mut().for_each(|of_disk| of_disk.completed /= 2);
         }
-        let all = self.disks.iter().map(|of_disk| of_disk.dirty + of_disk.under_writeback).sum();
+        let all = self.all();
         let of_disk = self.of(disk);
         let part = self.part(of_disk, limits.hard);
         Level { all, of_disk: of_disk.dirty + of_disk.under_writeback, part }
+    }
+
+    /// Returns the number of pages of all disks that are dirty or under writeback.
+    pub(crate) fn all(&self) -> u64 {
+        self.disks.iter().map(|of_disk| of_disk.dirty + of_disk.under_writeback).sum()
     }
 
     /// Returns the part of `limit` that belongs to a disk, by its part of all writeback. A disk

@@ -16,7 +16,7 @@ use crate::machine::locks::LockUse;
 use crate::measure::series::{Series, SeriesSampler};
 use crate::replay::{Replay, ReplayError};
 use crate::task::{Task, waits_for_durable_writes};
-use crate::world::{Actor, Failure, Totals, World};
+use crate::world::{Actor, DirtReport, Failure, Totals, World};
 use blockyard::elevator::Elevator;
 use blockyard::prng::Prng;
 use blockyard::request_queue::QueueConfig;
@@ -76,6 +76,8 @@ pub struct Report {
     pub faults: Vec<FaultCount>,
     /// The result of verifying the media, if the run was verified.
     pub verified: Option<Verified>,
+    /// The limits on dirty pages and those that are left, if jobs write through the page cache.
+    pub dirt: Option<DirtReport>,
 }
 
 /// Why a run was stopped before its jobs ended.
@@ -319,8 +321,8 @@ impl<O: Observer> Simulation<O> {
     /// of all are known well enough.
     fn take_samples(&mut self, now: Instant) {
         if self.sampler.is_due(now) {
-            let (depth, in_flight) = self.world.load();
-            self.sampler.sample(now, self.world.stats.iter(), depth, in_flight);
+            let load = self.world.load();
+            self.sampler.sample(now, self.world.stats.iter(), load);
         }
         // Stopping the jobs of a wave begins the next one, whose rates are not known.
         let Some(steady) = self.steady.as_mut().filter(|steady| steady.is_due(now)) else { return };
@@ -376,6 +378,7 @@ impl<O: Observer> Simulation<O> {
             group,
             job,
             syncing: Syncing::of(&self.jobs[job]),
+            is_direct: self.jobs[job].direct,
             stats: stats.clone(),
         });
         let model = world.host.driver.model();
@@ -396,6 +399,7 @@ impl<O: Observer> Simulation<O> {
             series: self.sampler.series(),
             late_ns: world.late_ns().cloned(),
             verified: world.verified(),
+            dirt: world.dirt(),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::task::{BufferedStep, Plan};
 use blockyard::bio::Bio;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::CpuId;
+use blockyard::unit::{CpuId, SECTOR_BYTES};
 use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_fio::measure::call_time::CallPart;
 use blockyard_trace::observe::{Observer, TaskId, Work};
@@ -204,6 +204,10 @@ impl<O: Observer> World<O> {
     pub(super) fn end_page_run(&mut self, owner: Owner, number: u32, status: Status) -> Duration {
         let mut woken = Vec::new();
         let run = self.cache.ended(number, status, |task| woken.push(task));
+        if run.transfer == Transfer::WriteBack {
+            let sectors = u64::from(self.cache.bio_of(&run).sectors);
+            self.totals.written_back_bytes += sectors * u64::from(SECTOR_BYTES);
+        }
         if let (Transfer::WriteBack, Some(flushing)) = (run.transfer, &mut self.flushing) {
             let disk = self.cache.placement(run.file).queue;
             flushing.disk(disk).pace.wrote(run.pages.end - run.pages.start);

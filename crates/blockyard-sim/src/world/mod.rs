@@ -80,6 +80,7 @@ mod turns;
 pub use actor::{ADDED_ACTORS_MAX, Actor};
 pub use failure::{FailedIo, Failure};
 pub(crate) use flusher::FLUSHER_BIOS_MAX;
+pub use load::{DirtReport, Load};
 pub use media::POWER_CUTS_MAX;
 pub use totals::Totals;
 

@@ -31,6 +31,8 @@ pub struct Totals {
     pub call_flushes: Duration,
     /// The total time from the end of each I/O until its job reaped it.
     pub not_reaped: Duration,
+    /// Bytes of dirty pages whose writeback has ended.
+    pub written_back_bytes: u64,
     /// I/Os and syncs that jobs reaped.
     pub reaped: u64,
 }
