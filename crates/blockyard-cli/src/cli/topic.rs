@@ -202,6 +202,18 @@ pause:
                      runs again
   pausing            asleep by choice: thinktime, rate
 
+Writes through the page cache and syncs:
+  mean           of a write or sync; the shares of its owners add up to it
+  in memory      copying, submitting writeback, or ready without a CPU
+  page read      waiting for a page of which a part is written
+  throttled      pausing, because pages became dirty too fast
+  writeback      waiting until pages that are synced have been written
+  flush          waiting for the flush of the disk
+  not reaped     done, but the job has not taken the result
+  bytes/byte     bytes that reached the device, for each byte that jobs wrote;
+                 writes, flushes and page reads are for each write of the jobs
+  left dirty     dirty pages at the end of the run
+
 A drive:
   commands per doorbell  above 1 where a processor tells the drive of several
                          commands in one write, or need not tell it

@@ -63,15 +63,23 @@ fn jobs<'a>(runs: &[Buffered<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// Returns the table of calls, with a row for each job and run. A part that owns no time anywhere
-/// has no column.
+/// Whether a part of the time of calls is at least half a percent.
+fn is_shown(calls: &CallFigures, part: usize) -> bool {
+    let (_, ns) = calls.parts()[part];
+    ns > 0 && share_percent(ns, approximate(calls.total())) >= 0.5
+}
+
+/// Returns the table of calls, with a row for each job and run. A part that is below half a percent
+/// everywhere has no column.
 fn calls(runs: &[Buffered<'_>]) -> Table {
     let jobs = jobs(runs);
     let rows: Vec<Vec<_>> =
         jobs.iter().map(|job| runs.iter().map(|run| run.calls(job)).collect()).collect();
-    let parts = CallFigures::together(rows.iter().flatten()).parts();
-    let used = parts.map(|(_, ns)| ns > 0);
-    let names = parts.iter().zip(used).filter(|(_, used)| *used).map(|((name, _), _)| *name);
+    let parts = CallFigures::default().parts();
+    let used: Vec<usize> = (0..parts.len())
+        .filter(|part| rows.iter().flatten().any(|of| is_shown(of, *part)))
+        .collect();
+    let names = used.iter().map(|part| parts[*part].0);
     let is_alone = jobs.len() == 1;
     let head = if is_alone { "design" } else { "" };
     let mut table = Table::of_numbers(head, ["calls", "mean"].into_iter().chain(names));
@@ -85,8 +93,7 @@ fn calls(runs: &[Buffered<'_>]) -> Table {
             let mut cells = vec![format!("{indent}{}", run.design)];
             cells.push(count(approximate(calls.calls)));
             cells.push(time(total / calls.calls.max(1)));
-            let shown = calls.parts().into_iter().zip(used).filter(|(_, used)| *used);
-            cells.extend(shown.map(|((_, ns), _)| share(ns, total)));
+            cells.extend(used.iter().map(|part| share(calls.parts()[*part].1, total)));
             table.row(cells);
         }
     }
@@ -136,15 +143,15 @@ mod tests {
         throttled: 0,
         writeback: 400_000,
         flush: 1_200_000,
-        not_reaped: 0,
+        not_reaped: 9_000,
     };
 
     fn job(name: &str, calls_ns: Option<CallFigures>) -> JobFigures {
         JobFigures { calls_ns, ..samples::job(name) }
     }
 
-    /// Two instances of one job have 8 calls of 2 ms, which are 500 us each: 5, 15, 20 and 60 %.
-    /// The parts without any time have no column.
+    /// Two instances of one job have 8 calls in 4 ms and 18 us: 5, 15, 20 and 60 %. Pauses and the 0.4
+    /// % that are not reaped have no column.
     #[test]
     fn shares_add_up_to_the_time_of_calls() {
         let figures = BufferedFigures {
@@ -163,7 +170,7 @@ mod tests {
         let expected = "
 Writes through the page cache and syncs: mean of a call, and shares of its time:
 design   calls    mean  in memory  page read  writeback  flush
-mq-none      8  500 us        5 %       15 %       20 %   60 %
+mq-none      8  502 us        5 %       15 %       20 %   60 %
 
 The device, for each byte and each write of the jobs:
                                                          page
