@@ -36,6 +36,10 @@ pub struct PowerCut {
     pub lost_by_right: u64,
     /// Sectors that hold what they must not.
     pub lost_by_wrong: u64,
+    /// Sectors of dirty pages, which may be lost: no sync had written them. Absent if no job writes
+    /// through the page cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_from_memory: Option<u64>,
 }
 
 impl From<&verify::Verified> for Verified {
@@ -46,6 +50,7 @@ impl From<&verify::Verified> for Verified {
             at_ns: cut.at.as_ns(),
             lost_by_right: cut.lost_by_right,
             lost_by_wrong: cut.lost_by_wrong,
+            lost_from_memory: cut.lost_from_memory,
         };
         Self {
             reads: verified.reads,

@@ -6,6 +6,7 @@ mod free;
 use blockyard::status::Status;
 use blockyard::time::Duration;
 use blockyard::trace::Action;
+use blockyard_devices::data::verify::Verify;
 use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_fio::job::{JobFile, NoSource, Op, parse_args, parse_bytes};
 use blockyard_fio::measure::call_time::CallPart;
@@ -86,6 +87,28 @@ fn parts(report: &Report) -> (u64, u64, [u64; CallPart::ALL.len()]) {
     let syncs = stats.sync_lat_ns.as_ref().map_or(0, |of| of.sum());
     assert_eq!(u128::from(parts.iter().sum::<u64>()), writes + syncs);
     (calls.calls, calls.page_reads, parts)
+}
+
+/// The first write of the log has read its page at 100 us and copied it at 105.6 us. Its sync
+/// writes until 205.6 us and flushes until 305.6 us. The second write has copied the rest of the
+/// page at 310 us. So a page is in memory alone at 150 and 320 us, and nothing is lost that was
+/// synced.
+#[test]
+fn a_power_cut_takes_what_no_sync_has_written() {
+    let power_cuts = [50, 150, 250, 320].map(Duration::from_us).to_vec();
+    let verify = Verify { power_cuts, ..Verify::default() };
+    let jobs = jobs(&format!("{LOG} --fdatasync=1 --verify=crc32c --verify_policy=fsynced"));
+    let conditions = Conditions { verify: Some(&verify), ..Conditions::new(1) };
+    let design = Design::lookup("mq-none").unwrap();
+    let simulation = Simulation::under(&jobs, &device(true), &design, conditions).unwrap();
+    let verified = simulation.finish().unwrap().verified.unwrap();
+    assert_eq!(verified.violations, []);
+    let cuts = verified.power_cuts.iter();
+    let lost: Vec<_> = cuts.map(|cut| (cut.lost_from_memory, cut.lost_by_wrong)).collect();
+    assert_eq!(lost, [(Some(0), 0), (Some(8), 0), (Some(0), 0), (Some(8), 0)]);
+    // The page that is written and not flushed at 250 us may be lost.
+    let unflushed = [0, 1, 3].map(|cut: usize| verified.power_cuts[cut].lost_by_right);
+    assert_eq!(unflushed, [0, 0, 0]);
 }
 
 /// With `O_DSYNC` each write contains its sync, also the last.

@@ -150,8 +150,8 @@ mod tests {
         JobFigures { calls_ns, ..samples::job(name) }
     }
 
-    /// Two instances of one job have 8 calls in 4 ms and 18 us: 5, 15, 20 and 60 %. Pauses and the 0.4
-    /// % that are not reaped have no column.
+    /// Two instances of one job have 8 calls in 4 ms and 18 us: 5, 15, 20 and 60 %. Pauses and the
+    /// 0.4 % that are not reaped have no column.
     #[test]
     fn shares_add_up_to_the_time_of_calls() {
         let figures = BufferedFigures {

@@ -19,11 +19,12 @@ pub(super) fn text(verified: &Verified) -> String {
     );
     let cuts = &verified.power_cuts;
     if cuts.len() <= LINES_MAX {
-        for PowerCut { at_ns, lost_by_right, lost_by_wrong } in cuts {
+        for PowerCut { at_ns, lost_by_right, lost_by_wrong, lost_from_memory } in cuts {
+            let memory = from_memory(*lost_from_memory);
             let at = blockyard::time::Instant::from_ns(*at_ns);
             text += &format!(
-                "  power lost at {at} s: {lost_by_right} unflushed sectors lost, {lost_by_wrong} sectors \
-                 wrong\n"
+                "  power lost at {at} s: {lost_by_right} unflushed sectors lost, {memory}{lost_by_wrong} \
+                 sectors wrong\n"
             );
         }
     } else {
@@ -31,13 +32,20 @@ pub(super) fn text(verified: &Verified) -> String {
         let right: u64 = cuts.iter().map(|cut| cut.lost_by_right).sum();
         let wrong: u64 = cuts.iter().map(|cut| cut.lost_by_wrong).sum();
         text += &format!(
-            "  power lost {} times: {right} unflushed sectors lost ({most} at most at a time), {wrong} \
+            "  power lost {} times: {right} unflushed sectors lost ({most} at most at a time), {}{wrong} \
              sectors wrong\n",
-            cuts.len()
+            cuts.len(),
+            from_memory(cuts.iter().filter_map(|cut| cut.lost_from_memory).max())
         );
     }
     for violation in &verified.violations {
         text += &format!("  wrong: {violation}\n");
     }
     text
+}
+
+/// Says how many sectors of dirty pages were lost, at most at a time, if there were any.
+fn from_memory(sectors: Option<u64>) -> String {
+    let lost = sectors.filter(|sectors| *sectors > 0);
+    lost.map(|sectors| format!("{sectors} unsynced ones in memory, ")).unwrap_or_default()
 }

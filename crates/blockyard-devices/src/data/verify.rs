@@ -70,6 +70,9 @@ pub struct PowerCut {
     pub lost_by_right: u64,
     /// Sectors with wrong data.
     pub lost_by_wrong: u64,
+    /// Sectors of pages in memory that had not been written back, as no sync had returned since; a
+    /// caller without a page cache has none.
+    pub lost_from_memory: Option<u64>,
 }
 
 /// The check that found wrong data.
@@ -204,10 +207,12 @@ impl Verifier {
         }
     }
 
-    /// Checks the data that a loss of power at `now` would leave.
-    pub fn power_cut(&mut self, media: &mut Media, now: Instant) {
+    /// Checks the data that a loss of power at `now` would leave. `in_memory` sectors of dirty
+    /// pages are lost, too.
+    pub fn power_cut(&mut self, media: &mut Media, in_memory: Option<u64>, now: Instant) {
         self.take_loss(media);
-        let mut cut = PowerCut { at: now, lost_by_right: 0, lost_by_wrong: 0 };
+        let mut cut =
+            PowerCut { at: now, lost_by_right: 0, lost_by_wrong: 0, lost_from_memory: in_memory };
         for at in 0..self.histories.len() {
             let disk = disk(at);
             let left = media.survivors(disk, &mut self.draws);

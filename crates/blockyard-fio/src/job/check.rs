@@ -86,10 +86,6 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     if job.pattern.mix.ops().contains(&Op::Trim) {
         return fail(job, option, Fault::Buffered(Buffered::Trims));
     }
-    if job.verify && job.pattern.mix != Mix::Read {
-        let reason = "the data of buffered writes is not checked";
-        return fail(job, "verify", Fault::Unsupported { option: "verify", reason });
-    }
     // libaio's calls return when their I/O has ended.
     if job.engine.is_async() && job.engine_name != "libaio" {
         return fail(job, option, Fault::Buffered(Buffered::Engine(job.engine_name)));

@@ -6,7 +6,8 @@ use super::option::{Effect, OptionDef};
 use super::value::{Parsed, Value};
 
 const NO_DATA: &str = "the simulator moves no data";
-const EVERY_WRITE: &str = "every completed write is checked, whatever it survives";
+const EVERY_WRITE: &str =
+    "reads are checked against every completed write, and after a power cut all synced data";
 const NO_FILES: &str = "there are no files to create, keep or remove";
 const NO_HISTOGRAM_LOG: &str = "no log of histograms is written";
 const STREAMED: &str = "entries of logs are written immediately, as plain text";
@@ -72,8 +73,8 @@ fn plain_write(_: &mut Job, value: Value<'_>) -> Parsed<()> {
     )
 }
 
-fn completed_writes(_: &mut Job, value: Value<'_>) -> Parsed<()> {
-    only("completed", EVERY_WRITE, value)
+fn checked_writes(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    value.word(&[("completed", ()), ("fsynced", ())])
 }
 
 fn blkio_driver(_: &mut Job, value: Value<'_>) -> Parsed<()> {
@@ -101,7 +102,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("lockmem", &[], NO_DATA, number),
     ignored("write_hint", &[], "write life times are not modelled", text),
     ignored("do_verify", &[], NO_DATA, boolean),
-    ignored("verify_policy", &[], EVERY_WRITE, completed_writes),
+    ignored("verify_policy", &[], EVERY_WRITE, checked_writes),
     ignored("verify_fatal", &[], NO_DATA, boolean),
     ignored("verify_dump", &[], NO_DATA, boolean),
     ignored("verify_interval", &[], NO_DATA, number),

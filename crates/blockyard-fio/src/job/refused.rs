@@ -113,6 +113,7 @@ mod tests {
             "--comm=writer",
             "--verify_pattern_interval=4k",
             "--verify_policy=completed",
+            "--verify_policy=fsynced",
             "--end_syncfs=1",
         ] {
             assert_eq!(message(answered), "", "{answered}");
@@ -121,7 +122,6 @@ mod tests {
             ("--ramp_size=1m", "use ramp_time"),
             ("--write_zone_remainder=1", "zoned devices are not modelled"),
             ("--recover_zbd_write_error=1", "zoned devices are not modelled"),
-            ("--verify_policy=fsynced", "every completed write is checked, whatever it survives"),
         ] {
             let message = message(refused);
             assert!(message.contains(reason), "{refused}: {message}");

@@ -5,7 +5,7 @@ use blockyard::bio::Bio;
 use blockyard::request::Ended;
 use blockyard::status::SubmitError;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{CpuId, QueueId};
+use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 use blockyard_devices::data::verify::{Verified, Verifier};
 use blockyard_trace::observe::Observer;
 
@@ -37,6 +37,8 @@ impl<O: Observer> World<O> {
     }
 
     pub(super) fn power_cut(&mut self, period: Duration) {
+        let dirty_bytes = self.load().dirty_bytes;
+        let in_memory = dirty_bytes.map(|bytes| bytes / u64::from(SECTOR_BYTES));
         let verifier =
             self.verifier.as_mut().expect("a world with power cuts should have a verifier");
         if verifier.power_cuts() >= POWER_CUTS_MAX {
@@ -44,7 +46,7 @@ impl<O: Observer> World<O> {
             return;
         }
         self.host.driver.update_media(self.now);
-        verifier.power_cut(self.host.driver.media_mut().expect(KEPT), self.now);
+        verifier.power_cut(self.host.driver.media_mut().expect(KEPT), in_memory, self.now);
         // Without further events every later power cut would leave the same data.
         let has_events = self.next_event.is_some() || !self.events.is_empty();
         if period > Duration::ZERO && has_events {

@@ -673,7 +673,7 @@ fn the_verifier_learns_of_a_loss_before_whatever_follows_it() {
     bench.done(0, Bio::write(0, 4, 1));
     bench.lose();
     let Bench { host, verifier, .. } = &mut bench;
-    verifier.power_cut(&mut host.driver.media, Instant::ZERO);
+    verifier.power_cut(&mut host.driver.media, None, Instant::ZERO);
     assert_eq!(bench.verified().power_cuts[0].lost_by_right, 0);
 }
 
@@ -690,7 +690,7 @@ fn the_verifier_keeps_some_violations_and_counts_all() {
     let mut before = 0;
     for number in 0..3 {
         let Bench { host, verifier, .. } = &mut bench;
-        verifier.power_cut(&mut host.driver.media, Instant::ZERO);
+        verifier.power_cut(&mut host.driver.media, None, Instant::ZERO);
         let verified = bench.verified();
         assert_eq!(verified.power_cuts[number].lost_by_wrong, 16);
         assert_eq!(verified.violations.len(), 2);

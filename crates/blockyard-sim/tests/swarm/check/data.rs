@@ -42,7 +42,7 @@ impl Data {
 
     /// Checks the data that a power cut would leave now.
     pub(crate) fn power_cut(&mut self, media: &mut Media, now: Instant) {
-        self.verifier.power_cut(media, now);
+        self.verifier.power_cut(media, None, now);
     }
 
     /// Checks the final contents after all bios have ended. Returns the number of sectors checked.
