@@ -35,7 +35,7 @@ pub use blockyard_devices::limit::{FamilyLimit, FrontPart};
 pub use blockyard_devices::load::{MediumCause, MediumLimit, Parts, Work, WrittenFigures};
 pub use blockyard_devices::mmc::evidence::{IdlePart, IdleTime, TransferPeriod};
 pub use blockyard_devices::mmc::figures::{
-    CommandCounts, HostFigures, Overlapped, TransferCounts, TransferTimes, Woken,
+    CommandCounts, CommandNumber, HostFigures, Overlapped, TransferCounts, TransferTimes, Woken,
 };
 pub use blockyard_devices::pmem::evidence::{CpuParts, CpuTime, PartTime};
 pub use blockyard_devices::pmem::figures::{PmemFigures, PmemParts};

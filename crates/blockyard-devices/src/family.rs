@@ -48,6 +48,8 @@ pub struct Queues {
     pub(crate) own_tags: bool,
     /// Whether all hardware queues share one set of tags.
     pub shared: bool,
+    /// The commands of a SCSI disk, SATA, USB and UFS included; `None`: the disk is no SCSI disk.
+    pub(crate) scsi_depth: Option<u16>,
 }
 
 /// The decisions of a machine and of a design about a device that is built.

@@ -45,7 +45,14 @@ impl FamilyProfile for FixedProfile {
     }
 
     fn queues(&self, _host: Option<HostPolicy>) -> Queues {
-        Queues { hctxs: 1, depth: self.depth, disks: 1, own_tags: false, shared: false }
+        Queues {
+            hctxs: 1,
+            depth: self.depth,
+            disks: 1,
+            own_tags: false,
+            shared: false,
+            scsi_depth: None,
+        }
     }
 
     fn build(&self, _setup: Setup<'_>) -> Result<Self::Model, NoHost> {

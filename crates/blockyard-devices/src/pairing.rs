@@ -2,9 +2,12 @@
 
 use crate::families::{DeviceModel, Model};
 use crate::family::{NoHost, Queues, Setup};
-use crate::profile::{Ask, Design, Device, KindQueues, POLL_QUEUES, READ_QUEUES, asked};
-use blockyard::policy::{ElevatorKind, Model as Locking, Policies, SchedDepth};
+use crate::profile::{
+    Ask, Design, Device, KindQueues, POLL_QUEUES, READ_QUEUES, WbtLatency, asked,
+};
+use blockyard::policy::{ElevatorKind, Model as Locking, Policies, SchedDepth, WbtTunables};
 use blockyard::prng::Prng;
+use blockyard::time::Duration;
 use blockyard_mmc::block::Unsupported;
 use std::fmt;
 
@@ -245,16 +248,34 @@ pub fn driver_tags(device: &Device, design: &Design) -> u16 {
 
 /// Returns the policies of `design` for `device`. An elevator has requests by the depth of a disk:
 /// for each of two disks with 32 tags of their own it has 64, not twice all of their tags.
+///
+/// Writeback is throttled by the requests that Linux counts as those of the queue: the commands of
+/// a SCSI disk, and otherwise those that the elevator holds or, without one, the driver tags. Bios
+/// to persistent memory are not.
 #[must_use]
 pub fn policies(device: &Device, design: &Design) -> Policies {
+    let Queues { own_tags, scsi_depth, .. } = device.model.queues(design.host);
+    let depth = depth(device, design);
     let sched_depth = match design.policies.sched_depth {
-        SchedDepth::FromDeviceDepth if device.model.queues(design.host).own_tags => {
-            let depth = depth(device, design);
+        SchedDepth::FromDeviceDepth if own_tags => {
             SchedDepth::Fixed(SchedDepth::FromDeviceDepth.tags(depth.into()))
         }
         sched_depth => sched_depth,
     };
-    Policies { sched_depth, ..design.policies }
+    let requests = match design.policies.elevator {
+        ElevatorKind::None => depth.into(),
+        _ => sched_depth.tags(depth.into()),
+    };
+    let queue_depth = scsi_depth.map_or(requests, |commands| commands.min(depth).into());
+    let latency = match design.wbt_latency {
+        _ if matches!(device.model, DeviceModel::Pmem(_)) => None,
+        WbtLatency::Off => None,
+        WbtLatency::Linux if device.limits.rotational => Some(Duration::from_ms(75)),
+        WbtLatency::Linux => Some(Duration::from_ms(2)),
+        WbtLatency::Target(latency) => Some(latency),
+    };
+    let wbt = latency.map(|latency| WbtTunables { latency, queue_depth });
+    Policies { sched_depth, wbt, ..design.policies }
 }
 
 /// Returns the model of `device` with `hctxs` hardware queues. `draws` supplies its random numbers.

@@ -127,7 +127,9 @@ fn a_write_with_o_dsync_contains_its_sync() {
 }
 
 /// Whole pages are not read. Eight pages in a row are written back as one request, and eight random
-/// ones as eight, two at a time. The ninth page is written when the disk is closed.
+/// ones as eight, two at a time. The ninth page is written when the disk is closed. A device of two
+/// commands has two places for writeback, so nothing waits for a tag; without a throttle three
+/// pairs of bios do.
 #[test]
 fn neighbours_are_written_back_as_one_request() {
     let row = run("--rw=write --bs=4k --fsync=8 --number_ios=9", true);
@@ -137,7 +139,7 @@ fn neighbours_are_written_back_as_one_request() {
     let random = run(random, true);
     let span = Duration::from_ns((9 * 10 + 400 + 100 + 100) * US);
     assert_eq!((random.span, commands(&random)), (span, 10));
-    assert!(random.totals.tag_waits >= 3, "{}", random.totals.tag_waits);
+    assert_eq!(random.totals.tag_waits, 0);
 }
 
 /// A store to a page of a mapping reads the page first, also if all of it is written. Advised to

@@ -10,7 +10,7 @@ use blockyard::prng::Prng;
 use blockyard::time::Duration;
 use blockyard_devices::profile::{
     Design, Device, DeviceModel, FaultRules, HbaProfile, NullCompletion, NullProfile, Refusal,
-    RefusalMode, Spread,
+    RefusalMode, Spread, WbtLatency,
 };
 use blockyard_fio::job::{
     BlockSizes, Engine, FadviseHint, JobFile, Mix, NoSource, PerOp, SyncMode, parse_args,
@@ -128,7 +128,13 @@ fn design(prng: &mut Prng) -> Design {
         merges: prng.pick(&[Merges::All, Merges::All, Merges::Last, Merges::Off]),
         plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio, Plugging::Calls]),
         restart: base.restart,
+        wbt: None, // made for the device, from the following
     };
+    design.wbt_latency = prng.fork(1).pick(&[
+        WbtLatency::Linux,
+        WbtLatency::Off,
+        WbtLatency::Target(Duration::from_us(1)),
+    ]);
     if let ElevatorKind::Deadline(tunables) = &mut design.policies.elevator {
         tunables.async_depth = prng.pick(&[None, Some(1)]);
     }

@@ -129,6 +129,12 @@ impl Flags {
     /// It may use only the tags that the host keeps in reserve: for bios that must get through when
     /// all others are stuck, such as an abort.
     pub const RESERVED: Self = Self(1 << 9);
+    /// A page cache writes dirty pages: [`Policies::wbt`](crate::policy::Policies::wbt) bounds such
+    /// writes. Means nothing on other operations. Linux marks the opposite: direct writes have
+    /// `REQ_IDLE`.
+    pub const WRITEBACK: Self = Self(1 << 10);
+    /// Writeback that no writer waits for (`REQ_BACKGROUND`).
+    pub const BACKGROUND: Self = Self(1 << 11);
 
     /// Whether every flag of `other` is set here.
     #[must_use]

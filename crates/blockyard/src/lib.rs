@@ -150,3 +150,4 @@ pub mod tag;
 pub mod time;
 pub mod trace;
 pub mod unit;
+mod wbt;

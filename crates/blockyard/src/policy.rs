@@ -300,6 +300,21 @@ pub enum Merges {
     Off,
 }
 
+/// The tunables of writeback throttling: Linux's `wbt_lat_usec`, and what its limits depend on.
+///
+/// The writeback of a page cache ([`Flags::WRITEBACK`](crate::bio::Flags::WRITEBACK)) and discards
+/// may have so many requests in flight, 16 and fewer at first, that reads stay fast. Direct writes
+/// are not throttled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WbtTunables {
+    /// The target: the time in the device that the fastest read of 100 ms may take. Linux has 2 ms,
+    /// and 75 ms for a rotational disk.
+    pub latency: Duration,
+    /// The requests that the queue has room for, at least 1. With writes alone, three quarters of
+    /// them may be writeback. In Linux it is the depth of a SCSI LUN, and `nr_requests` elsewhere.
+    pub queue_depth: u32,
+}
+
 /// The policies of one design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policies {
@@ -323,6 +338,8 @@ pub struct Policies {
     pub merges: Merges,
     /// Which hardware queues a completion restarts.
     pub restart: Restart,
+    /// Writeback throttling; `None`: none.
+    pub wbt: Option<WbtTunables>,
 }
 
 impl Policies {
@@ -338,6 +355,7 @@ impl Policies {
         sched_depth: SchedDepth::FromDeviceDepth,
         merges: Merges::All,
         restart: Restart::Own,
+        wbt: None,
     };
 
     /// Whether a lone request without an elevator is offered to the driver immediately instead of

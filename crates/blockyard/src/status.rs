@@ -38,13 +38,17 @@ pub enum SubmitError {
     /// Every tag is in use. Register with
     /// [`wait`](crate::request_queue::RequestQueue::wait) and submit again when woken.
     NoTag,
+    /// As much writeback, or as many discards, as
+    /// [`Policies::wbt`](crate::policy::Policies::wbt) allows are in flight. Register with
+    /// [`wait`](crate::request_queue::RequestQueue::wait) and submit again when woken.
+    Throttled,
     /// The queue is [frozen](crate::request_queue::RequestQueue::freeze). Register with
     /// [`wait`](crate::request_queue::RequestQueue::wait) and submit again when woken.
     Frozen,
     /// The queue [drains](crate::request_queue::RequestQueue::drain) and never takes a bio again.
     Draining,
-    /// Every tag is in use, the queue is frozen, or the bio must be split, and it said
-    /// [`nowait`](crate::bio::Flags::NOWAIT).
+    /// Every tag is in use, writeback is throttled, the queue is frozen, or the bio must be split,
+    /// and it said [`nowait`](crate::bio::Flags::NOWAIT).
     WouldBlock,
     /// As many bios as the queue has memory for have not ended yet.
     TooManyBios,
@@ -72,6 +76,7 @@ impl fmt::Display for SubmitError {
             Self::NotSupported => "the device does not take this operation",
             Self::NoSuchCpu => "no such processor in this queue",
             Self::NoTag => "every tag is in use",
+            Self::Throttled => "as much writeback as is allowed is in flight",
             Self::Frozen => "the queue is frozen",
             Self::Draining => "the queue takes no more bios",
             Self::WouldBlock => "it would have to wait, and may not",

@@ -17,7 +17,7 @@ use blockyard::layer::trace::{Ring, Traced};
 use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
-    Merges, Model, Plugging, Policies, Restart, SchedDepth, SwqMerge,
+    Merges, Model, Plugging, Policies, Restart, SchedDepth, SwqMerge, WbtTunables,
 };
 use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
@@ -121,7 +121,8 @@ impl Rig {
         let flags = if self.host.driver.draw(8) == 0 { Flags::NOWAIT } else { Flags::NONE };
         match self.host.driver.draw(2) {
             0 => Bio::read(sector, sectors, sector).with_flags(flags),
-            _ => Bio::write(sector % 512, sectors, sector).with_flags(flags), // these often merge
+            // These often merge.
+            _ => Bio::write(sector % 512, sectors, sector).with_flags(flags | Flags::WRITEBACK),
         }
     }
 
@@ -139,7 +140,8 @@ impl Rig {
 
     fn submit(&mut self, cpu: CpuId) {
         let bio = self.draw_bio();
-        if self.queue.submit(&mut self.host, cpu, bio, self.now) == Err(SubmitError::NoTag) {
+        let submitted = self.queue.submit(&mut self.host, cpu, bio, self.now);
+        if let Err(SubmitError::NoTag | SubmitError::Throttled) = submitted {
             let registered = self.queue.wait(&mut self.host, cpu, &bio, bio.cookie, self.now);
             self.waited += u32::from(registered.is_ok());
         }
@@ -214,6 +216,7 @@ fn designs() -> Vec<Policies> {
                     sched_depth,
                     merges: Merges::All,
                     restart: Restart::InTurn,
+                    wbt: Some(WbtTunables { latency: Duration::from_us(100), queue_depth: 3 }),
                 });
             }
         }

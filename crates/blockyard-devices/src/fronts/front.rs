@@ -66,6 +66,9 @@ pub(crate) trait FrontFamily: Copy {
     /// Reads the figures from `top`, or else from its base.
     fn read(top: &Table<'_>) -> Result<Self, ProfileError>;
 
+    /// Whether Linux takes the drive as a SCSI disk.
+    const IS_SCSI: bool = false;
+
     /// Disks behind one host at most, each with a front end of its own.
     const DISKS_MAX: u16 = 1;
 

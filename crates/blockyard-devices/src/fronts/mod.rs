@@ -19,7 +19,7 @@ pub(crate) mod ahci;
 pub(crate) mod coalescing;
 mod disk;
 mod engine;
-pub(crate) mod evidence;
+pub mod evidence;
 pub mod figures;
 mod front;
 mod line;

@@ -65,6 +65,11 @@ macro_rules! fronts {
                 match self { $(Self::$name(of) => FrontFamily::depth(of),)+ }
             }
 
+            /// Whether Linux takes the drive as a SCSI disk.
+            const fn is_scsi(&self) -> bool {
+                match self { $(Self::$name(_) => <$profile as FrontFamily>::IS_SCSI,)+ }
+            }
+
             /// Disks behind one host at most.
             const fn disks_max(&self) -> u16 {
                 match self { $(Self::$name(_) => <$profile as FrontFamily>::DISKS_MAX,)+ }
@@ -222,6 +227,7 @@ impl FamilyProfile for DriveProfile {
             disks: self.disks,
             own_tags: true,
             shared: self.front.shares_depth(),
+            scsi_depth: self.front.is_scsi().then(|| self.front.depth()),
         }
     }
 

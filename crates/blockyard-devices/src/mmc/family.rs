@@ -28,7 +28,14 @@ impl FamilyProfile for MmcProfile {
     }
 
     fn queues(&self, host: Option<HostPolicy>) -> Queues {
-        Queues { hctxs: 1, depth: self.tags(host), disks: 1, own_tags: false, shared: false }
+        Queues {
+            hctxs: 1,
+            depth: self.tags(host),
+            disks: 1,
+            own_tags: false,
+            shared: false,
+            scsi_depth: None,
+        }
     }
 
     fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {

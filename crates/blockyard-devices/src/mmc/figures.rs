@@ -70,7 +70,7 @@ pub struct CommandCounts(pub [u64; 64]);
 
 /// A command by its number; written as `CMD13`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct CommandNumber(usize);
+pub struct CommandNumber(usize);
 
 /// Parts of something, by whether a transaction was on the bus meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -127,13 +127,14 @@ pub struct TransferCounts {
 
 impl CommandCounts {
     /// The commands that were sent, in ascending order, with how often.
-    pub(crate) fn sent(&self) -> impl Iterator<Item = (CommandNumber, u64)> {
+    pub fn sent(&self) -> impl Iterator<Item = (CommandNumber, u64)> {
         let all = self.0.into_iter().enumerate();
         all.filter(|(_, count)| *count > 0).map(|(number, count)| (CommandNumber(number), count))
     }
 
     /// How often `command` was sent.
-    pub(crate) const fn of(&self, command: CommandNumber) -> u64 {
+    #[must_use]
+    pub const fn of(&self, command: CommandNumber) -> u64 {
         self.0[command.0]
     }
 }

@@ -72,6 +72,7 @@ impl FamilyProfile for NullProfile {
             disks: self.disks,
             own_tags: false,
             shared: self.shared_tags,
+            scsi_depth: None,
         }
     }
 

@@ -102,7 +102,7 @@ impl FamilyProfile for PmemProfile {
     }
 
     fn queues(&self, _host: Option<HostPolicy>) -> Queues {
-        Queues { hctxs: 1, depth: TAGS, disks: 1, own_tags: false, shared: false }
+        Queues { hctxs: 1, depth: TAGS, disks: 1, own_tags: false, shared: false, scsi_depth: None }
     }
 
     fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {

@@ -13,6 +13,7 @@ use toml::de::DeValue;
 use super::host::{HostLines, host};
 use super::linux;
 use super::read_ahead::{PAGE_BYTES, ReadAheadPolicy, read_ahead};
+use super::wbt::{WbtLatency, wbt_latency};
 use crate::btt::{BttDesign, btt};
 use crate::reader::base::{self, Bases};
 use crate::reader::builtin::{Builtin, builtins, is_path, text_of};
@@ -63,6 +64,11 @@ pub struct Design {
     pub max_request_sectors: u32,
     /// The read-ahead of buffered reads.
     pub read_ahead: ReadAheadPolicy,
+    /// The target of writeback throttling: `wbt-latency`. [`pairing::policies`] makes the policy of
+    /// it, for a device.
+    ///
+    /// [`pairing::policies`]: crate::pairing::policies
+    pub wbt_latency: WbtLatency,
     /// The time after which the queue asks the driver about a request in flight; `None`: 30 s, as
     /// usual.
     pub timeout: Option<Duration>,
@@ -191,6 +197,7 @@ pub(super) const QUEUE: &[&str] = &[
     "nomerges",
     "lock-batch",
     "restart",
+    "wbt-latency",
     "timeout",
     "max-request",
     "read-ahead",
@@ -367,6 +374,7 @@ impl Design {
             poll_queues: kind_queues(&queue, POLL_QUEUES)?,
             max_request_sectors: max_request_sectors(&queue)?,
             read_ahead: read_ahead(&queue)?,
+            wbt_latency: wbt_latency(&queue)?,
             timeout: timeout(&queue)?,
         })
     }
@@ -435,6 +443,7 @@ fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
         sched_depth: queue.need("sched-depth", SchedDepthKind)?,
         merges: merges(queue)?,
         restart: queue.take_or("restart", OneOf(RESTART), Restart::Own)?,
+        wbt: None, // for a device only
     };
     if policies.model == Model::SingleLock && policies.dispatch != Dispatch::Budget {
         let words = "`model = \"single-lock\"` goes only with `dispatch = \"budget\"`: \

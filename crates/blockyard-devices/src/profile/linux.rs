@@ -23,5 +23,9 @@ pub(super) const ALIGNED: bool = true;
 /// Whether a rotational disk reads ahead twice its largest request: since Linux 6.17.
 pub(super) const ROTATIONAL_TWICE: bool = true;
 
+/// Whether writeback is throttled: since Linux 4.10, if configured (`CONFIG_BLK_WBT_MQ`), as
+/// Debian's kernels are.
+pub(super) const THROTTLES_WRITEBACK: bool = true;
+
 /// Requests that a run removes from an elevator under one acquisition of its lock.
 pub(super) const LOCK_BATCH: u32 = 1;

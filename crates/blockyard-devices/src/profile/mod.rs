@@ -27,6 +27,7 @@ mod overrides;
 mod read_ahead;
 #[cfg(test)]
 mod tests;
+mod wbt;
 
 pub use crate::btt::{BttDesign, Copying, Fences, Words};
 pub use crate::cache::CacheProfile;
@@ -66,6 +67,7 @@ pub(crate) use host::asked;
 pub use host::{Ask, HostLines};
 pub use overrides::Override;
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
+pub use wbt::WbtLatency;
 
 use crate::reader::{base, source};
 

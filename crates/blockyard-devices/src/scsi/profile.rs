@@ -102,6 +102,7 @@ impl FamilyProfile for HbaProfile {
             disks: self.luns,
             own_tags: false,
             shared: false,
+            scsi_depth: Some(self.cmd_per_lun),
         }
     }
 

@@ -46,7 +46,7 @@ pub use pages::{FilePages, PageState};
 pub use read_ahead::{Advice, Pages, ReadAhead, Trigger, Window};
 
 use crate::placement::Placement;
-use blockyard::bio::Bio;
+use blockyard::bio::{Bio, Flags};
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard::unit::{QueueId, SECTOR_BYTES};
@@ -196,7 +196,7 @@ impl PageCache {
         let sector = (base_bytes + begin) / u64::from(SECTOR_BYTES);
         let bio = match run.transfer {
             Transfer::Read => Bio::read(sector, sectors, 0),
-            Transfer::WriteBack => Bio::write(sector, sectors, 0),
+            Transfer::WriteBack => Bio::write(sector, sectors, 0).with_flags(Flags::WRITEBACK),
         };
         Bio { segments, ..bio }
     }

@@ -36,7 +36,7 @@ pub(super) enum Sleep {
     Pause(Instant),
     /// A page that is being read or written back, or the end of one of the task's own bios.
     Page,
-    /// A tag.
+    /// A tag, or a place of throttled writeback.
     Tag,
     /// The end of the I/O of its call.
     Call,
@@ -187,6 +187,11 @@ impl Task {
         // A task that a tag has woken, and that is refused again, continues the same wait.
         let wait = self.tag_wait.get_or_insert(TagWait { since: now, refusals: 0 });
         wait.refusals += 1;
+        self.state = State::Asleep(Sleep::Tag);
+    }
+
+    /// Notes that the queue throttles writeback: the task sleeps until its bio has a place.
+    pub(crate) const fn sleep_for_place(&mut self) {
         self.state = State::Asleep(Sleep::Tag);
     }
 

@@ -75,8 +75,9 @@ pub(super) struct Added<O> {
     actor: Option<Box<dyn Actor<O> + Send>>,
     /// The bios that ended during such a call. The actor learns of them at its end.
     ended: VecDeque<(u32, Status)>,
-    /// The queue at which the actor waits for a tag.
+    /// The queue at which the actor waits: for a tag, or for a place of throttled writeback.
     waits_at: Option<QueueId>,
+    waits_for_tag: bool,
     /// The queue that has woken the actor for a tag, until a bio of the actor enters there.
     woken_by: Option<QueueId>,
     /// Whether the actor is being told of the end of a bio.
@@ -130,6 +131,7 @@ impl<O: Observer> World<O> {
             actor: Some(make(id)),
             ended: VecDeque::new(),
             waits_at: None,
+            waits_for_tag: false,
             woken_by: None,
             is_told: false,
         });
@@ -153,7 +155,8 @@ impl<O: Observer> World<O> {
     ///
     /// # Errors
     ///
-    /// The queue's. After [`SubmitError::NoTag`] the actor is woken when a tag is free for it.
+    /// The queue's. After [`SubmitError::NoTag`] the actor is woken when a tag is free for it, and
+    /// after [`SubmitError::Throttled`] when there is a place for its writeback.
     ///
     /// # Panics
     ///
@@ -183,8 +186,8 @@ impl<O: Observer> World<O> {
         let bio = Bio { cookie: owner.cookie(number), ..bio }.with_submitter(owner.submitter());
         let cpu = self.added(id).cpu;
         if let Err(reason) = self.submit(queue, cpu, bio) {
-            if reason == SubmitError::NoTag {
-                self.wait_for_tag(id, queue, &bio);
+            if matches!(reason, SubmitError::NoTag | SubmitError::Throttled) {
+                self.let_wait(id, queue, &bio, reason);
             }
             return Err(reason);
         }
@@ -198,26 +201,27 @@ impl<O: Observer> World<O> {
         Ok(cost)
     }
 
-    /// Lets actor `id` wait for a tag of `queue`. A waiter registers once, until it is woken: an
-    /// actor that is refused again meanwhile, for example because its timer has woken it, waits
-    /// already.
-    fn wait_for_tag(&mut self, id: ActorId, queue: QueueId, bio: &Bio) {
+    /// Lets actor `id`, which `queue` has refused for `reason`, wait. A waiter registers once,
+    /// until it is woken: an actor that is refused again meanwhile, for example because its timer has
+    /// woken it, waits already.
+    fn let_wait(&mut self, id: ActorId, queue: QueueId, bio: &Bio, reason: SubmitError) {
         if self.added(id).waits_at.is_some() {
             return;
         }
         self.added(id).waits_at = Some(queue);
+        self.added(id).waits_for_tag = reason == SubmitError::NoTag;
         let cpu = self.added(id).cpu;
         self.queues[queue.index()]
             .wait(&mut self.host, cpu, bio, Owner::Added(id).waiter(), self.now)
-            .expect("every actor should have room to wait for a tag");
+            .expect("every actor should have room to wait");
     }
 
-    /// Wakes actor `id`, which `queue` has named as the next waiter for a tag. Returns the cost.
-    pub(super) fn wake_actor_for_tag(&mut self, id: ActorId, queue: QueueId) -> Duration {
+    /// Wakes actor `id`, which `queue` has named as the next waiter. Returns the cost.
+    pub(super) fn wake_waiting_actor(&mut self, id: ActorId, queue: QueueId) -> Duration {
         let added = self.added(id);
         debug_assert_eq!(added.waits_at, Some(queue), "{id:?} waits there");
         added.waits_at = None;
-        added.woken_by = Some(queue);
+        added.woken_by = added.waits_for_tag.then_some(queue);
         self.wake_actor(id)
     }
 

@@ -11,6 +11,7 @@ use super::buffered::PIECE_BIOS_MAX;
 use super::owner::RUN_BIT;
 use super::{Failure, World};
 use crate::page_cache::{DirtyLimits, Pace, Place, Run, Transfer};
+use blockyard::bio::Flags;
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
@@ -90,7 +91,7 @@ struct Flusher {
 enum Piece {
     /// It has submitted enough for now.
     Full,
-    /// It waits for a tag or for room.
+    /// It waits for a tag, for a place of throttled writeback, or for room.
     Waits,
     /// Nothing is left to write.
     Done,
@@ -167,7 +168,7 @@ impl Flusher {
             let run = Run { file, pages: page..page + 1, transfer: Transfer::WriteBack };
             match world.submit_run(self.id, self.disk, run) {
                 Ok(spent) => *cost += spent,
-                Err(SubmitError::NoTag) => return Piece::Waits,
+                Err(SubmitError::NoTag | SubmitError::Throttled) => return Piece::Waits,
                 Err(reason) => {
                     world.failure.get_or_insert(Failure::Refused(None, reason));
                     return Piece::Done;
@@ -296,7 +297,7 @@ impl<O: Observer> World<O> {
         disk: QueueId,
         run: Run,
     ) -> Result<Duration, SubmitError> {
-        let bio = self.cache.bio_of(&run);
+        let bio = self.cache.bio_of(&run).with_flags(Flags::WRITEBACK | Flags::BACKGROUND);
         let number = RUN_BIT | self.cache.next_number();
         let cost = self.submit_numbered(id, disk, bio, number)?;
         self.cache.submitted(run);

@@ -146,7 +146,7 @@ impl<O: Observer> World<O> {
         while let Some(waiter) = self.queues[queue.index()].next_woken(&mut self.host) {
             match Owner::of_waiter(waiter) {
                 Owner::Task(id) => self.woken.push((self.tasks[id.0 as usize].refused_wakes(), id)),
-                Owner::Added(id) => cost += self.wake_actor_for_tag(id, queue),
+                Owner::Added(id) => cost += self.wake_waiting_actor(id, queue),
             }
         }
         let mut from = self.now;

@@ -194,8 +194,8 @@ impl<O: Observer> World<O> {
         Ok(())
     }
 
-    /// Handles a queue's refusal of a task's `bio` for `reason`: the task waits for a tag, or the
-    /// run fails.
+    /// Handles a queue's refusal of a task's `bio` for `reason`: the task waits for a tag or for a
+    /// place of throttled writeback, or the run fails.
     pub(super) fn handle_refusal(
         &mut self,
         id: TaskId,
@@ -203,17 +203,20 @@ impl<O: Observer> World<O> {
         bio: &Bio,
         reason: SubmitError,
     ) {
-        // Only tags come back by themselves.
-        if reason != SubmitError::NoTag {
-            self.failure.get_or_insert(Failure::Refused(Some(id), reason));
-            return;
-        }
         let task = &mut self.tasks[id.0 as usize];
-        task.sleep_for_tag(self.now);
+        match reason {
+            SubmitError::NoTag => task.sleep_for_tag(self.now),
+            SubmitError::Throttled => task.sleep_for_place(),
+            // Only tags and places come back by themselves.
+            _ => {
+                self.failure.get_or_insert(Failure::Refused(Some(id), reason));
+                return;
+            }
+        }
         let cpu = task.cpu;
         self.queues[queue.index()]
             .wait(&mut self.host, cpu, bio, Owner::Task(id).waiter(), self.now)
-            .expect("every task should have room to wait for a tag");
+            .expect("every task should have room to wait");
     }
 
     /// Ends a step that cost `cost`, and plans the task's next action. Returns how long the task

@@ -45,6 +45,9 @@ impl<O: Observer> World<O> {
         let verdict = self.writeback(disk).pace.judge(&mut dirtier, now, level);
         let buffered = self.tasks[id.0 as usize].buffered();
         buffered.dirtier = dirtier;
+        if verdict != Verdict::Continue {
+            self.queues[disk.index()].note_paused_writer(now);
+        }
         match verdict {
             Verdict::Continue => {}
             Verdict::Pause(until) => buffered.pause = Some(until),

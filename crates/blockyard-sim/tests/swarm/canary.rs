@@ -10,6 +10,7 @@ use blockyard::time::Duration;
 /// The checkers that may catch each flaw. The first one must catch it at some seed.
 const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::ForgetRun, &["[no-lost-wake-up]"]),
+    (Flaw::ForgetThrottled, &["[no-lost-wake-up]"]),
     (Flaw::ForgetPolls, &["[no-lost-wake-up]", "[asked-each-timeout]"]),
     (Flaw::LoseCompletion, &["[no-lost-wake-up]"]),
     (Flaw::CompleteTwice, &["[bio-ends-once]"]),

@@ -16,6 +16,8 @@ use blockyard_devices::data::medium::{Media, Medium};
 pub(crate) enum Flaw {
     /// The loop forgets a hardware queue that it should run.
     ForgetRun,
+    /// The loop forgets to wake a submitter of throttled writeback.
+    ForgetThrottled,
     /// The loop forgets the instants at which the queues are to run.
     ForgetPolls,
     /// The device completes a command twice.

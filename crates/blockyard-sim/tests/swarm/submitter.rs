@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 pub(crate) enum Asleep {
     No,
     ForTag,
+    /// For a place of throttled writeback.
+    ForPlace,
     ForMemory,
 }
 

@@ -8,6 +8,7 @@ use crate::limits::Limits;
 use crate::policy::{ElevatorKind, Model, Policies, SwqMerge, TagWakes};
 use crate::tag::{TagPool, TagSetConfig};
 use crate::time::Duration;
+use crate::wbt::Throttle;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -85,7 +86,14 @@ impl QueueConfig {
     pub(super) fn max_woken(&self, tags: &TagSetConfig) -> usize {
         let lines_per_hctx = 1 + usize::from(tags.reserved > 0);
         let lines = if self.has_elevator() { self.map.hctxs() * lines_per_hctx } else { 0 };
-        (lines + 1) * self.max_waiters as usize
+        let throttled = if self.policies.wbt.is_some() { 2 } else { 0 };
+        (lines + throttled + 1) * self.max_waiters as usize
+    }
+
+    /// Returns the throttle of writeback, if the design has one.
+    pub(super) fn throttle(&self) -> Option<Throttle> {
+        let wbt = self.policies.wbt?;
+        Some(Throttle::new(wbt, self.limits.write_cache, self.max_waiters))
     }
 
     /// Returns the scheduler tags of each hardware queue; none without an elevator.

@@ -220,6 +220,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             id.0
         );
         self.queue.requests[id].state = State::Staged;
+        if let Some(wbt) = &mut self.queue.wbt {
+            wbt.left_driver(id);
+        }
         self.release_holdings(id);
         self.emit_request(Action::Requeue, id);
         self.queue.runs.mark(self.queue.requests[id].hctx, true);
@@ -244,6 +247,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             "[request-life-cycle]: request {} finishes twice",
             id.0
         );
+        if self.queue.wbt.is_some() {
+            self.sample_end(id);
+        }
         let rq = &mut self.queue.requests[id];
         rq.state = State::Complete;
         rq.done = done;

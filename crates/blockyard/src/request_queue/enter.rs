@@ -31,7 +31,7 @@ impl RequestQueue {
     /// # Errors
     ///
     /// Returns a [`SubmitError`] if the bio was not taken; nothing changed. After
-    /// [`SubmitError::NoTag`] register with [`Self::wait`].
+    /// [`SubmitError::NoTag`] or [`SubmitError::Throttled`] register with [`Self::wait`].
     pub fn submit<D: Driver, S: Sink>(
         &mut self,
         host: &mut Host<D, S>,
@@ -42,9 +42,9 @@ impl RequestQueue {
         Turn::new(self, host, now).submit(cpu, bio)
     }
 
-    /// Registers `waiter`, whose `bio` from `cpu` was refused for lack of a tag or because the
-    /// queue is frozen. [`Self::next_woken`] names it when it should submit
-    /// again. The processor's plug is released, because the submitter is about to sleep.
+    /// Registers `waiter`, whose `bio` from `cpu` was refused for lack of a tag, because writeback
+    /// is throttled, or because the queue is frozen. [`Self::next_woken`] names it when it should
+    /// submit again. The processor's plug is released, because the submitter is about to sleep.
     ///
     /// # Errors
     ///
@@ -229,6 +229,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let hctx = self.queue.hctx_of(cpu, bio);
         let reserved = bio.flags.contains(Flags::RESERVED);
         let frozen = self.queue.is_frozen();
+        let throttled = self.queue.is_throttled(bio, self.now);
         match self.queue.sched_tags.get_mut(hctx.index()) {
             // Nobody waits for a queue that ends: the waiter is woken, submits again, and is
             // refused for good.
@@ -240,6 +241,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 woken.push_back(waiter);
             }
             _ if frozen => self.queue.pauses.wait(waiter)?,
+            _ if throttled => self.queue.wait_for_place(bio, waiter, self.now)?,
             Some(tags) => {
                 tags.wait(waiter, reserved)?;
                 // All tags may have come back since the refusal; then the waiter does not sleep.
@@ -358,12 +360,18 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if !self.queue.cursors.is_empty() && self.queue.must_wait_behind_split(bio, hctx) {
             return Err(SubmitError::NoTag);
         }
+        if self.queue.wbt.is_some() && !self.throttle_admits(bio, carried) {
+            return Err(SubmitError::Throttled);
+        }
         let Some((id, driver_tag)) = self.take_request(hctx, carried) else {
             // A queue that asks for a tag shares the tags, even if it gets none
             // ([tags-shared-fairly]).
             self.note_idle();
             return Err(SubmitError::NoTag);
         };
+        if self.queue.wbt.is_some() {
+            self.note_throttled(bio, carried);
+        }
         self.emit_entered(cpu, bio);
         self.queue.held += 1;
         self.queue.idle_at = Instant::MAX;

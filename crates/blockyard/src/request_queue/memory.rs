@@ -12,6 +12,7 @@ use crate::request::{Bios, Requests};
 use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
 use crate::tag::{TagPool, TagSetConfig};
+use crate::wbt::Throttle;
 
 impl QueueConfig {
     /// The heap that a queue with this configuration takes on a host with these tags, in bytes: all
@@ -62,6 +63,7 @@ impl QueueConfig {
         let of_feeders: usize = feeders.map(HardwareQueue::heap).sum();
         let ctx = size_of::<SoftwareQueue>() + SoftwareQueue::heap(self.policies.swq_merge);
         let waiters = self.max_woken(tags) + self.max_waiters as usize;
+        let throttle = self.policies.wbt.map_or(0, |_| Throttle::heap(self.max_waiters));
         self.map.heap()
             + Requests::heap(self.requests(tags))
             + Bios::heap(self.max_bios)
@@ -73,6 +75,7 @@ impl QueueConfig {
             + of_feeders
             + RunList::heap(hctxs)
             + waiters * size_of::<u64>()
+            + throttle
             + self.heap_of_elevator(tags)
     }
 

@@ -72,6 +72,7 @@ mod pauses;
 mod run_list;
 mod send;
 mod sequence;
+mod throttle;
 mod turn;
 
 use crate::bio::Bio;
@@ -89,6 +90,7 @@ use crate::tag::TagPool;
 use crate::time::{Duration, Instant, earlier};
 use crate::trace::Sink;
 use crate::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
+use crate::wbt::{Class, Throttle};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -166,6 +168,8 @@ pub struct RequestQueue {
     /// [`Instant::MAX`]: never.
     timer: Instant,
     pauses: Pauses,
+    /// The throttle of writeback, if the design has one.
+    wbt: Option<Box<Throttle>>,
     /// When the queue stops counting as one that shares the host's tags, while it holds nothing.
     /// [`Instant::MAX`]: never.
     idle_at: Instant,
@@ -255,6 +259,7 @@ impl RequestQueue {
             in_flight: 0,
             timer: Instant::MAX,
             pauses: Pauses::new(config.max_waiters),
+            wbt: config.throttle().map(Box::new),
             idle_at: Instant::MAX,
             run_batch_max: config.run_batch_max,
             timeout: config.timeout,
@@ -376,6 +381,9 @@ impl RequestQueue {
         if self.timer <= now {
             Turn::new(self, host, now).handle_timer();
         }
+        if self.window_ends() <= now {
+            self.end_window(now);
+        }
         self.runs.mark_due(now);
         if self.idle_at <= now {
             self.idle_at = Instant::MAX;
@@ -388,7 +396,7 @@ impl RequestQueue {
     /// before, if there is one.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        let timer = self.timer.min(self.idle_at);
+        let timer = self.timer.min(self.idle_at).min(self.window_ends());
         earlier((timer < Instant::MAX).then_some(timer), self.runs.poll_at())
     }
 
@@ -423,6 +431,7 @@ impl RequestQueue {
             assert_eq!(rq.driver_tag.is_some(), holds, "[tag-only-in-driver]: request {}", id.0);
         }
         assert_eq!(in_flight, self.in_flight, "requests in flight");
+        self.check_throttled();
         assert_eq!(in_flight + listed, self.held, "requests held");
         let lists = self.hctxs.iter().map(HardwareQueue::len).sum::<u32>();
         let staged = self.ctxs.iter().map(SoftwareQueue::len).sum::<u32>();

@@ -90,12 +90,15 @@ impl RequestQueue {
         self.is_empty()
     }
 
-    /// Wakes every waiter, for the end of a freeze or for a tag.
+    /// Wakes every waiter: for the end of a freeze, for a tag, or for a place of writeback.
     fn wake_all<D, S>(&mut self, host: &mut Host<D, S>) {
         self.woken.extend(self.pauses.waiters.drain(..));
         for tags in &mut self.sched_tags {
             tags.wake_all();
             self.woken.extend(core::iter::from_fn(|| tags.next_woken()));
+        }
+        if let Some(wbt) = &mut self.wbt {
+            wbt.wake_all(&mut self.woken);
         }
         host.tags.wake_all();
     }

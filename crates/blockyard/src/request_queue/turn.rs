@@ -49,6 +49,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             "[request-life-cycle]: request {} is not held",
             id.0
         );
+        if self.queue.wbt.is_some() {
+            self.give_place_back(id);
+        }
         self.queue.held -= 1;
         let tag = self.queue.tag_on(hctx, id);
         match self.queue.sched_tags.get_mut(hctx.index()) {

@@ -5,7 +5,7 @@ use blockyard::hardware_queue::QueueMap;
 use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Insertion, Merges, Model,
-    Plugging, Policies, Restart, SchedDepth, SwqMerge,
+    Plugging, Policies, Restart, SchedDepth, SwqMerge, WbtTunables,
 };
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
@@ -71,7 +71,7 @@ impl<'a> Input<'a> {
         const FLAGS: [Flags; 12] = [
             Flags::NONE,
             Flags::NONE,
-            Flags::NONE,
+            Flags::WRITEBACK,
             Flags::SYNC,
             Flags::PREFLUSH,
             Flags::FUA,
@@ -195,6 +195,9 @@ fn policies(input: &mut Input<'_>, hctxs: u16) -> Policies {
         (Plugging::Calls, SwqMerge::Last8),
         (Plugging::Calls, SwqMerge::Hash),
     ]);
+    fn wbt(queue_depth: u32) -> Option<WbtTunables> {
+        Some(WbtTunables { latency: Duration::from_us(100), queue_depth })
+    }
     Policies {
         model,
         elevator,
@@ -209,6 +212,12 @@ fn policies(input: &mut Input<'_>, hctxs: u16) -> Policies {
             SchedDepth::Fixed(3),
         ]),
         merges: input.pick(&[Merges::All, Merges::Last]),
-        restart: input.pick(&[Restart::Own, Restart::InTurn]),
+        // One draw gives both values: inputs recorded before the second was drawn still work.
+        ..input.pick(&[
+            Policies { restart: Restart::Own, ..Policies::NONE },
+            Policies { restart: Restart::InTurn, ..Policies::NONE },
+            Policies { restart: Restart::Own, wbt: wbt(1), ..Policies::NONE },
+            Policies { restart: Restart::InTurn, wbt: wbt(3), ..Policies::NONE },
+        ])
     }
 }

@@ -185,7 +185,8 @@ impl World {
             "a refusal should take no resource"
         );
         let nowait = bio.flags.contains(Flags::NOWAIT);
-        let for_now = matches!(refused, SubmitError::NoTag | SubmitError::TooManyBios);
+        let waits = matches!(refused, SubmitError::NoTag | SubmitError::Throttled);
+        let for_now = waits || refused == SubmitError::TooManyBios;
         assert!(
             !(frozen && for_now),
             "[frozen-admits-none]: {refused:?} rather than that it is frozen"
@@ -195,7 +196,7 @@ impl World {
             "[frozen-admits-none]: the queue is not frozen"
         );
         assert!(nowait || refused != SubmitError::WouldBlock, "{bio:?} may wait");
-        if matches!(refused, SubmitError::NoTag | SubmitError::Frozen) {
+        if waits || refused == SubmitError::Frozen {
             let waits = self.queues[queue.index()].wait(
                 &mut self.host,
                 cpu,

@@ -34,6 +34,7 @@ impl FrontFamily for AhciProfile {
     const TABLE: &'static str = "ahci";
     const KIND: &'static str = "a SATA drive";
     const BASE: Option<&'static str> = Some("sata-ssd");
+    const IS_SCSI: bool = true;
 
     /// The ports of an AHCI host, each with a drive.
     const DISKS_MAX: u16 = 32;

@@ -45,6 +45,7 @@ impl FrontFamily for UfsProfile {
     const TABLE: &'static str = "ufs";
     const KIND: &'static str = "a UFS device";
     const BASE: Option<&'static str> = Some("ufs-3");
+    const IS_SCSI: bool = true;
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         ufs(top)

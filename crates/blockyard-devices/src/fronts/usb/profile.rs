@@ -70,6 +70,7 @@ impl FrontFamily for UsbProfile {
     const TABLE: &'static str = "usb";
     const KIND: &'static str = "a USB drive";
     const BASE: Option<&'static str> = Some("usb-ssd");
+    const IS_SCSI: bool = true;
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         usb(top)

@@ -1,6 +1,7 @@
 //! Designs of several kernels, their differences, and the page that lists them.
 
 use super::design_error;
+use crate::pairing;
 use crate::profile::design::{DEADLINE, KYBER, QUEUE};
 use crate::profile::{Design, Device, ProfileError, Reach};
 use blockyard::policy::{
@@ -190,6 +191,43 @@ fn a_design_can_do_without_the_flush_after_a_durable_write() {
     assert!(!Design::parse("my.toml", needed).unwrap().flushes_after_sync_writes);
     let wrong = design_error("base = \"mq-none\"\n[queue]\nsync-flush = \"never\"\n");
     assert!(wrong.starts_with("my.toml:3: unknown value `never` for `sync-flush`"), "{wrong}");
+}
+
+/// Linux's target is 2 ms, and 75 ms at a rotational disk; the kernels of 2017 are taken to have no
+/// throttle, and persistent memory has no queue. A SATA drive has room for 32 commands under any
+/// scheduler. A queue of NVMe has the tags of the device, 1023, and with an elevator at most 256.
+#[test]
+fn writeback_is_throttled_by_the_latency_of_the_design_or_of_linux() {
+    let wbt = |device: &str, text: &str| {
+        let device = Device::lookup(device).unwrap();
+        let design = Design::parse("my.toml", text).unwrap();
+        let wbt = pairing::policies(&device, &design).wbt;
+        wbt.map(|wbt| (wbt.latency.as_ns() / 1_000, wbt.queue_depth))
+    };
+    fn of(design: &str) -> String {
+        format!("base = \"{design}\"\n")
+    }
+    fn with(value: &str) -> String {
+        format!("base = \"mq-none\"\n[queue]\nwbt-latency = \"{value}\"\n")
+    }
+    for design in ["mq-none", "mq-deadline", "mq-deadline-6.12", "mq-kyber"] {
+        assert_eq!(wbt("hdd-7200", &of(design)), Some((75_000, 32)), "{design}");
+        assert_eq!(wbt("sata-ssd", &of(design)), Some((2_000, 32)), "{design}");
+    }
+    assert_eq!(wbt("nvme-tlc", &of("mq-none")), Some((2_000, 1023)));
+    assert_eq!(wbt("nvme-tlc", &of("mq-deadline")), Some((2_000, 256)));
+    for design in ["mq-none-2017", "mq-kyber-2017", "legacy-deadline"] {
+        assert_eq!(wbt("hdd-7200", &of(design)), None, "{design}");
+    }
+    assert_eq!(wbt("pmem-dram", &of("pmem-raw")), None);
+    assert_eq!(wbt("hdd-7200", &with("10ms")), Some((10_000, 32)));
+    assert_eq!(wbt("hdd-7200", &with("off")), None);
+    assert_eq!(
+        design_error(&with("0us")),
+        "my.toml:3: `wbt-latency` is above 0: `off` turns writeback throttling off"
+    );
+    let wrong = design_error(&with("of"));
+    assert!(wrong.starts_with("my.toml:3: `wbt-latency` is `of`, not a time"), "{wrong}");
 }
 
 /// Returns the sectors of the largest request and the pages of the longest read-ahead of `device`

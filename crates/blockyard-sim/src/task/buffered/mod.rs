@@ -368,7 +368,7 @@ impl Buffered {
         let sync = self.call.as_ref().and_then(|call| call.sync.as_ref());
         let is_awaited = self.disk_sync.is_some() || sync.is_some_and(|sync| sync.is_thorough);
         let is_sync = run.transfer == Transfer::WriteBack && is_awaited;
-        let flags = if is_sync { Flags::SYNC } else { bio.flags };
+        let flags = if is_sync { bio.flags | Flags::SYNC } else { bio.flags };
         Some((cache.placement(run.file).queue, Bio { flags, ..bio }))
     }
 

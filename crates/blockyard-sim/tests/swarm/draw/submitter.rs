@@ -125,6 +125,11 @@ impl SubmitterPlan {
                 bio = bio.with_flags(flag);
             }
         }
+        // Separate draws, so that those of other plans stay.
+        let mut own = prng.fork(cookie);
+        if op == Op::Write && one_in(&mut own, 2) {
+            bio = bio.with_flags(Flags::WRITEBACK | own.pick(&[Flags::NONE, Flags::BACKGROUND]));
+        }
         if one_in(prng, self.prio_one_in) {
             let class = prng.pick(&[PrioClass::RealTime, PrioClass::BestEffort, PrioClass::Idle]);
             let level = prng.pick(&[0, 7]);

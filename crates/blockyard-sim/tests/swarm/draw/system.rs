@@ -5,7 +5,7 @@ use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, HeadLists, Insertion,
     KyberAdjust, KyberStaging, KyberTunables, Merges, Model, Plugging, Policies, Restart,
-    SchedDepth, SwqMerge, TagWakes,
+    SchedDepth, SwqMerge, TagWakes, WbtTunables,
 };
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
@@ -36,7 +36,15 @@ pub(super) fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
         merges: Merges::All,
         plug,
         restart,
+        wbt: wbt(prng.fork(1)),
     }
+}
+
+/// Draws the throttle of writeback. Its draws are separate ones, so that those of other plans stay.
+fn wbt(mut prng: Prng) -> Option<WbtTunables> {
+    let latency = Duration::from_us(prng.pick(&[1, 200, 75_000]));
+    let queue_depth = prng.pick(&[1, 2, 5, 64]);
+    one_in(&mut prng, 2).then_some(WbtTunables { latency, queue_depth })
 }
 
 fn elevator(prng: &mut Prng) -> ElevatorKind {

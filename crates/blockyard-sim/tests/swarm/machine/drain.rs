@@ -109,7 +109,11 @@ impl Machine {
     fn wake(&mut self, waiter: u64) {
         let at = usize::try_from(waiter).expect("a waiter should be the number of a submitter");
         let submitter = &mut self.submitters[at];
-        assert_eq!(submitter.asleep, Asleep::ForTag, "[no-lost-wake-up] {at} did not wait");
+        let waited = matches!(submitter.asleep, Asleep::ForTag | Asleep::ForPlace);
+        assert!(waited, "[no-lost-wake-up] {at} did not wait");
+        if submitter.asleep == Asleep::ForPlace && self.striker.strikes(Flaw::ForgetThrottled) {
+            return;
+        }
         submitter.asleep = Asleep::No;
         self.later(self.plan.run_delay_max, Event::Step(at));
     }

@@ -102,15 +102,15 @@ impl Machine {
 
     fn wait_after(&mut self, at: usize, bio: Bio, refused: SubmitError) {
         match refused {
-            SubmitError::NoTag | SubmitError::Frozen
-                if one_in(&mut self.prng, self.plan.late_wait_one_in) =>
-            {
-                self.submitters[at].asleep = Asleep::ForTag;
-                self.later(Duration::from_us(20), Event::Register(at, bio));
-            }
-            SubmitError::NoTag | SubmitError::Frozen => {
-                self.submitters[at].asleep = Asleep::ForTag;
-                self.register(at, &bio);
+            SubmitError::NoTag | SubmitError::Frozen | SubmitError::Throttled => {
+                let throttled = refused == SubmitError::Throttled;
+                let asleep = if throttled { Asleep::ForPlace } else { Asleep::ForTag };
+                self.submitters[at].asleep = asleep;
+                if one_in(&mut self.prng, self.plan.late_wait_one_in) {
+                    self.later(Duration::from_us(20), Event::Register(at, bio));
+                } else {
+                    self.register(at, &bio);
+                }
             }
             SubmitError::WouldBlock => {
                 self.submitters[at].retry_without(Flags::NOWAIT);
