@@ -202,8 +202,8 @@ impl<O: Observer> World<O> {
     }
 
     /// Lets actor `id`, which `queue` has refused for `reason`, wait. A waiter registers once,
-    /// until it is woken: an actor that is refused again meanwhile, for example because its timer has
-    /// woken it, waits already.
+    /// until it is woken: an actor that is refused again meanwhile, for example because its
+    /// timer has woken it, waits already.
     fn let_wait(&mut self, id: ActorId, queue: QueueId, bio: &Bio, reason: SubmitError) {
         if self.added(id).waits_at.is_some() {
             return;
