@@ -30,6 +30,9 @@ pub struct CallFigures {
     pub writeback: u64,
     /// Waiting for the flush of the disk's cache.
     pub flush: u64,
+    /// Waiting for commits of the file system's journal.
+    #[serde(default)]
+    pub journal: u64,
     /// Done, but not reaped by the job.
     pub not_reaped: u64,
 }
@@ -44,6 +47,7 @@ impl From<&CallTimes> for CallFigures {
             throttled: times.of(CallPart::Throttled).as_ns(),
             writeback: times.of(CallPart::Writeback).as_ns(),
             flush: times.of(CallPart::Flush).as_ns(),
+            journal: times.of(CallPart::Journal).as_ns(),
             not_reaped: times.of(CallPart::NotReaped).as_ns(),
         }
     }
@@ -59,6 +63,7 @@ impl CallFigures {
             ("throttled", self.throttled),
             ("writeback", self.writeback),
             ("flush", self.flush),
+            ("journal", self.journal),
             ("not reaped", self.not_reaped),
         ]
     }
@@ -78,6 +83,7 @@ impl CallFigures {
         self.throttled += other.throttled;
         self.writeback += other.writeback;
         self.flush += other.flush;
+        self.journal += other.journal;
         self.not_reaped += other.not_reaped;
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use blockyard::time::Duration;
 use blockyard_fio::job as jobs;
-use blockyard_fio::job::{FILE_BYTES_MAX, Input, JobFile, Op, Source as _, SystemSource};
+use blockyard_fio::job::{FILE_BYTES_MAX, Input, JobFile, Note, Op, Source as _, SystemSource};
 
 use blockyard_devices::profile::Device;
 use blockyard_sim::replay::{Map, Options, Pace, Replay, Speed};
@@ -44,6 +44,7 @@ pub(crate) fn read(job: &Job, setting: &Setting, device: &Device) -> Result<Give
         let of_jobs = [
             ("runtime", setting.runtime.is_some()),
             ("until", setting.until.is_some()),
+            ("filesystem", setting.file_system_name().is_some()),
             ("section", !choice.section.is_empty()),
             ("readonly", choice.readonly),
             ("parse-only", choice.parse_only),
@@ -61,7 +62,16 @@ pub(crate) fn read(job: &Job, setting: &Setting, device: &Device) -> Result<Give
     for (name, value) in source.taken.take() {
         note(&format!("${{{name}}} is `{value}`, from the environment; --env sets it"));
     }
-    given.jobs.notes.iter().for_each(|told| note(&told.to_string()));
+    let has_files = setting.file_system_name().is_some();
+    let told = given.jobs.notes.iter().filter(|told| !has_files || !told.is_of_raw_disks());
+    told.for_each(|told| note(&told.to_string()));
+    let writes_files = given.jobs.notes.iter().any(Note::is_of_raw_disks);
+    if let Some(name) = setting.file_system_name().filter(|_| writes_files) {
+        note(&format!(
+            "buffered writes go to files on {name}: syncs wait for its journal; metadata is not written \
+             to its place, and direct I/O is to files that have their data"
+        ));
+    }
     for job in &mut given.jobs.jobs {
         let until_steady = setting.until.map(|_| job.runtime_ns.unwrap_or(STEADY_AT_LAST.as_ns()));
         if let Some(runtime_ns) = setting.runtime.map(Duration::as_ns).or(until_steady) {

@@ -5,7 +5,7 @@ use std::io;
 use std::process::{Command, Output};
 
 use blockyard_devices::profile::{
-    Design, Device, builtin_designs, builtin_devices, builtin_processors,
+    Design, Device, builtin_designs, builtin_devices, builtin_file_systems, builtin_processors,
 };
 use blockyard_fio::job::options;
 
@@ -194,7 +194,8 @@ fn list_names_every_builtin() {
     let output = blockyard(&["list"]);
     assert_eq!(output.status.code(), Some(0));
     let all = text(&output.stdout);
-    let builtins = builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors());
+    let parts = builtin_processors().iter().chain(builtin_file_systems());
+    let builtins = builtin_designs().iter().chain(builtin_devices()).chain(parts);
     for builtin in builtins {
         assert_eq!(
             all.lines().filter(|line| line.split(' ').next() == Some(builtin.name)).count(),
@@ -207,7 +208,8 @@ fn list_names_every_builtin() {
     let designs = text(&blockyard(&["list", "designs"]).stdout).to_owned();
     let processors = text(&blockyard(&["list", "processors"]).stdout).to_owned();
     assert!(processors.contains("Cortex-A55"), "{processors}");
-    assert_eq!(all, format!("{devices}\n{processors}\n{designs}"));
+    let file_systems = text(&blockyard(&["list", "filesystems"]).stdout).to_owned();
+    assert_eq!(all, format!("{devices}\n{processors}\n{designs}\n{file_systems}"));
     assert!(all.lines().all(|line| line.chars().count() <= 80), "{all}");
 }
 

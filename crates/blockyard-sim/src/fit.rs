@@ -45,6 +45,8 @@ pub enum Unfit {
     /// The job and another one use the same sectors. One of them writes there through the page
     /// cache, and the other one uses them directly or as another file.
     SharesDirty,
+    /// The job names a disk as a file, and the disk has a file system.
+    DiskOfFileSystem,
     /// The job polls, and no hardware queue is polled.
     NoPolledQueue {
         /// The design, which could have a polled queue.
@@ -80,6 +82,10 @@ impl fmt::Display for Unfit {
             Self::TooFewDisks { disks } => write!(
                 f,
                 "more file names than disks: the device has {disks}; give all jobs the same `filename=`, or let `--disks` give more disks to a null device, a SCSI host or an AHCI host"
+            ),
+            Self::DiskOfFileSystem => f.write_str(
+                "the name is that of a disk, and --filesystem puts a file system there: name a file, or leave \
+                 the file system out",
             ),
             Self::NoPolledQueue { design } => write!(
                 f,

@@ -7,7 +7,7 @@ use blockyard::status::Status;
 use blockyard::time::Duration;
 use blockyard::trace::Action;
 use blockyard_devices::data::verify::Verify;
-use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_devices::profile::{Design, Device, FaultRules, FileSystem};
 use blockyard_fio::job::{JobFile, NoSource, Op, parse_args, parse_bytes};
 use blockyard_fio::measure::call_time::CallPart;
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
@@ -72,7 +72,7 @@ fn a_log_is_written_page_by_page_and_synced() {
         assert_eq!((writes.ios, writes.bytes), (4, 4 * 2300));
         assert_eq!((writes.lat_ns.min(), writes.lat_ns.max()), (5615, 100 * US + 5615));
         // Three reads and three times a writeback are waited for, and what is left is copying.
-        let expected = [LOG_COPIES, 300 * US, 0, 300 * US, 3 * flush, 0];
+        let expected = [LOG_COPIES, 300 * US, 0, 300 * US, 3 * flush, 0, 0];
         assert_eq!(parts(&report), (7, 3, expected));
     }
 }
@@ -111,6 +111,23 @@ fn a_power_cut_takes_what_no_sync_has_written() {
     assert_eq!(unflushed, [0, 0, 0]);
 }
 
+/// On ext4, the log is a new file whose blocks are allocated beforehand: no page is read first. The
+/// first two syncs write their data and wait for a commit, since the first write to a block changes
+/// the extents of the file. A commit is the blocks of the transaction, a flush, the commit block,
+/// and a flush, as the device has no FUA. The first commit also writes the journal's superblock.
+/// The third sync, whose page was written before, flushes alone.
+#[test]
+fn a_sync_waits_for_the_journal_of_its_file_system() {
+    let ext4 = FileSystem::lookup("ext4").unwrap();
+    let conditions = Conditions { file_system: Some(&ext4), ..Conditions::new(1) };
+    let design = Design::lookup("mq-none").unwrap();
+    let jobs = jobs(&format!("{LOG} --fdatasync=1 --filename=log"));
+    let simulation = Simulation::under(&jobs, &device(true), &design, conditions).unwrap();
+    let report = simulation.finish().unwrap();
+    let expected = [LOG_COPIES, 0, 0, 300 * US, 100 * US, 500 * US + 400 * US, 0];
+    assert_eq!(parts(&report), (7, 0, expected));
+}
+
 /// With `O_DSYNC` each write contains its sync, also the last.
 #[test]
 fn a_write_with_o_dsync_contains_its_sync() {
@@ -121,7 +138,7 @@ fn a_write_with_o_dsync_contains_its_sync() {
         assert!(stats.sync_lat_ns.is_none(), "the job calls no sync");
         let writes = stats.ops.of(Op::Write).as_deref().unwrap();
         assert_eq!((writes.lat_ns.min(), writes.lat_ns.max()), (205_615, 305_615));
-        let expected = [LOG_COPIES, 300 * US, 0, 400 * US, 400 * US, 0];
+        let expected = [LOG_COPIES, 300 * US, 0, 400 * US, 400 * US, 0, 0];
         assert_eq!(parts(&report), (4, 3, expected));
     }
 }

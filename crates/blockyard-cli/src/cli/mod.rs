@@ -353,7 +353,7 @@ pub(crate) enum Experiment {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// The items to list; devices, processors and designs if omitted
+    /// The items to list; all but options if omitted
     #[arg(value_name = "ITEMS", value_enum)]
     pub(crate) what: Option<Listed>,
 }
@@ -366,6 +366,8 @@ pub(crate) enum Listed {
     Processors,
     /// Designs
     Designs,
+    /// File systems, for `--filesystem NAME`
+    Filesystems,
     /// Options of job files, and the effect of each
     Options,
 }

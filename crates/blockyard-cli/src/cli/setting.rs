@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use blockyard::time::Duration;
 use blockyard_devices::data::verify::Verify;
 use blockyard_devices::profile;
-use blockyard_devices::profile::{DISKS_MAX, Device, FaultRules, Override};
+use blockyard_devices::profile::{DISKS_MAX, Device, FaultRules, FileSystem, Override};
 use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
 use blockyard_sim::simulate::Conditions;
 use clap::{Args, ValueEnum};
@@ -59,6 +59,14 @@ pub(crate) struct Setting {
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
 
+    /// The file system of buffered writes: ext4, xfs, none or a TOML file
+    ///
+    /// Without it, or with none, jobs write to the raw disk, which has no journal. A file that a
+    /// job only writes is new, with preallocated blocks unless the job has `fallocate` or
+    /// `overwrite`.
+    #[arg(long, value_name = "FILESYSTEM")]
+    filesystem: Option<String>,
+
     /// Replace a value of the device's profile: card.read.access=900us
     ///
     /// The option may be repeated. `blockyard show DEVICE` prints the profile. Tables in the middle
@@ -103,6 +111,9 @@ pub(crate) enum Until {
     /// the latest after --runtime, the job's own run time or 10 minutes
     Steady,
 }
+
+/// The name of no file system.
+const NO_FILE_SYSTEM: &str = "none";
 
 impl Setting {
     /// Makes signals end runs early, and silences notes if the options ask for it. Fails if a page
@@ -158,6 +169,16 @@ impl Setting {
         }))
     }
 
+    /// Returns the name of the file system of buffered writes, if the options ask for one.
+    pub(crate) fn file_system_name(&self) -> Option<&str> {
+        self.filesystem.as_deref().filter(|name| *name != NO_FILE_SYSTEM)
+    }
+
+    /// Returns the file system, if the options ask for one.
+    fn file_system(&self) -> Result<Option<FileSystem>, Failure> {
+        Ok(self.file_system_name().map(FileSystem::lookup).transpose()?)
+    }
+
     /// Reads the files that the options name.
     pub(crate) fn read(&self) -> Result<Subject, Failure> {
         let verify = Verify {
@@ -168,6 +189,7 @@ impl Setting {
         Ok(Subject {
             seed: self.answer.seed,
             until_steady: self.until.is_some(),
+            file_system: self.file_system()?,
             faults: self.faults.as_ref().map(FaultSource::read).transpose()?,
             verify: (self.verify || verify.cuts_power()).then_some(verify),
         })
@@ -178,6 +200,7 @@ impl Setting {
 pub(crate) struct Subject {
     seed: u64,
     until_steady: bool,
+    file_system: Option<FileSystem>,
     faults: Option<FaultRules>,
     verify: Option<Verify>,
 }
@@ -188,6 +211,7 @@ impl Subject {
         Conditions {
             until_steady: self.until_steady,
             stop: Some(interrupt::stop()),
+            file_system: self.file_system.as_ref(),
             faults: self.faults.as_ref(),
             verify: self.verify.as_ref(),
             ..Conditions::new(self.seed)

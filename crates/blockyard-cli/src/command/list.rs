@@ -1,9 +1,9 @@
-//! `list`: the built-in devices, processors and designs, and the options of jobs.
+//! `list`: the built-in devices, processors, designs and file systems, and the options of jobs.
 
 use std::io::Write;
 
 use blockyard_devices::profile::{
-    Builtin, builtin_designs, builtin_devices, builtin_processors, short_name,
+    Builtin, builtin_designs, builtin_devices, builtin_file_systems, builtin_processors, short_name,
 };
 use blockyard_fio::job::{Effect, options};
 
@@ -17,11 +17,13 @@ pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
         Some(Listed::Devices) => vec![profiles("device", builtin_devices())],
         Some(Listed::Processors) => vec![profiles("processors", builtin_processors())],
         Some(Listed::Designs) => vec![profiles("design", builtin_designs())],
+        Some(Listed::Filesystems) => vec![profiles("file system", builtin_file_systems())],
         Some(Listed::Options) => vec![job_options()],
         None => vec![
             profiles("device", builtin_devices()),
             profiles("processors", builtin_processors()),
             profiles("design", builtin_designs()),
+            profiles("file system", builtin_file_systems()),
         ],
     };
     let width = width();

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use blockyard_devices::profile::{
-    Design, Device, ProfileError, builtin, drive_tables, family_tables, is_path, layers,
+    Design, Device, FileSystem, ProfileError, builtin, drive_tables, family_tables, is_path, layers,
 };
 use toml::{Table, Value};
 
@@ -58,6 +58,9 @@ fn write_table(path: &str, table: &Table, text: &mut String) {
 
 /// Fails as a command would that uses the profile.
 fn check(path: &str, all: &Table) -> Result<(), ProfileError> {
+    if all.contains_key("filesystem") {
+        return FileSystem::lookup(path).map(drop);
+    }
     let is_device = family_tables().flatten().any(|key| all.contains_key(*key));
     let is_design = all.contains_key("queue");
     if is_device && !is_design {

@@ -143,6 +143,7 @@ mod tests {
         throttled: 0,
         writeback: 400_000,
         flush: 1_200_000,
+        journal: 0,
         not_reaped: 9_000,
     };
 

@@ -9,7 +9,7 @@
 //!
 //! An [`Override`] replaces one value of a device: `card.read.access=900us`.
 //!
-//! [`FaultRules`] are read in the same way, from a file of their own.
+//! [`FaultRules`] and [`FileSystem`]s are read in the same way, from files of their own.
 //!
 //! Nothing is ignored. An unknown key or value, a wrong type, a number out of range and a missing
 //! key are errors with file and line and, if there is one, the nearest valid spelling.
@@ -21,6 +21,7 @@ mod charged;
 mod design;
 mod device;
 mod fault;
+mod filesystem;
 mod host;
 mod linux;
 mod overrides;
@@ -63,6 +64,7 @@ pub use design::{Design, KindQueues, canonical, short_name};
 pub(crate) use design::{POLL_QUEUES, READ_QUEUES};
 pub use device::Device;
 pub use fault::{FaultRules, NoCard};
+pub use filesystem::{CommitSizes, FileSystem, FileSystemRules, Journal};
 pub(crate) use host::asked;
 pub use host::{Ask, HostLines};
 pub use overrides::Override;
@@ -89,8 +91,14 @@ pub const fn builtin_processors() -> &'static [Builtin] {
     crate::machine::PROCESSORS
 }
 
-/// Returns the built-in design, device or class of processors with this name, or the design that it
-/// is [short for](canonical).
+/// Returns the built-in file systems.
+#[must_use]
+pub const fn builtin_file_systems() -> &'static [Builtin] {
+    filesystem::BUILTIN
+}
+
+/// Returns the built-in design, device, class of processors or file system with this name, or the
+/// design that it is [short for](canonical).
 ///
 /// # Errors
 ///
@@ -98,7 +106,7 @@ pub const fn builtin_processors() -> &'static [Builtin] {
 pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
     all_builtin().find(|builtin| builtin.name == canonical(name)).copied().ok_or_else(|| {
         ProfileError::UnknownName {
-            what: "design, device or processors",
+            what: "design, device, processors or file system",
             name: name.to_owned(),
             known: all_builtin().map(|builtin| builtin.name).collect(),
         }
@@ -106,7 +114,8 @@ pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
 }
 
 fn all_builtin() -> impl Iterator<Item = &'static Builtin> {
-    builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors())
+    let parts = builtin_processors().iter().chain(builtin_file_systems());
+    builtin_designs().iter().chain(builtin_devices()).chain(parts)
 }
 
 /// Returns the text of the file at `path` and those of the profiles on which it builds, the nearest

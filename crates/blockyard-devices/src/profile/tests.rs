@@ -602,7 +602,7 @@ fn an_unknown_name_is_reported_with_the_nearest_one() {
         builtin("nul")
             .unwrap_err()
             .to_string()
-            .starts_with("unknown design, device or processors `nul`")
+            .starts_with("unknown design, device, processors or file system `nul`")
     );
 }
 

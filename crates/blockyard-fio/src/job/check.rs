@@ -212,6 +212,10 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
     if job.verify {
         notes.push(Note { place: job.place_of("verify").clone(), remark: Remark::Verified });
     }
+    let of_files = ["overwrite", "fallocate"].into_iter();
+    notes.extend(of_files.filter_map(|option| {
+        Some(Note { place: set(option)?, remark: Remark::NeedsFileSystem { option } })
+    }));
     let mapped = job.is_mapped();
     if !job.direct && job.pattern.mix != Mix::Read {
         notes.push(Note { place: job.place.clone(), remark: Remark::BufferedWrites });

@@ -53,6 +53,14 @@ pub struct Note {
     pub(crate) remark: Remark,
 }
 
+impl Note {
+    /// Whether the note is true of a raw disk only, and not of a file on a file system.
+    #[must_use]
+    pub const fn is_of_raw_disks(&self) -> bool {
+        matches!(self.remark, Remark::BufferedWrites | Remark::NeedsFileSystem { .. })
+    }
+}
+
 /// A remark about a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remark {
@@ -67,6 +75,11 @@ pub enum Remark {
     BufferedByDefault,
     /// The job writes through the page cache.
     BufferedWrites,
+    /// An option matters only on a file system.
+    NeedsFileSystem {
+        /// The option, as the table names it.
+        option: &'static str,
+    },
     /// An engine runs as another one.
     RunsAs {
         /// The engine as written.
@@ -129,9 +142,12 @@ impl fmt::Display for Note {
             Remark::BufferedWrites => write!(
                 f,
                 "{}: writes go to the page cache of a raw block device: no file system and no journal is \
-                 assumed",
+                 assumed (--filesystem adds them)",
                 self.place
             ),
+            Remark::NeedsFileSystem { option } => {
+                write!(f, "{}: `{option}` has an effect only with --filesystem", self.place)
+            }
             Remark::BufferedByDefault => write!(
                 f,
                 "{}: reads go through the page cache, as fio's do without direct=1",

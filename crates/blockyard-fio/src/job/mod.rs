@@ -55,7 +55,7 @@ pub use limits::{
 };
 pub use logging::{LogPrefix, Logging};
 pub use model::{
-    BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, ExitWhat, FadviseHint,
+    BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, ExitWhat, FadviseHint, Fallocate,
     FileService, Flow, Job, Mix, Pattern, RandomGenerator, RangeSync, RateProcess, Reporting,
     Sequencer, Strides, SyncMode, ThinktimeBlocks, UnifiedReporting, Zone,
 };

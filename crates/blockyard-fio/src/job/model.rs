@@ -253,6 +253,19 @@ pub struct RangeSync {
     pub wait_after: bool,
 }
 
+/// The space that fio reserves for a file that it creates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallocate {
+    /// None: the file is empty, and grows.
+    None,
+    /// All of its blocks, as part of its length (`fallocate` or `posix_fallocate`).
+    Whole,
+    /// All of its blocks, but the file is empty, and grows (`FALLOC_FL_KEEP_SIZE`).
+    Keep,
+    /// None, but the file has its length (`ftruncate`).
+    Truncate,
+}
+
 /// The assignment of [`Job::cpus_allowed`] to instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuPolicy {
@@ -495,6 +508,11 @@ pub struct Job {
     pub offset: Amount,
     /// Increment of the offset per instance, in bytes or percent of the device; default 0.
     pub(crate) offset_increment: Amount,
+    /// Whether the files have their data before the job begins; default false. Only a file system
+    /// makes a difference, as of [`Self::fallocate`].
+    pub overwrite: bool,
+    /// The space reserved for the files of a job that only writes; default [`Fallocate::Whole`].
+    pub fallocate: Fallocate,
     /// Offsets given in percent are rounded up to a multiple of this many bytes; 0 means the
     /// shortest block.
     pub(crate) offset_align_bytes: u64,
@@ -635,6 +653,8 @@ impl Job {
             io_size: None,
             offset: Amount::Bytes(0),
             offset_increment: Amount::Bytes(0),
+            overwrite: false,
+            fallocate: Fallocate::Whole,
             offset_align_bytes: 0,
             number_ios: None,
             loops: 1,

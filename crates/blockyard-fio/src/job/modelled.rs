@@ -5,8 +5,8 @@ use super::error::ValueFault;
 use super::limits::{BLOCK_BYTES_MAX, DEPTH_MAX};
 use super::logging::LogPrefix;
 use super::model::{
-    BlockSizes, ContinueOnError, CpuPolicy, ExitWhat, FadviseHint, RandomGenerator, RateProcess,
-    Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
+    BlockSizes, ContinueOnError, CpuPolicy, ExitWhat, FadviseHint, Fallocate, RandomGenerator,
+    RateProcess, Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
 };
 use super::op::PerOp;
 use super::option::{Effect, OptionDef};
@@ -58,6 +58,16 @@ const SYNC_MODES: &[(&str, SyncMode)] = &[
     ("sync", SyncMode::Sync),
     ("1", SyncMode::Sync),
     ("dsync", SyncMode::Dsync),
+];
+
+const FALLOCATE: &[(&str, Fallocate)] = &[
+    ("none", Fallocate::None),
+    ("0", Fallocate::None),
+    ("native", Fallocate::Whole),
+    ("posix", Fallocate::Whole),
+    ("1", Fallocate::Whole),
+    ("keep", Fallocate::Keep),
+    ("truncate", Fallocate::Truncate),
 ];
 
 const CONTINUE: &[(&str, ContinueOnError)] = &[
@@ -243,6 +253,10 @@ modelled_options! {
     // Region and amount
     "filename", "files or devices, separated by colons": set filenames = structured::filenames;
     "directory", "prefix of the files": set directory = |v| owned(v).map(Some);
+    "overwrite", "the files exist with data before the job begins, on a file system":
+        set overwrite = Value::boolean;
+    "fallocate", "how space is reserved for the files, on a file system":
+        set fallocate = |v| v.word(FALLOCATE);
     "filename_format", "names of the files; files with the same name are one":
         set filename_format = |v| owned(v).map(Some);
     "fill_device" | "fill_fs", "cover the device to its end, if there is no size":

@@ -18,18 +18,21 @@ pub enum CallPart {
     Writeback,
     /// Waiting for the flush of the disk's cache.
     Flush,
+    /// Waiting for a commit of the file system's journal.
+    Journal,
     /// Done, but the job has not taken the result.
     NotReaped,
 }
 
 impl CallPart {
     /// All of them, in order.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::InMemory,
         Self::PageRead,
         Self::Throttled,
         Self::Writeback,
         Self::Flush,
+        Self::Journal,
         Self::NotReaped,
     ];
 }
@@ -118,7 +121,7 @@ mod tests {
         clock.turn(CallPart::NotReaped, at(165));
         let times = clock.stop(at(190));
         let parts = CallPart::ALL.map(|part| times.of(part).as_ns());
-        assert_eq!(parts, [15, 0, 50, 0, 0, 25]);
+        assert_eq!(parts, [15, 0, 50, 0, 0, 0, 25]);
         let mut both = times;
         both.add(&times);
         assert_eq!((both.calls, both.page_reads), (2, 2));

@@ -69,6 +69,13 @@ impl Dirt {
         Some(at)
     }
 
+    /// Returns the first page behind `page` that is not dirty, or that a bio writes back.
+    pub(super) fn end_of_idle(&self, page: u64) -> u64 {
+        debug_assert!(self.dirty.contains(page), "page {page} is clean");
+        let end = self.dirty.end_of(page).unwrap_or(page + 1);
+        self.under_writeback.first_from(page).map_or(end, |busy| busy.min(end))
+    }
+
     /// Notes that a bio writes `page` back ([page-written-once]).
     pub fn begin(&mut self, page: u64) {
         let was_dirty = self.dirty.remove(page);

@@ -33,6 +33,16 @@ impl Extents {
         self.ends.range(page..).next().map(|(start, _)| *start)
     }
 
+    /// Returns the number of extents.
+    pub(crate) fn runs(&self) -> u64 {
+        u64::try_from(self.ends.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the first page behind the extent of `page`, if `page` is in one.
+    pub(crate) fn end_of(&self, page: u64) -> Option<u64> {
+        self.ends.range(..=page).next_back().map(|(_, end)| *end).filter(|end| page < *end)
+    }
+
     /// Returns the extents within `range`, cut to it.
     #[must_use]
     pub fn within(&self, range: &Range<u64>) -> Self {
@@ -109,6 +119,7 @@ mod tests {
         assert_eq!(set.ends, BTreeMap::from([(4, 5), (6, 7), (9, 10)]));
         assert_eq!(set.within(&(6..9)).ends, BTreeMap::from([(6, 7)]));
         assert_eq!((set.pages(), set.first_from(5), set.first_from(10)), (3, Some(6), None));
+        assert_eq!((set.runs(), set.end_of(6), set.end_of(7)), (3, Some(7), None));
     }
 
     proptest! {

@@ -32,6 +32,7 @@
 
 mod dirt;
 mod extents;
+mod file_system;
 mod levels;
 mod limits;
 mod pace;
@@ -40,6 +41,7 @@ mod read_ahead;
 
 pub use dirt::Dirt;
 pub use extents::Extents;
+pub(crate) use file_system::{Commit, FileSystem, Journal, Start, State, Tid, place_of_journal};
 pub(crate) use limits::DirtyLimits;
 pub(crate) use pace::{Dirtier, Level, Pace, Verdict};
 pub use pages::{FilePages, PageState};
@@ -53,6 +55,7 @@ use blockyard::unit::{QueueId, SECTOR_BYTES};
 use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_trace::observe::TaskId;
 use core::ops::Range;
+use file_system::Inode;
 use levels::Levels;
 
 /// A file whose pages may be in the cache.
@@ -105,6 +108,8 @@ struct File {
     placement: Placement,
     pages: FilePages,
     dirt: Dirt,
+    /// Its inode, if there is a file system.
+    inode: Option<Inode>,
 }
 
 /// The page cache of a machine.
@@ -116,6 +121,8 @@ pub struct PageCache {
     free: Vec<u32>,
     waiters: Vec<Waiter>,
     levels: Levels,
+    /// The file system; `None`: files are parts of raw disks.
+    file_system: Option<FileSystem>,
 }
 
 impl PageCache {
@@ -123,9 +130,99 @@ impl PageCache {
     pub fn open(&mut self, placement: Placement) -> FileId {
         let known = self.files.iter().position(|file| file.placement == placement);
         FileId(known.unwrap_or_else(|| {
-            self.files.push(File { placement, pages: FilePages::default(), dirt: Dirt::default() });
+            self.files.push(File {
+                placement,
+                pages: FilePages::default(),
+                dirt: Dirt::default(),
+                inode: None,
+            });
             self.files.len() - 1
         }))
+    }
+
+    /// Puts `file_system` on the disks. Files that are open stay parts of raw disks.
+    pub(crate) fn put(&mut self, file_system: FileSystem) {
+        self.file_system = Some(file_system);
+    }
+
+    /// Returns the file system, if there is one.
+    pub(crate) const fn file_system(&mut self) -> Option<&mut FileSystem> {
+        self.file_system.as_mut()
+    }
+
+    /// Whether there is a file system.
+    pub(crate) const fn has_file_system(&self) -> bool {
+        self.file_system.is_some()
+    }
+
+    /// Makes `file` one of the file system, if there is one, that begins as `start` at `now`.
+    pub(crate) fn begin_file(&mut self, file: FileId, start: Start, now: Instant) {
+        let Some(file_system) = &mut self.file_system else { return };
+        let File { placement, inode, .. } = &mut self.files[file.0];
+        let number = u32::try_from(file.0).expect("files should fit in 32 bits");
+        if inode.is_none() {
+            let mut new = Inode::new(number, start, placement.len_bytes);
+            if start != Start::Written {
+                file_system.created(&mut new, placement.queue, now);
+            }
+            *inode = Some(new);
+        }
+    }
+
+    /// Whether `page` is part of a file, but has no data on the disk: it is not read.
+    pub(crate) fn is_hole(&self, file: FileId, page: u64) -> bool {
+        self.files[file.0].inode.as_ref().is_some_and(|inode| !inode.has_data(page))
+    }
+
+    /// Returns the transaction that a sync of `file` needs, if it is not committed, and its state.
+    /// The sync is `fdatasync` if it is `data_only`.
+    pub(crate) fn uncommitted(&self, file: FileId, data_only: bool) -> Option<(Tid, State)> {
+        let File { inode, placement, .. } = &self.files[file.0];
+        let file_system = self.file_system.as_ref().filter(|fs| fs.has_journals())?;
+        let tid = inode.as_ref()?.needs(data_only);
+        let state = file_system.state(placement.queue, tid);
+        (state != State::Committed).then_some((tid, state))
+    }
+
+    /// Returns the state of transaction `tid` of the disk of `file`, and the error of its journal.
+    pub(crate) fn commit_state(&self, file: FileId, tid: Tid) -> (State, Option<Status>) {
+        let disk = self.placement(file).queue;
+        let file_system = self.file_system.as_ref();
+        file_system.map_or((State::Committed, None), |fs| (fs.state(disk, tid), fs.error(disk)))
+    }
+
+    /// Returns the first page behind the bio that writes dirty `page` of `file` back. As of a block
+    /// device in Linux, each page of a raw disk has a bio of its own, and those of neighbours
+    /// merge.
+    pub(crate) fn end_of_bio(&self, file: FileId, page: u64) -> u64 {
+        let File { dirt, inode, .. } = &self.files[file.0];
+        let Some((fs, inode)) = self.file_system.as_ref().zip(inode.as_ref()) else {
+            return page + 1;
+        };
+        let most = page + fs.write_max_pages();
+        dirt.end_of_idle(page).min(inode.end_of_kind(page)).min(most)
+    }
+
+    /// Whether a sync plugs its bios.
+    pub(crate) fn plugs(&self) -> bool {
+        self.file_system.as_ref().is_none_or(FileSystem::plugs)
+    }
+
+    /// Notes that a call has written to `file` up to byte `end_bytes`.
+    pub(crate) fn wrote(&mut self, file: FileId, end_bytes: u64, now: Instant) {
+        let File { placement, inode, .. } = &mut self.files[file.0];
+        if let Some((fs, inode)) = self.file_system.as_mut().zip(inode.as_mut()) {
+            fs.wrote(inode, placement.queue, end_bytes, now);
+        }
+    }
+
+    /// Notes that the pages of `run` are on the disk.
+    pub(crate) fn written_back(&mut self, run: &Run, now: Instant) {
+        debug_assert!(run.transfer == Transfer::WriteBack, "{run:?} writes");
+        let File { placement, inode, .. } = &mut self.files[run.file.0];
+        if let Some((fs, inode)) = self.file_system.as_mut().zip(inode.as_mut()) {
+            fs.written_back(inode, placement.queue, run.pages.clone(), now);
+        }
     }
 
     /// Returns the placement of `file`.
@@ -155,7 +252,7 @@ impl PageCache {
     /// Notes that a call has written to `page` at `now`. It is in the cache and dirty from then on.
     /// Returns whether it was clean.
     pub(crate) fn written(&mut self, file: FileId, page: u64, now: Instant) -> bool {
-        let File { pages, dirt, placement } = &mut self.files[file.0];
+        let File { pages, dirt, placement, .. } = &mut self.files[file.0];
         pages.fill(page);
         let was_clean = dirt.written(page);
         if was_clean {
@@ -201,14 +298,19 @@ impl PageCache {
         Bio { segments, ..bio }
     }
 
-    /// Returns the first dirty page of `disk` from `from` on that is not under writeback, in the
-    /// order of the disk.
-    pub(crate) fn next_dirty(&self, disk: QueueId, from: Place) -> Option<(FileId, u64, Place)> {
+    /// Returns the pages of the next bio that writes `disk` back, in its order: the first from
+    /// `from` on that are dirty and not under writeback, at most `most` of them.
+    pub(crate) fn next_dirty(
+        &self,
+        disk: QueueId,
+        from: Place,
+        most: u64,
+    ) -> Option<(FileId, Range<u64>, Place)> {
         let mut at = from;
         loop {
-            let found = self.dirty_at(disk, at);
-            if found.is_some() {
-                return found;
+            if let Some((file, page)) = self.dirty_at(disk, at) {
+                let end = self.end_of_bio(file, page).min(page + most);
+                return Some((file, page..end, Place { page: end, ..at }));
             }
             let base_bytes = self.next_dirty_file(disk, at.base_bytes + 1)?;
             at = Place { base_bytes, page: 0 };
@@ -216,14 +318,14 @@ impl PageCache {
     }
 
     /// Returns the first such page of the files that begin where `at` does.
-    fn dirty_at(&self, disk: QueueId, at: Place) -> Option<(FileId, u64, Place)> {
+    fn dirty_at(&self, disk: QueueId, at: Place) -> Option<(FileId, u64)> {
         self.files.iter().enumerate().find_map(|(number, file)| {
             let Placement { queue, base_bytes, .. } = file.placement;
             if queue != disk || base_bytes != at.base_bytes {
                 return None;
             }
             let page = file.dirt.first_idle_from(at.page)?;
-            Some((FileId(number), page, Place { page: page + 1, ..at }))
+            Some((FileId(number), page))
         })
     }
 

@@ -103,7 +103,7 @@ pub(crate) enum Verdict {
     PauseAndLook(Instant),
 }
 
-const fn jiffies(at: Instant) -> u64 {
+pub(super) const fn jiffies(at: Instant) -> u64 {
     at.as_ns() / JIFFY.as_ns()
 }
 

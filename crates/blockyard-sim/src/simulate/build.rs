@@ -3,8 +3,9 @@
 use super::{Conditions, MakeElevator, SimulationError};
 use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
-use crate::task::{READER_BIOS_MAX, WRITEBACK_BIOS_MAX};
-use crate::world::{ADDED_ACTORS_MAX, FLUSHER_BIOS_MAX, SimHost, World};
+use crate::page_cache::FileSystem;
+use crate::task::{READER_BIOS_MAX, SYNC_PAGES_MAX};
+use crate::world::{ADDED_ACTORS_MAX, FLUSHER_PAGES_MAX, SimHost, World};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
@@ -21,6 +22,7 @@ use blockyard_devices::data::history::Cache;
 use blockyard_devices::data::medium::Media;
 use blockyard_devices::data::verify::{Verifier, Verify};
 use blockyard_devices::pairing;
+use blockyard_devices::profile;
 use blockyard_devices::profile::{Design, Device, DeviceModel, FaultRules, NoCard};
 use blockyard_devices::stack::{Layering, Stack};
 use blockyard_fio::job::{Job, Op};
@@ -74,7 +76,7 @@ pub(super) fn build_world<O: Observer>(
     let counts = (costs, StageStats::watching(disks, hctxs));
     let usual = QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies);
     let config = QueueConfig {
-        max_bios: bios_needed(jobs, device, design),
+        max_bios: bios_needed(jobs, device, design, conditions.file_system.is_some()),
         max_waiters: instances + ADDED_ACTORS_MAX,
         map: QueueMap::with_kinds(machine.cpus, default, reads, polls),
         timeout: design.timeout.unwrap_or(usual.timeout),
@@ -93,9 +95,23 @@ pub(super) fn build_world<O: Observer>(
     host.limit_queues(pairing::depth(device, design));
     let mut world = join_world(device, design, host, &config, tags, conditions.elevator);
     if jobs.iter().any(dirties_pages) {
-        world.flush();
+        write_back(&mut world, device, conditions.file_system);
     }
     Ok(world)
+}
+
+/// Lets `world` write dirty pages of `device` back, which may be those of files.
+fn write_back<O: Observer>(
+    world: &mut World<O>,
+    device: &Device,
+    file_system: Option<&profile::FileSystem>,
+) {
+    world.flush();
+    if let Some(profile) = file_system {
+        let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
+        let disks = usize::from(device.disks());
+        world.put_file_system(FileSystem::new(profile, disks, disk_bytes));
+    }
 }
 
 /// Returns a world on the machine of `device`, with a queue of `config` for each disk of `host`.
@@ -205,13 +221,14 @@ pub(super) fn begin_verifying<O: Observer>(
 
 /// Returns the maximum number of bios that all jobs can have in flight, including the parts of
 /// split bios.
-fn bios_needed(jobs: &[Job], device: &Device, design: &Design) -> u32 {
+fn bios_needed(jobs: &[Job], device: &Device, design: &Design, has_files: bool) -> u32 {
     let limits = &device.limits;
     let page_sectors = 4096 / SECTOR_BYTES;
     let chunk = if limits.chunk_sectors == 0 { u32::MAX } else { limits.chunk_sectors };
     let by_segments = u32::from(limits.max_segments) * page_sectors;
     let part = limits.max_sectors.min(by_segments).min(chunk).max(1);
     debug_assert!(part <= limits.max_sectors.max(1), "a part must not be longer than a request");
+    let bios_of_page = if has_files { 2 } else { 1 };
     let window = design.read_ahead.reach(limits).longest() * u64::from(page_sectors);
     let mut needed = 0;
     for job in jobs {
@@ -225,13 +242,14 @@ fn bios_needed(jobs: &[Job], device: &Device, design: &Design) -> u32 {
         // that is split counts, too.
         let parts = sectors.div_ceil(part.into()) + 1;
         needed += u64::from(job.numjobs) * u64::from(bios) * (parts + 1);
-        // A page of writeback is a bio of its own, which no limit splits. A flush is one, too.
+        // A page of writeback is a bio of its own, which no limit splits. A flush is one, too. A
+        // bio of several pages, as of files, has at most as many parts, and itself counts, too.
         if dirties_pages(job) {
-            needed += u64::from(job.numjobs) * u64::from(WRITEBACK_BIOS_MAX + 1);
+            needed += u64::from(job.numjobs) * u64::from(bios_of_page * SYNC_PAGES_MAX + 1);
         }
     }
     if jobs.iter().any(dirties_pages) {
-        needed += u64::from(FLUSHER_BIOS_MAX);
+        needed += u64::from(bios_of_page * FLUSHER_PAGES_MAX);
     }
     u32::try_from(needed).unwrap_or(u32::MAX).clamp(64, 1 << 22)
 }

@@ -27,7 +27,7 @@ use blockyard::unit::CpuId;
 use blockyard_devices::data::verify::{Verified, Verify};
 use blockyard_devices::evidence::FamilyReport;
 use blockyard_devices::pairing;
-use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_devices::profile::{Design, Device, FaultRules, FileSystem};
 use blockyard_devices::stack::FaultCount;
 use blockyard_fio::job::{Job, JobFile};
 use blockyard_fio::measure::{JobReport, Syncing};
@@ -100,6 +100,9 @@ pub struct Conditions<'a> {
     /// Recorded I/Os to issue instead of generated ones. The job file must then come from
     /// [`Replay::job_file`] for the device.
     pub replay: Option<&'a Replay>,
+    /// The file system on the disks, for the files of jobs that write through the page cache;
+    /// `None`: they write to raw disks. Direct I/O is to files that are written already.
+    pub file_system: Option<&'a FileSystem>,
     /// The faults of the device.
     pub faults: Option<&'a FaultRules>,
     /// The verification of data, if data is kept. It changes only the speed of the simulation.
@@ -136,6 +139,7 @@ impl Conditions<'_> {
         Self {
             seed,
             replay: None,
+            file_system: None,
             faults: None,
             verify: None,
             sleeps: &[],
@@ -229,7 +233,7 @@ impl<O: Observer> Simulation<O> {
         let asked = jobs.jobs.iter().any(|job| job.verify).then(Verify::default);
         let conditions = Conditions { verify: conditions.verify.or(asked.as_ref()), ..conditions };
         let (mut waves, entries, stats) = match conditions.replay {
-            None => plan(&jobs.jobs, device, design)?,
+            None => plan(&jobs.jobs, device, design, conditions.file_system)?,
             Some(replay) => plan_replay(replay, device),
         };
         assert_eq!(entries.len(), stats.len(), "every entry has statistics");

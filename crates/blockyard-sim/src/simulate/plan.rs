@@ -4,12 +4,14 @@ use super::SimulationError;
 use super::sharing::Sharing;
 use crate::fit;
 use crate::fit::{IN_FLIGHT_MAX, PLANNED_IOS_MAX, Unfit};
+use crate::page_cache::place_of_journal;
 use crate::placement::Placement;
 use crate::replay::Replay;
 use crate::task::{Instance, Origin};
-use blockyard_devices::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device, FileSystem, PAGE_BYTES};
 use blockyard_fio::job::{CpuPolicy, Job, Resolved};
 use blockyard_fio::measure::JobStats;
+use core::ops::Range;
 use std::collections::BTreeMap;
 
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
@@ -28,11 +30,12 @@ pub(super) fn plan(
     jobs: &[Job],
     device: &Device,
     design: &Design,
+    file_system: Option<&FileSystem>,
 ) -> Result<Plans, SimulationError> {
     let mut waves = vec![Vec::new()];
     let mut entries: Vec<(usize, u32)> = Vec::new();
     let mut stats = Vec::new();
-    let mut files = Files::new(device);
+    let mut files = Files::new(device, file_system);
     let mut in_flight = 0;
     let mut planned_ios = 0_u64;
     let mut sharing = Sharing::default();
@@ -144,11 +147,13 @@ fn formatted(format: &str, job: &Job, number: u32, at: u32) -> String {
     name.chars().take(NAME_MAX).collect()
 }
 
-/// Places files. Each name is a disk. Files without a name take the disks in turn, and follow one
-/// another on a disk.
+/// Places files. On raw disks each name is a disk. Files without a name, and those of a file
+/// system, take the disks in turn, and follow one another on a disk.
 struct Files {
     disk_bytes: u64,
-    /// Bytes of a logical block.
+    /// The place of the journal on each disk, if there is a file system.
+    journal: Option<Range<u64>>,
+    /// Bytes of a logical block, or of a block of a file.
     block_bytes: u64,
     names: Vec<String>,
     /// The places of the files whose names follow from a format.
@@ -160,12 +165,15 @@ struct Files {
 }
 
 impl Files {
-    fn new(device: &Device) -> Self {
+    fn new(device: &Device, file_system: Option<&FileSystem>) -> Self {
         let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
         let block_bytes = u64::from(device.limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
+        // Files have blocks of a page.
+        let block_bytes = if file_system.is_some() { PAGE_BYTES } else { block_bytes };
         let ends = vec![0; usize::from(device.disks())];
         Self {
             disk_bytes,
+            journal: file_system.map(|profile| place_of_journal(&profile.rules, disk_bytes)),
             block_bytes,
             names: Vec::new(),
             formatted: BTreeMap::new(),
@@ -181,13 +189,12 @@ impl Files {
         number: u32,
         resolved: &Resolved,
     ) -> Result<Vec<Placement>, SimulationError> {
-        if !job.filenames.is_empty() {
+        if !job.filenames.is_empty() && self.journal.is_none() {
             return job.filenames.iter().map(|name| self.disk_of(job, name)).collect();
         }
         let mut placements = Vec::new();
         for (file, at) in resolved.files.iter().zip(0..) {
-            let name =
-                job.filename_format.as_ref().map(|format| formatted(format, job, number, at));
+            let name = self.name_of(job, number, at)?;
             let known = name.as_ref().and_then(|name| self.formatted.get(name));
             if let Some(known) = known.filter(|known| known.len_bytes >= file.end_bytes()) {
                 placements.push(*known);
@@ -197,7 +204,7 @@ impl Files {
             // disk.
             let disk = self.unnamed % self.ends.len();
             self.unnamed += 1;
-            let base_bytes = self.ends[disk];
+            let base_bytes = self.base_of(self.ends[disk], file.end_bytes());
             let end =
                 base_bytes.checked_add(file.end_bytes()).filter(|end| *end <= self.disk_bytes);
             let end = end.ok_or_else(|| SimulationError::FilesTooLarge {
@@ -215,6 +222,29 @@ impl Files {
             placements.push(placement);
         }
         Ok(placements)
+    }
+
+    /// Returns the first byte from `from` on where a file of `len` bytes has room: a file is in one
+    /// piece, before the journal or behind it.
+    fn base_of(&self, from: u64, len: u64) -> u64 {
+        match &self.journal {
+            Some(journal) if from < journal.end && from.saturating_add(len) > journal.start => {
+                journal.end
+            }
+            _ => from,
+        }
+    }
+
+    /// Returns the name of file `at` of an instance, if it has one by which others find it.
+    fn name_of(&self, job: &Job, number: u32, at: u32) -> Result<Option<String>, SimulationError> {
+        if let Some(name) = job.filenames.get(at as usize) {
+            if name.starts_with("/dev/") {
+                let place = job.place_of("filename").clone();
+                return Err(SimulationError::Unfit { place, unfit: Unfit::DiskOfFileSystem });
+            }
+            return Ok(Some(name.clone()));
+        }
+        Ok(job.filename_format.as_ref().map(|format| formatted(format, job, number, at)))
     }
 
     fn disk_of(&mut self, job: &Job, name: &str) -> Result<Placement, SimulationError> {

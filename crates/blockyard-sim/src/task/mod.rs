@@ -27,7 +27,7 @@ mod targets;
 mod think;
 
 pub use bounds::Violation;
-pub use buffered::{Buffered, BufferedStep, READER_BIOS_MAX, WRITEBACK_BIOS_MAX};
+pub use buffered::{Buffered, BufferedStep, READER_BIOS_MAX, SYNC_PAGES_MAX};
 pub use calls::Call;
 pub(crate) use durable::waits_for_durable_writes;
 pub use measuring::Measuring;

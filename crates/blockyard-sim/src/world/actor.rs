@@ -20,9 +20,9 @@ use blockyard_trace::observe::{ActorId, Observer, Work};
 use core::fmt;
 use std::collections::VecDeque;
 
-/// The maximum number of actors that can be added to a world: 16, and a flusher for each disk.
-/// Queues have room for so many more waiters.
-pub const ADDED_ACTORS_MAX: u32 = 16 + DISKS_MAX as u32;
+/// The maximum number of actors that can be added to a world: 16, and a flusher and a committer for
+/// each disk. Queues have room for so many more waiters.
+pub const ADDED_ACTORS_MAX: u32 = 16 + 2 * DISKS_MAX as u32;
 
 /// Something that acts in virtual time.
 ///

@@ -11,9 +11,9 @@ use super::World;
 use super::actor::Actor;
 use super::owner::{Owner, RUN_BIT};
 use super::step::Job;
-use crate::page_cache::Transfer;
+use crate::page_cache::{Run, Transfer};
 use crate::task::{BufferedStep, Plan};
-use blockyard::bio::Bio;
+use blockyard::bio::{Bio, Op};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, SECTOR_BYTES};
@@ -47,7 +47,7 @@ impl<O: Observer> World<O> {
         let mut copies = false;
         if !task.buffered().in_call() && !task.buffered().begin_to_drop(&self.cache) {
             // All files that are opened at an instant are open before anything is dirty.
-            copies = task.buffered().open(&mut self.cache);
+            copies = task.buffered().open(&mut self.cache, self.now);
             let ios = u32::from(!task.begin_buffered(self.now, &self.cache));
             cost += self.machine.syscall;
             let outstanding = task.outstanding();
@@ -65,6 +65,10 @@ impl<O: Observer> World<O> {
             Some(BufferedStep::WriteBack) => cost + self.submit_runs(id),
             Some(BufferedStep::CopyPage) if copies => cost + self.copy_page(id),
             Some(BufferedStep::Look) => cost + self.look(id),
+            Some(BufferedStep::Commit) => {
+                let disk = task.buffered().ask_for_commit(&mut self.cache, id);
+                cost + self.wake_committer(disk)
+            }
             _ if task.buffered().plugged.is_some() => cost + self.submit_runs(id),
             Some(BufferedStep::Flush) => cost + self.submit_flush(id),
             _ => cost,
@@ -84,7 +88,8 @@ impl<O: Observer> World<O> {
                 self.tasks[at].buffered().plugged = plugged;
                 return cost;
             }
-            if plugged.replace(queue).is_none() {
+            let plugs = bio.op == Op::Read || self.cache.plugs();
+            if plugs && plugged.replace(queue).is_none() {
                 self.queues[queue.index()].plug(cpu);
             }
             // The bio belongs to the run, not to an I/O: other tasks may wait for its pages, too.
@@ -147,6 +152,7 @@ impl<O: Observer> World<O> {
         debug_assert!(bytes <= PAGE_BYTES, "{bytes} bytes of a page");
         // 1 KiB of a page of 4 KiB takes a quarter of the time of a page.
         let copy = Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES);
+        self.set_alarms_of_journals();
         copy + dirtied.map_or(Duration::ZERO, |file| self.dirtied(id, file))
     }
 
@@ -175,6 +181,7 @@ impl<O: Observer> World<O> {
             BufferedStep::RequestPages
             | BufferedStep::WriteBack
             | BufferedStep::Flush
+            | BufferedStep::Commit
             | BufferedStep::Look => Some(Plan::Submit),
             BufferedStep::CopyPage => Some(Plan::CopyPage),
             BufferedStep::AwaitPage(file, page, transfer) => {
@@ -183,7 +190,7 @@ impl<O: Observer> World<O> {
                 self.cache.wait(file, page, transfer, id);
                 Some(Plan::AwaitCompletions)
             }
-            BufferedStep::AwaitRoom(_) => {
+            BufferedStep::AwaitRoom(_) | BufferedStep::AwaitCommit => {
                 task.buffered().turn_clock(step.sleep(), end);
                 task.sleep_for_page();
                 Some(Plan::AwaitCompletions)
@@ -207,15 +214,12 @@ impl<O: Observer> World<O> {
         if run.transfer == Transfer::WriteBack {
             let sectors = u64::from(self.cache.bio_of(&run).sectors);
             self.totals.written_back_bytes += sectors * u64::from(SECTOR_BYTES);
-        }
-        if let (Transfer::WriteBack, Some(flushing)) = (run.transfer, &mut self.flushing) {
-            let disk = self.cache.placement(run.file).queue;
-            flushing.disk(disk).pace.wrote(run.pages.end - run.pages.start);
+            self.end_writeback(owner, &run, status);
         }
         let mut cost = match owner {
             Owner::Added(id) => self.end_bio_of_actor(id, number, status),
             Owner::Task(id) => {
-                if self.has_room_for_bio(id) && !woken.contains(&id) {
+                if self.has_room_for_bio(id, &run) && !woken.contains(&id) {
                     woken.push(id);
                 }
                 Duration::ZERO
@@ -234,11 +238,24 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Notes that a bio of a task has ended. Returns whether the task has waited for room for
-    /// another one, and not for a page of this one.
-    fn has_room_for_bio(&mut self, id: TaskId) -> bool {
+    /// Notes that the bio of `owner` that wrote `run` back has ended.
+    fn end_writeback(&mut self, owner: Owner, run: &Run, status: Status) {
+        let pages = run.pages.end - run.pages.start;
+        let disk = self.cache.placement(run.file).queue;
+        if let Some(flushing) = &mut self.flushing {
+            flushing.disk(disk).ended(pages, matches!(owner, Owner::Added(_)));
+        }
+        if status == Status::Ok {
+            self.cache.written_back(run, self.now);
+            self.set_alarms_of_journals();
+        }
+    }
+
+    /// Notes that the bio of `run` of a task has ended. Returns whether the task has waited for
+    /// room for another one, and not for a page of this one.
+    fn has_room_for_bio(&mut self, id: TaskId, run: &Run) -> bool {
         let task = &mut self.tasks[id.0 as usize];
-        task.buffered().bio_ended();
+        task.buffered().bio_ended(run);
         task.waits_for_page()
             && matches!(
                 task.buffered_step(&self.cache),

@@ -23,9 +23,9 @@ const PERIOD: Duration = Duration::from_ms(5_000);
 /// The age of dirty pages that are written back (`dirty_expire_interval`).
 const AGE: Duration = Duration::from_ms(30_000);
 
-/// The maximum number of bios of a flusher in flight. Linux has no such bound, but tags bound their
-/// requests; these are 128 MiB.
-pub(crate) const FLUSHER_BIOS_MAX: u32 = 32_768;
+/// The maximum number of pages of a flusher under writeback. Linux has no such bound, but tags
+/// bound their requests; these are 128 MiB.
+pub(crate) const FLUSHER_PAGES_MAX: u32 = 32_768;
 
 /// The maximum number of bios under one plug. Others have their turn between two plugs.
 const PLUG_BIOS_MAX: u32 = 1024;
@@ -38,7 +38,20 @@ pub(super) struct Writeback {
     is_awake: bool,
     /// When the flusher looks next.
     looks_at: Option<Instant>,
+    /// The pages that the flusher has under writeback.
+    in_flight: u64,
     pub(super) pace: Pace,
+}
+
+impl Writeback {
+    /// Notes the end of a bio of so many pages, which may be of the flusher.
+    pub(super) fn ended(&mut self, pages: u64, is_of_flusher: bool) {
+        self.pace.wrote(pages);
+        if is_of_flusher {
+            debug_assert!(self.in_flight >= pages, "{pages} pages that end must be in flight");
+            self.in_flight -= pages;
+        }
+    }
 }
 
 /// The writeback of a machine.
@@ -80,7 +93,6 @@ struct Flusher {
     is_whole_pass: bool,
     /// The bios under the plug, if it is plugged.
     plugged: Option<u32>,
-    in_flight: u32,
     waits_for_room: bool,
     /// Whether another piece of work follows.
     has_more: bool,
@@ -109,7 +121,6 @@ impl Flusher {
             pass_pages: 0,
             is_whole_pass: false,
             plugged: None,
-            in_flight: 0,
             waits_for_room: false,
             has_more: false,
         }
@@ -147,7 +158,10 @@ impl Flusher {
             if self.chunk_left == 0 && !self.begin_chunk(world) {
                 return Piece::Done;
             }
-            let Some((file, page, next)) = world.cache.next_dirty(self.disk, self.at) else {
+            let in_flight = world.writeback(self.disk).in_flight;
+            let room = u64::from(FLUSHER_PAGES_MAX).saturating_sub(in_flight);
+            let most = self.chunk_left.min(room.max(1));
+            let Some((file, pages, next)) = world.cache.next_dirty(self.disk, self.at, most) else {
                 if self.is_whole_pass && self.pass_pages == 0 {
                     return Piece::Done; // all dirty pages are under writeback
                 }
@@ -157,7 +171,7 @@ impl Flusher {
                 self.chunk_left = 0;
                 continue;
             };
-            if self.in_flight >= FLUSHER_BIOS_MAX {
+            if room == 0 {
                 self.waits_for_room = true;
                 return Piece::Waits;
             }
@@ -165,7 +179,8 @@ impl Flusher {
                 world.queues[self.disk.index()].plug(self.cpu);
             }
             *self.plugged.get_or_insert(0) += 1;
-            let run = Run { file, pages: page..page + 1, transfer: Transfer::WriteBack };
+            let count = pages.end - pages.start;
+            let run = Run { file, pages, transfer: Transfer::WriteBack };
             match world.submit_run(self.id, self.disk, run) {
                 Ok(spent) => *cost += spent,
                 Err(SubmitError::NoTag | SubmitError::Throttled) => return Piece::Waits,
@@ -174,10 +189,10 @@ impl Flusher {
                     return Piece::Done;
                 }
             }
-            self.in_flight += 1;
+            world.writeback(self.disk).in_flight += count;
             self.at = next;
-            self.pass_pages += 1;
-            self.chunk_left -= 1;
+            self.pass_pages += count;
+            self.chunk_left -= count;
         }
         Piece::Full
     }
@@ -241,8 +256,6 @@ impl<O: Observer> Actor<O> for Flusher {
     }
 
     fn on_bio_end(&mut self, _world: &mut World<O>, _number: u32, _status: Status) -> bool {
-        debug_assert!(self.in_flight > 0, "a bio that ends must be in flight");
-        self.in_flight -= 1;
         core::mem::take(&mut self.waits_for_room)
     }
 }
@@ -256,7 +269,13 @@ impl<O: Observer> World<O> {
         let disks = (0..self.queues.len()).map(|disk| {
             let disk = QueueId(u16::try_from(disk).expect("disks should fit 16 bits"));
             let flusher = self.add_sleeping_actor(cpu, |id| Box::new(Flusher::new(id, disk, cpu)));
-            Writeback { flusher, is_awake: false, looks_at: None, pace: Pace::new(limits) }
+            Writeback {
+                flusher,
+                is_awake: false,
+                looks_at: None,
+                in_flight: 0,
+                pace: Pace::new(limits),
+            }
         });
         let disks = disks.collect();
         self.flushing = Some(Flushing { limits, disks });

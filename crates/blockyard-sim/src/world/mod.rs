@@ -57,6 +57,7 @@
 mod actor;
 mod adapting;
 mod buffered;
+mod committer;
 mod device;
 mod ending;
 mod failure;
@@ -79,7 +80,7 @@ mod turns;
 
 pub use actor::{ADDED_ACTORS_MAX, Actor};
 pub use failure::{FailedIo, Failure};
-pub(crate) use flusher::FLUSHER_BIOS_MAX;
+pub(crate) use flusher::FLUSHER_PAGES_MAX;
 pub use load::{DirtReport, Load};
 pub use media::POWER_CUTS_MAX;
 pub use totals::Totals;
@@ -199,6 +200,8 @@ pub struct World<O = ()> {
     cache: PageCache,
     /// The writeback of dirty pages, if jobs write through the page cache.
     flushing: Option<Flushing>,
+    /// The committer of each disk, if a file system has journals there.
+    committers: Vec<ActorId>,
     /// The reach of read-ahead through the page cache, in pages.
     reach: Reach,
     tasks: Vec<Task>,
@@ -268,6 +271,7 @@ impl<O: Observer> World<O> {
             ends_all: false,
             cache: PageCache::default(),
             flushing: None,
+            committers: Vec::new(),
             reach: Reach { usual: 0, widest: 0, aligned: false },
             tasks: Vec::new(),
             stats: Vec::new(),

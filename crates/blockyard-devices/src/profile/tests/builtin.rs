@@ -67,9 +67,8 @@ fn processors_come_after_the_file_and_before_its_base() {
 
 #[test]
 fn no_two_builtins_share_a_name() {
-    let all = || builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors());
-    for profile in all() {
-        assert_eq!(all().filter(|other| other.name == profile.name).count(), 1);
+    for profile in all_builtin() {
+        assert_eq!(all_builtin().filter(|other| other.name == profile.name).count(), 1);
         assert_eq!(builtin(profile.name).unwrap(), *profile);
     }
 }
@@ -90,7 +89,8 @@ fn every_figure_of_a_builtin_device_states_its_origin() {
             table.iter().for_each(|(key, value)| check(name, key.get_ref(), value.get_ref()));
         }
     }
-    for builtin in builtin_devices().iter().chain(builtin_processors()) {
+    let parts = builtin_processors().iter().chain(builtin_file_systems());
+    for builtin in builtin_devices().iter().chain(parts) {
         let whole = DeValue::Table(DeTable::parse(builtin.text).unwrap().into_inner());
         check(builtin.name, "", &whole);
     }

@@ -27,7 +27,11 @@ pub(super) enum DiskStep {
 
 impl DiskSync {
     /// Returns a sync of `disks`, unless nothing on them is dirty or under writeback.
+    /// Files of a file system stay dirty.
     pub(super) fn of(disks: &[QueueId], cache: &PageCache) -> Option<Self> {
+        if cache.has_file_system() {
+            return None;
+        }
         let files = disks.iter().flat_map(|disk| cache.unwritten_files(*disk));
         let files: Vec<_> = files.map(|file| (file, Sync::of_closing(cache.dirt(file)))).collect();
         (!files.is_empty()).then_some(Self { files })
@@ -57,6 +61,6 @@ impl DiskSync {
     pub(super) fn wrote(&mut self, run: &Run) {
         let written = self.files.iter_mut().find(|(file, _)| *file == run.file);
         let (_, sync) = written.expect("a sync of disks should write their files");
-        sync.wrote(run.pages.start);
+        sync.wrote(run.pages.end);
     }
 }

@@ -5,6 +5,7 @@
 //! write: a partial page: request it, wait ─► copy ─► ... ─► return, or sync the range (O_DSYNC)
 //!        in a mapping: as a read of each page, and copy
 //! sync:  write back, wait ─► flush: the end of its bio ends the call; or no flush, and return
+//!                         └─► on a file system, wait for the commit of the file's changes
 //! ```
 
 mod clocks;
@@ -12,7 +13,8 @@ mod disk_sync;
 mod sync;
 
 use crate::page_cache::{
-    Advice, Dirt, Dirtier, FileId, PageCache, PageState, ReadAhead, Run, Transfer, Trigger, Window,
+    Advice, Dirt, Dirtier, FileId, PageCache, PageState, ReadAhead, Run, Start, State, Transfer,
+    Trigger, Window,
 };
 use crate::placement::Placement;
 use blockyard::bio::{self, Bio, Flags, IoPrio};
@@ -20,9 +22,10 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard::unit::QueueId;
 use blockyard_devices::profile::{PAGE_BYTES, Reach};
-use blockyard_fio::job::{FadviseHint, Job, RangeSync};
+use blockyard_fio::job::{FadviseHint, Fallocate, Job, Op, RangeSync, SyncMode};
 use blockyard_fio::measure::call_time::CallPart;
 use blockyard_fio::workload::SyncCall;
+use blockyard_trace::observe::TaskId;
 use clocks::Clocks;
 use disk_sync::{DiskStep, DiskSync};
 use std::collections::{BTreeSet, VecDeque};
@@ -33,9 +36,9 @@ use sync::{Sync, SyncStep};
 /// behind.
 pub const READER_BIOS_MAX: u32 = 64;
 
-/// The maximum number of bios of writeback that one sync may have in flight. Linux has no such
-/// bound, but tags bound their requests; these are 16 MiB.
-pub const WRITEBACK_BIOS_MAX: u32 = 4096;
+/// The maximum number of pages that one sync may have under writeback. Linux has no such bound, but
+/// tags bound their requests; these are 16 MiB.
+pub const SYNC_PAGES_MAX: u32 = 4096;
 
 /// The next step of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,10 @@ pub enum BufferedStep {
     WriteBack,
     /// Flush the disk. The end of the flush ends the call.
     Flush,
+    /// Ask for the commit of the file's changes.
+    Commit,
+    /// Sleep until it has ended.
+    AwaitCommit,
     /// Look at the number of dirty pages, after a pause.
     Look,
     /// Return from the call.
@@ -72,8 +79,8 @@ struct Call {
     slot: u32,
     /// Whether it copies to the cache.
     writes: bool,
-    /// The flush of the sync that follows the copies (`O_DSYNC`).
-    durable: Option<Bio>,
+    /// The flush of the sync that follows the copies (`O_SYNC`), and whether it syncs data only.
+    durable: Option<(Bio, bool)>,
     /// The sync under way.
     sync: Option<Sync>,
     stream: usize,
@@ -108,6 +115,10 @@ pub struct Buffered {
     writes_before_drop: bool,
     /// The steps of `sync_file_range`.
     range_sync: RangeSync,
+    /// Whether its writes sync their data only (`O_DSYNC`).
+    is_dsync: bool,
+    /// The state of its files before it begins, on a file system.
+    start: Start,
     placements: Vec<Placement>,
     /// One entry for each file, once the files are open.
     streams: Vec<Stream>,
@@ -116,6 +127,7 @@ pub struct Buffered {
     disk_sync: Option<DiskSync>,
     /// Runs that were claimed and not submitted.
     runs: VecDeque<Run>,
+    /// The bios of reads in flight, and the pages under writeback.
     in_flight: u32,
     /// The queue whose plug the call holds between two pieces of work.
     pub(crate) plugged: Option<QueueId>,
@@ -145,6 +157,8 @@ impl Buffered {
             drops: job.invalidate,
             writes_before_drop: job.invalidate,
             range_sync: job.sync_file_range,
+            is_dsync: job.sync == SyncMode::Dsync,
+            start: start_of_files(job),
             placements,
             streams: Vec::new(),
             call: None,
@@ -160,10 +174,11 @@ impl Buffered {
     }
 
     /// Opens the files, unless they are open. Returns whether they were.
-    pub fn open(&mut self, cache: &mut PageCache) -> bool {
+    pub fn open(&mut self, cache: &mut PageCache, now: Instant) -> bool {
         let were_open = self.placements.is_empty();
         for placement in self.placements.drain(..) {
             let file = cache.open(placement);
+            cache.begin_file(file, self.start, now);
             if self.drops {
                 cache.drop_pages(file);
             }
@@ -223,7 +238,7 @@ impl Buffered {
         self.call = Some(Call {
             slot,
             writes: bio.op == bio::Op::Write,
-            durable: bio.flags.contains(Flags::FUA).then_some(flush),
+            durable: bio.flags.contains(Flags::FUA).then_some((flush, self.is_dsync)),
             sync: sync.map(|call| sync_of(call, self.range_sync, dirt, flush)),
             stream,
             begin_bytes: offset_bytes,
@@ -271,6 +286,10 @@ impl Buffered {
             {
                 BufferedStep::CopyPage
             }
+            // A page without data on the disk is zero.
+            (PageState::Absent, _) if call.writes && cache.is_hole(file, page) => {
+                BufferedStep::CopyPage
+            }
             (PageState::Absent, Some(status)) if call.tried == Tried::Alone => {
                 BufferedStep::Return(status)
             }
@@ -284,7 +303,7 @@ impl Buffered {
 
     fn next_of_disk(&self, disk_sync: &DiskSync, cache: &PageCache) -> BufferedStep {
         match disk_sync.next(cache) {
-            DiskStep::Write(_) if self.in_flight >= WRITEBACK_BIOS_MAX => {
+            DiskStep::Write(_) if self.in_flight >= SYNC_PAGES_MAX => {
                 BufferedStep::AwaitRoom(Transfer::WriteBack)
             }
             DiskStep::Write(_) => BufferedStep::WriteBack,
@@ -295,17 +314,46 @@ impl Buffered {
 
     fn next_of_sync(&self, sync: &Sync, stream: &Stream, cache: &PageCache) -> BufferedStep {
         match sync.next(cache.dirt(stream.file), stream.errors_seen) {
-            SyncStep::Write(_) if self.in_flight >= WRITEBACK_BIOS_MAX => {
+            SyncStep::Write(_) if self.in_flight >= SYNC_PAGES_MAX => {
                 BufferedStep::AwaitRoom(Transfer::WriteBack)
             }
             SyncStep::Write(_) => BufferedStep::WriteBack,
             SyncStep::Await(page) => {
                 BufferedStep::AwaitPage(stream.file, page, Transfer::WriteBack)
             }
-            SyncStep::Flush => BufferedStep::Flush,
+            SyncStep::Flush => self.next_of_commit(sync, stream.file, cache),
             SyncStep::Done => BufferedStep::Return(Status::Ok),
             SyncStep::Fail(status) => BufferedStep::Return(status),
         }
+    }
+
+    /// Returns the next step of a sync whose data is written. On a file system it waits for the
+    /// commit of the file's changes, and flushes only if no flush of a commit came after its data.
+    fn next_of_commit(&self, sync: &Sync, file: FileId, cache: &PageCache) -> BufferedStep {
+        let Some((tid, is_flushed)) = sync.commit else {
+            let is_open = cache.uncommitted(file, sync.data_only).is_some();
+            return if is_open { BufferedStep::Commit } else { BufferedStep::Flush };
+        };
+        match cache.commit_state(file, tid) {
+            (State::Open | State::Flushing, _) => BufferedStep::AwaitCommit,
+            (State::Committed, Some(status)) => BufferedStep::Return(status),
+            (State::Committed, None) if is_flushed => BufferedStep::Return(Status::Ok),
+            (State::Committed, None) => BufferedStep::Flush,
+        }
+    }
+
+    /// Asks for the commit of the file's changes, for which `task` waits. Returns the disk.
+    pub(crate) fn ask_for_commit(&mut self, cache: &mut PageCache, task: TaskId) -> QueueId {
+        let call = self.call.as_mut().expect("a task that commits should be in a call");
+        let file = self.streams[call.stream].file;
+        let disk = cache.placement(file).queue;
+        let sync = call.sync.as_mut().expect("a task that commits should sync");
+        let open = cache.uncommitted(file, sync.data_only);
+        if let (Some((tid, state)), Some(fs)) = (open, cache.file_system()) {
+            fs.journal(disk).ask(tid, task);
+            sync.commit = Some((tid, state == State::Open));
+        }
+        disk
     }
 
     /// Whether `call` reads absent pages with their read-ahead: a fault is one for reading first.
@@ -372,23 +420,24 @@ impl Buffered {
         Some((cache.placement(run.file).queue, Bio { flags, ..bio }))
     }
 
-    /// Returns the pages of the next bio. As of a block device in Linux, each dirty page has a bio
-    /// of its own, and those of neighbours merge.
+    /// Returns the pages of the next bio.
     fn next_run(&self, cache: &PageCache) -> Option<Run> {
         if let Some(run) = self.runs.front() {
             return (self.in_flight < READER_BIOS_MAX).then(|| run.clone());
         }
         if let Some(disk_sync) = &self.disk_sync {
             return match disk_sync.next(cache) {
-                DiskStep::Write(run) if self.in_flight < WRITEBACK_BIOS_MAX => Some(run),
+                DiskStep::Write(run) if self.in_flight < SYNC_PAGES_MAX => Some(run),
                 _ => None,
             };
         }
         let Call { stream, sync: Some(sync), .. } = self.call.as_ref()? else { return None };
         let stream = &self.streams[*stream];
         match sync.next(cache.dirt(stream.file), stream.errors_seen) {
-            SyncStep::Write(page) if self.in_flight < WRITEBACK_BIOS_MAX => {
-                let pages = page..page + 1;
+            SyncStep::Write(page) if self.in_flight < SYNC_PAGES_MAX => {
+                let room = u64::from(SYNC_PAGES_MAX - self.in_flight);
+                let end = sync.end_of_tagged(page).min(cache.end_of_bio(stream.file, page));
+                let pages = page..end.min(page + room);
                 Some(Run { file: stream.file, pages, transfer: Transfer::WriteBack })
             }
             _ => None,
@@ -402,14 +451,14 @@ impl Buffered {
     /// If there was no such bio.
     pub fn submitted(&mut self, cache: &PageCache) -> Run {
         let run = self.next_run(cache).expect("a submitted bio should come from `next_bio`");
-        self.in_flight += 1;
+        self.in_flight += weight(&run);
         match run.transfer {
             Transfer::Read => drop(self.runs.pop_front()),
             Transfer::WriteBack => match &mut self.disk_sync {
                 Some(disk_sync) => disk_sync.wrote(&run),
                 None => {
                     let sync = self.call.as_mut().and_then(|call| call.sync.as_mut());
-                    sync.expect("a sync should write back").wrote(run.pages.start);
+                    sync.expect("a sync should write back").wrote(run.pages.end);
                 }
             },
         }
@@ -429,10 +478,10 @@ impl Buffered {
         (queue, sync.flush(), call.slot)
     }
 
-    /// Notes that a bio of this task has ended.
-    pub(crate) const fn bio_ended(&mut self) {
-        debug_assert!(self.in_flight > 0, "a bio that ends must be in flight");
-        self.in_flight -= 1;
+    /// Notes that the bio of `run`, of this task, has ended.
+    pub(crate) fn bio_ended(&mut self, run: &Run) {
+        debug_assert!(self.in_flight >= weight(run), "a bio that ends must be in flight");
+        self.in_flight -= weight(run);
     }
 
     /// Notes that the page that the call waits for could not be read.
@@ -460,6 +509,9 @@ impl Buffered {
         let bytes = end - call.at_bytes;
         debug_assert!(bytes > 0, "a call that has copied everything must return");
         let is_dirtied = call.writes && cache.written(stream.file, page, now);
+        if call.writes {
+            cache.wrote(stream.file, end, now);
+        }
         if self.mapped || !call.writes {
             stream.ahead.has_read(page);
         }
@@ -500,6 +552,7 @@ impl BufferedStep {
             | Self::AwaitPage(_, _, Transfer::WriteBack)
             | Self::AwaitRoom(Transfer::WriteBack) => CallPart::Writeback,
             Self::Flush => CallPart::Flush,
+            Self::Commit | Self::AwaitCommit => CallPart::Journal,
             Self::CopyPage | Self::Look | Self::Return(_) => CallPart::InMemory,
         }
     }
@@ -514,9 +567,9 @@ impl Call {
     /// Notes that the bytes up to `end_bytes` are copied. Behind the last of them a sync of the
     /// call's range may follow.
     fn copied(&mut self, end_bytes: u64, dirt: &Dirt) {
-        if let Some(flush) = self.durable.filter(|_| end_bytes == self.end_bytes) {
+        if let Some((flush, data_only)) = self.durable.filter(|_| end_bytes == self.end_bytes) {
             let pages = self.begin_bytes / PAGE_BYTES..end_bytes.div_ceil(PAGE_BYTES);
-            self.sync = Some(Sync::of(pages, dirt, flush));
+            self.sync = Some(Sync::of(pages, dirt, flush).of_data(data_only));
         }
         self.at_bytes = end_bytes;
         self.tried = Tried::Nothing;
@@ -532,13 +585,34 @@ fn distinct(disks: impl Iterator<Item = QueueId>) -> Vec<QueueId> {
 /// Returns the sync that `call` begins, of a file with `dirt`. If it flushes, `flush` is its end.
 fn sync_of(call: SyncCall, range: RangeSync, dirt: &Dirt, flush: Bio) -> Sync {
     match call {
-        SyncCall::All | SyncCall::Data => Sync::of(0..u64::MAX, dirt, flush),
+        SyncCall::All => Sync::of(0..u64::MAX, dirt, flush),
+        SyncCall::Data => Sync::of(0..u64::MAX, dirt, flush).of_data(true),
         SyncCall::Range { offset_bytes, len_bytes } => {
             let first = offset_bytes / PAGE_BYTES;
             let end = (offset_bytes + len_bytes).div_ceil(PAGE_BYTES);
             // Without bytes there is no page, wherever they would be.
             Sync::of_range(first..if len_bytes > 0 { end } else { first }, dirt, range)
         }
+    }
+}
+
+/// Returns the files of `job` before it begins: fio writes those of a job that reads, and of one
+/// with `overwrite=1`.
+fn start_of_files(job: &Job) -> Start {
+    if job.overwrite || job.pattern.mix.ops().contains(&Op::Read) {
+        return Start::Written;
+    }
+    Start::Created {
+        has_blocks: matches!(job.fallocate, Fallocate::Whole | Fallocate::Keep),
+        has_length: matches!(job.fallocate, Fallocate::Whole | Fallocate::Truncate),
+    }
+}
+
+/// Returns the part of its bound that the bio of `run` takes.
+fn weight(run: &Run) -> u32 {
+    match run.transfer {
+        Transfer::Read => 1,
+        Transfer::WriteBack => u32::try_from(run.pages.end - run.pages.start).unwrap_or(u32::MAX),
     }
 }
 

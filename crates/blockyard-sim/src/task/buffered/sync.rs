@@ -10,7 +10,7 @@
 //!   before it is on the disk, and no volatile cache alone has it. A part of a file that
 //!   `sync_file_range` writes may be in such a cache.
 
-use crate::page_cache::{Dirt, Extents};
+use crate::page_cache::{Dirt, Extents, Tid};
 use blockyard::bio::Bio;
 use blockyard::status::Status;
 use blockyard_fio::job::RangeSync;
@@ -51,6 +51,11 @@ pub(super) struct Sync {
     pub(super) reports: bool,
     /// The flush at the end.
     flush: Option<Bio>,
+    /// The transaction for whose commit it has asked, and whether the flush of that commit came
+    /// after its data.
+    pub(super) commit: Option<(Tid, bool)>,
+    /// Whether it needs only those changes of the file that its data needs (`fdatasync`).
+    pub(super) data_only: bool,
 }
 
 impl Sync {
@@ -66,7 +71,14 @@ impl Sync {
             waits_after: true,
             reports: true,
             flush: Some(flush),
+            commit: None,
+            data_only: false,
         }
+    }
+
+    /// Returns the sync as one of data only, or of all changes of the file.
+    pub(super) fn of_data(self, data_only: bool) -> Self {
+        Self { data_only, ..self }
     }
 
     /// Returns a `sync_file_range` of `pages`, which may be none, with the steps of `range`.
@@ -82,6 +94,8 @@ impl Sync {
             waits_after: wait_after,
             reports: wait_before || wait_after,
             flush: None,
+            commit: None,
+            data_only: false,
         }
     }
 
@@ -97,6 +111,8 @@ impl Sync {
             waits_after: true,
             reports: false,
             flush: None,
+            commit: None,
+            data_only: false,
         }
     }
 
@@ -132,11 +148,16 @@ impl Sync {
         }
     }
 
-    /// Notes that a bio writes `page` back.
-    pub(super) fn wrote(&mut self, page: u64) {
-        debug_assert!(self.pages.contains(&page), "page {page} is not of {:?}", self.pages);
-        self.at = page + 1;
+    /// Notes that a bio writes the pages before `end` back.
+    pub(super) fn wrote(&mut self, end: u64) {
+        debug_assert!(self.at < end && end <= self.pages.end, "{end} is not of {:?}", self.pages);
+        self.at = end;
         self.waits_before = false;
+    }
+
+    /// Returns the first page behind `page` that is not tagged.
+    pub(super) fn end_of_tagged(&self, page: u64) -> u64 {
+        self.tagged.end_of(page).unwrap_or(page + 1)
     }
 
     /// Returns the next page that is tagged and still dirty: another thread may have written it.
@@ -181,7 +202,7 @@ mod tests {
         for page in [2, 5] {
             assert_eq!(sync.next(&dirt, 0), SyncStep::Write(page));
             dirt.begin(page);
-            sync.wrote(page);
+            sync.wrote(page + 1);
         }
         for page in [2, 5] {
             assert_eq!(sync.next(&dirt, 0), SyncStep::Await(page));
@@ -208,7 +229,7 @@ mod tests {
         let mut all = of_range(&dirt, [true, true, true]);
         let mut waits = of_range(&dirt, [false, false, true]);
         assert_eq!(writes.next(&dirt, 0), SyncStep::Write(2));
-        writes.wrote(2);
+        writes.wrote(3);
         assert_eq!(writes.next(&dirt, 0), SyncStep::Done);
         for sync in [&mut waits_first, &mut all, &mut waits] {
             assert_eq!(sync.next(&dirt, 0), SyncStep::Await(1));
@@ -218,9 +239,9 @@ mod tests {
         assert_eq!(waits.next(&dirt, 1), SyncStep::Done);
         for sync in [&mut waits_first, &mut all] {
             assert_eq!(sync.next(&dirt, 1), SyncStep::Write(1));
-            sync.wrote(1);
-            assert_eq!(sync.next(&dirt, 1), SyncStep::Write(2));
             sync.wrote(2);
+            assert_eq!(sync.next(&dirt, 1), SyncStep::Write(2));
+            sync.wrote(3);
         }
         [1, 2].into_iter().for_each(|page| dirt.begin(page));
         assert_eq!(waits_first.next(&dirt, 1), SyncStep::Done);
