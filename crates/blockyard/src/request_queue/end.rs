@@ -247,9 +247,6 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             "[request-life-cycle]: request {} finishes twice",
             id.0
         );
-        if self.queue.wbt.is_some() {
-            self.sample_end(id);
-        }
         let rq = &mut self.queue.requests[id];
         rq.state = State::Complete;
         rq.done = done;

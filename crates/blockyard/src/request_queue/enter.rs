@@ -360,18 +360,16 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if !self.queue.cursors.is_empty() && self.queue.must_wait_behind_split(bio, hctx) {
             return Err(SubmitError::NoTag);
         }
-        if self.queue.wbt.is_some() && !self.throttle_admits(bio, carried) {
+        if self.queue.wbt.is_some() && !self.take_place(bio, carried) {
             return Err(SubmitError::Throttled);
         }
         let Some((id, driver_tag)) = self.take_request(hctx, carried) else {
             // A queue that asks for a tag shares the tags, even if it gets none
             // ([tags-shared-fairly]).
             self.note_idle();
+            self.queue.put_place(carried.op, carried.flags, self.now);
             return Err(SubmitError::NoTag);
         };
-        if self.queue.wbt.is_some() {
-            self.note_throttled(bio, carried);
-        }
         self.emit_entered(cpu, bio);
         self.queue.held += 1;
         self.queue.idle_at = Instant::MAX;

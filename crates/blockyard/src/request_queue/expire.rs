@@ -30,10 +30,15 @@ impl RequestQueue {
 
     #[cold]
     fn set_timer(&mut self, at: Instant) {
-        let grains = at.as_ns().div_ceil(GRAIN.as_ns());
-        self.timer = Instant::from_ns(grains.saturating_mul(GRAIN.as_ns()));
+        self.timer = at_grain(at);
         debug_assert!(self.timer >= at, "timer at {}, before {at}", self.timer);
     }
+}
+
+/// Returns the first instant from `at` on at which the timer looks for requests that timed out.
+const fn at_grain(at: Instant) -> Instant {
+    let grains = at.as_ns().div_ceil(GRAIN.as_ns());
+    Instant::from_ns(grains.saturating_mul(GRAIN.as_ns()))
 }
 
 impl<D: Driver, S: Sink> Turn<'_, D, S> {
@@ -47,9 +52,11 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.now
         );
         self.queue.timer = Instant::MAX;
+        self.queue.end_window(self.now);
         for id in (0..self.queue.requests.capacity()).map(request_id) {
             let rq = &self.queue.requests[id];
-            if is_in_flight(rq) && rq.deadline <= self.now {
+            // The window of throttled writeback ends at any instant.
+            if is_in_flight(rq) && at_grain(rq.deadline) <= self.now {
                 self.timed_out(id);
             }
             let rq = &self.queue.requests[id];

@@ -164,7 +164,8 @@ pub struct RequestQueue {
     /// Requests that are not idle.
     held: u32,
     in_flight: u32,
-    /// When to look for requests that timed out, and for flushes held back for too long.
+    /// When to look for requests that timed out, for flushes held back for too long, and at the
+    /// window of throttled writeback.
     /// [`Instant::MAX`]: never.
     timer: Instant,
     pauses: Pauses,
@@ -381,9 +382,6 @@ impl RequestQueue {
         if self.timer <= now {
             Turn::new(self, host, now).handle_timer();
         }
-        if self.window_ends() <= now {
-            self.end_window(now);
-        }
         self.runs.mark_due(now);
         if self.idle_at <= now {
             self.idle_at = Instant::MAX;
@@ -396,7 +394,7 @@ impl RequestQueue {
     /// before, if there is one.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        let timer = self.timer.min(self.idle_at).min(self.window_ends());
+        let timer = self.timer.min(self.idle_at);
         earlier((timer < Instant::MAX).then_some(timer), self.runs.poll_at())
     }
 

@@ -195,8 +195,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 rq.times.issued = self.now;
                 rq.deadline = self.now + self.queue.timeout;
                 let deadline = rq.deadline;
-                if let Some(wbt) = &mut self.queue.wbt {
-                    wbt.issued(id, rq.op, self.now);
+                if self.queue.wbt.is_some() {
+                    self.queue.note_issued(id, self.now);
                 }
                 self.queue.in_flight += 1;
                 self.queue.arm_timer(deadline);

@@ -4,10 +4,10 @@
 
 use super::number::request_id;
 use super::turn::Turn;
-use super::{Class, RequestQueue, is_in_flight};
-use crate::bio::Bio;
+use super::{Class, RequestQueue};
+use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
-use crate::request::{BioId, State};
+use crate::request::{BioId, Request, State};
 use crate::tag::Full;
 use crate::time::Instant;
 use crate::trace::Sink;
@@ -24,17 +24,51 @@ impl RequestQueue {
         }
     }
 
-    /// The end of the throttle's window; [`Instant::MAX`]: there is none.
-    #[inline]
-    pub(super) fn window_ends(&self) -> Instant {
-        self.wbt.as_ref().map_or(Instant::MAX, |wbt| wbt.window_ends())
-    }
-
-    #[cold]
+    /// Ends the throttle's window if it is over, and sets the timer for the next end.
     pub(super) fn end_window(&mut self, now: Instant) {
-        if let Some(wbt) = &mut self.wbt {
+        let Some(wbt) = &mut self.wbt else { return };
+        if wbt.window_ends() <= now {
             wbt.end_window(now, &mut self.woken);
             self.mark_waiting_split();
+        }
+        self.watch_window();
+    }
+
+    /// Sets the timer to fire no later than the window ends.
+    fn watch_window(&mut self) {
+        if let Some(wbt) = &self.wbt {
+            self.timer = self.timer.min(wbt.window_ends());
+        }
+    }
+
+    /// Notes that the driver owns `id`.
+    #[cold]
+    pub(super) fn note_issued(&mut self, id: RequestId, now: Instant) {
+        if let Some(wbt) = &mut self.wbt {
+            wbt.issued(id, self.requests[id].op, now);
+        }
+    }
+
+    /// Takes the time of `id` in the device, if it was there, and takes its place back: it has
+    /// ended or joined another request.
+    #[inline(never)]
+    pub(super) fn end_throttled(&mut self, id: RequestId, now: Instant) {
+        let Some(wbt) = &mut self.wbt else { return };
+        let Request { op, flags, times, .. } = self.requests[id];
+        if times.issued > Instant::ZERO {
+            wbt.left_driver(id);
+            wbt.sample(op, now.since(times.issued));
+        }
+        if op.is_read() {
+            wbt.note_read(now);
+        }
+        self.put_place(op, flags, now);
+    }
+
+    /// Takes the place of a bio or request back, if it has one, and wakes those that wait for it.
+    pub(super) fn put_place(&mut self, op: Op, flags: Flags, now: Instant) {
+        if let (Some(wbt), Some(class)) = (&mut self.wbt, Class::of(op, flags)) {
+            wbt.ended(class, now, &mut self.woken);
         }
     }
 
@@ -53,9 +87,11 @@ impl RequestQueue {
         now: Instant,
     ) -> Result<(), Full> {
         match (&mut self.wbt, Class::of(bio.op, bio.flags)) {
-            (Some(wbt), Some(class)) => wbt.wait(class, bio.flags, waiter, now),
+            (Some(wbt), Some(class)) => wbt.wait(class, bio.flags, waiter, now)?,
             _ => unreachable!("only throttled bios wait for a place"),
         }
+        self.watch_window();
+        Ok(())
     }
 
     /// Checks that each throttled request has a place, for [`Self::self_check`].
@@ -71,47 +107,21 @@ impl RequestQueue {
 }
 
 impl<D: Driver, S: Sink> Turn<'_, D, S> {
-    /// Whether `carried`, which joined no request, has a place in its line.
-    pub(super) fn throttle_admits(&mut self, bio: BioId, carried: &Bio) -> bool {
+    /// Gives `carried`, which joined no request, its place. Returns whether there is one, or none
+    /// is needed.
+    #[inline(never)]
+    pub(super) fn take_place(&mut self, bio: BioId, carried: &Bio) -> bool {
         let begins = self.queue.bios.begins_bio(bio);
         let Some(wbt) = &mut self.queue.wbt else { return true };
         if carried.op.is_read() {
             wbt.note_read(self.now);
-            return true;
         }
-        let class = Class::of(carried.op, carried.flags);
-        class.is_none_or(|class| wbt.admits(class, carried.flags, begins, self.now))
-    }
-
-    /// Gives `carried`, which has got a request, its place.
-    pub(super) fn note_throttled(&mut self, bio: BioId, carried: &Bio) {
-        let begins = self.queue.bios.begins_bio(bio);
-        let class = Class::of(carried.op, carried.flags);
-        if let (Some(wbt), Some(class)) = (&mut self.queue.wbt, class) {
+        let Some(class) = Class::of(carried.op, carried.flags) else { return true };
+        let admitted = wbt.admits(class, carried.flags, begins, self.now);
+        if admitted {
             wbt.entered(class, begins, self.now);
+            self.queue.watch_window();
         }
-    }
-
-    /// Takes the time of `id` in the device, which is done with it.
-    pub(super) fn sample_end(&mut self, id: RequestId) {
-        let rq = &self.queue.requests[id];
-        let was_issued = is_in_flight(rq);
-        let Some(wbt) = &mut self.queue.wbt else { return };
-        wbt.left_driver(id);
-        if was_issued {
-            wbt.sample(rq.op, self.now.since(rq.times.issued));
-        }
-    }
-
-    /// Takes back the place of `id`, which has ended or joined another request, and wakes those
-    /// that wait for one.
-    pub(super) fn give_place_back(&mut self, id: RequestId) {
-        let Some(wbt) = &mut self.queue.wbt else { return };
-        let rq = &self.queue.requests[id];
-        if rq.op.is_read() {
-            wbt.note_read(self.now);
-        } else if let Some(class) = Class::of(rq.op, rq.flags) {
-            wbt.ended(class, self.now, &mut self.queue.woken);
-        }
+        admitted
     }
 }

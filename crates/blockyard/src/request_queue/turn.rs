@@ -50,7 +50,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             id.0
         );
         if self.queue.wbt.is_some() {
-            self.give_place_back(id);
+            self.queue.end_throttled(id, self.now);
         }
         self.queue.held -= 1;
         let tag = self.queue.tag_on(hctx, id);
