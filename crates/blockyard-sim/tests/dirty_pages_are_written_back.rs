@@ -97,3 +97,20 @@ fn two_writers_that_are_too_fast_share_the_device() {
     assert!((180..=192).contains(&((a + b) / MIB)), "{} MiB", (a + b) / MIB);
     assert!((45..=55).contains(&(a * 100 / (a + b))), "{a} and {b}");
 }
+
+/// When the job ends, the task that closes the card has 16 MiB under writeback and waits for room,
+/// while a flusher takes the pages that were left. The task then has nothing to write, and waited
+/// for ever. Without wbt, as it bounds both.
+#[test]
+fn a_task_that_waits_for_room_wakes_after_a_flusher_has_taken_the_rest() {
+    let text =
+        "[w]\nioengine=sync\nrw=write\nbs=1m\nsize=4g\nfilename=/dev/a\nruntime=1\ntime_based\n";
+    let jobs = parse_bytes("f.fio", text.as_bytes(), &NoSource).unwrap();
+    let design = "base = \"mq-deadline\"\n[queue]\nwbt-latency = \"off\"";
+    let design = Design::parse("test", design).unwrap();
+    let card = Device::lookup("sd-a1").unwrap();
+    let report = Simulation::new(&jobs, &card, &design, 1).unwrap().finish().unwrap();
+    // What was written in a second of the job's time is on the card at the end.
+    let sectors = report.totals.written_back_bytes / 512;
+    assert_eq!(sectors * 512, written(&report, 0));
+}

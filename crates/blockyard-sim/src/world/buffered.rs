@@ -192,6 +192,7 @@ impl<O: Observer> World<O> {
             }
             BufferedStep::AwaitRoom(_) | BufferedStep::AwaitCommit => {
                 task.buffered().turn_clock(step.sleep(), end);
+                task.buffered().awaits_room = matches!(step, BufferedStep::AwaitRoom(_));
                 task.sleep_for_page();
                 Some(Plan::AwaitCompletions)
             }
@@ -252,14 +253,15 @@ impl<O: Observer> World<O> {
     }
 
     /// Notes that the bio of `run` of a task has ended. Returns whether the task has waited for
-    /// room for another one, and not for a page of this one.
+    /// room for another one, and not for a page of this one. What it wanted to write may be gone:
+    /// while a sync waits for room, a flusher may have taken the pages that were left.
     fn has_room_for_bio(&mut self, id: TaskId, run: &Run) -> bool {
         let task = &mut self.tasks[id.0 as usize];
         task.buffered().bio_ended(run);
-        task.waits_for_page()
-            && matches!(
-                task.buffered_step(&self.cache),
-                Some(BufferedStep::RequestPages | BufferedStep::WriteBack)
-            )
+        let waits = task.waits_for_page() && task.buffered().awaits_room;
+        let has_room =
+            waits && !matches!(task.buffered_step(&self.cache), Some(BufferedStep::AwaitRoom(_)));
+        task.buffered().awaits_room &= !has_room;
+        has_room
     }
 }
