@@ -133,6 +133,8 @@ fn a_renamed_file_is_resized_and_its_successor_is_not() {
         let mut client = running.client();
         assert_eq!((client.bytes, client.write(4096, &[8; 512])), (bytes, 0));
         assert_eq!(client.read(4096, 512), [8; 512]);
+        drop(client);
+        running.until_no_client();
         // Its lock was never gone.
         let why = running.refuses(&["add", "twice", text(&moved)]);
         assert!(why.contains("another disk, program or mount writes to it"), "{why}");

@@ -70,6 +70,16 @@ impl Running {
         serde_json::from_str::<Value>(&self.does(&["--json", "list"])).unwrap()["ok"].take()
     }
 
+    /// Waits until no export counts a client: the server notices some time after a client has closed
+    /// its socket.
+    pub(crate) fn until_no_client(&self) {
+        let start = Instant::now();
+        while self.list()["exports"].as_array().unwrap().iter().any(|of| of["clients"] != 0) {
+            assert!(start.elapsed() < Duration::from_secs(20), "{}", self.list());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     pub(crate) fn caller(&self) -> Caller {
         let stream = UnixStream::connect(&self.control).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
