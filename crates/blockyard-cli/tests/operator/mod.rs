@@ -70,8 +70,8 @@ impl Running {
         serde_json::from_str::<Value>(&self.does(&["--json", "list"])).unwrap()["ok"].take()
     }
 
-    /// Waits until no export counts a client: the server notices some time after a client has closed
-    /// its socket.
+    /// Waits until no export counts a client: the server notices some time after a client has
+    /// closed its socket.
     pub(crate) fn until_no_client(&self) {
         let start = Instant::now();
         while self.list()["exports"].as_array().unwrap().iter().any(|of| of["clients"] != 0) {
