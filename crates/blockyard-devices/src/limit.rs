@@ -58,7 +58,7 @@ impl FamilyLimit {
         matches!(self, Self::Link { .. } | Self::Controller { .. } | Self::Medium(_))
     }
 
-    /// Whether the time from one transfer to the next, if it is told, says what this limit says.
+    /// Whether an answer that states the time between two transfers has thereby stated this limit.
     #[must_use]
     pub fn is_told_by_transfers(&self) -> bool {
         match self {

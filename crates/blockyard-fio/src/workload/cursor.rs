@@ -249,10 +249,7 @@ impl Random {
             blocks,
             blocks_of,
             choice,
-            last_bytes: PerOp::from_fn(|op| {
-                let room = region_bytes.saturating_sub(job.block.of(op).min_bytes().into());
-                room - room % align_bytes.of(op).max(&1)
-            }),
+            last_bytes: PerOp::from_fn(|op| (blocks_of.of(op) - 1) * align_bytes.of(op)),
             align_bytes,
             percent: job.percentage_random,
             identical: job.sequencer == Sequencer::Identical,

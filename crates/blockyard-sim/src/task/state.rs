@@ -34,8 +34,10 @@ pub(super) enum Sleep {
     Turn(Instant),
     /// This instant, in a call that dirties pages too fast.
     Pause(Instant),
-    /// A page that is being read or written back, or the end of one of the task's own bios.
+    /// A page that is being read or written back, or a commit of the journal.
     Page,
+    /// The end of one of the task's own bios, to submit another one.
+    Room,
     /// A tag, or a place of throttled writeback.
     Tag,
     /// The end of the I/O of its call.
@@ -86,10 +88,10 @@ impl Task {
         self.state == State::Asleep(Sleep::Tag)
     }
 
-    /// Whether the task sleeps for a page.
+    /// Whether the task sleeps until it may submit another bio.
     #[must_use]
-    pub(crate) fn waits_for_page(&self) -> bool {
-        self.state == State::Asleep(Sleep::Page)
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.state == State::Asleep(Sleep::Room)
     }
 
     /// Whether the task sleeps for a turn.
@@ -167,10 +169,16 @@ impl Task {
         is_due
     }
 
-    /// Sleeps until the transfer of a page or a bio of the task's own has ended.
+    /// Sleeps until the transfer of a page or a commit has ended.
     pub(crate) const fn sleep_for_page(&mut self) {
         debug_assert!(self.buffered.is_some(), "only buffered I/O may wait for a page");
         self.state = State::Asleep(Sleep::Page);
+    }
+
+    /// Sleeps until one of the task's own bios has ended, to submit another one.
+    pub(crate) const fn sleep_for_room(&mut self) {
+        debug_assert!(self.buffered.is_some(), "only buffered I/O has bios without a slot");
+        self.state = State::Asleep(Sleep::Room);
     }
 
     /// Sleeps until `until` in a call that dirties pages too fast.

@@ -190,9 +190,13 @@ impl<O: Observer> World<O> {
                 self.cache.wait(file, page, transfer, id);
                 Some(Plan::AwaitCompletions)
             }
-            BufferedStep::AwaitRoom(_) | BufferedStep::AwaitCommit => {
+            BufferedStep::AwaitRoom(_) => {
                 task.buffered().turn_clock(step.sleep(), end);
-                task.buffered().awaits_room = matches!(step, BufferedStep::AwaitRoom(_));
+                task.sleep_for_room();
+                Some(Plan::AwaitCompletions)
+            }
+            BufferedStep::AwaitCommit => {
+                task.buffered().turn_clock(step.sleep(), end);
                 task.sleep_for_page();
                 Some(Plan::AwaitCompletions)
             }
@@ -258,10 +262,7 @@ impl<O: Observer> World<O> {
     fn has_room_for_bio(&mut self, id: TaskId, run: &Run) -> bool {
         let task = &mut self.tasks[id.0 as usize];
         task.buffered().bio_ended(run);
-        let waits = task.waits_for_page() && task.buffered().awaits_room;
-        let has_room =
-            waits && !matches!(task.buffered_step(&self.cache), Some(BufferedStep::AwaitRoom(_)));
-        task.buffered().awaits_room &= !has_room;
-        has_room
+        task.waits_for_room()
+            && !matches!(task.buffered_step(&self.cache), Some(BufferedStep::AwaitRoom(_)))
     }
 }

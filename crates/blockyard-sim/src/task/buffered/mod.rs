@@ -129,8 +129,6 @@ pub struct Buffered {
     runs: VecDeque<Run>,
     /// The bios of reads in flight, and the pages under writeback.
     in_flight: u32,
-    /// Whether the task sleeps until it may submit another bio, and not for a page.
-    pub(crate) awaits_room: bool,
     /// The queue whose plug the call holds between two pieces of work.
     pub(crate) plugged: Option<QueueId>,
     /// The pages that the task has dirtied and not accounted for.
@@ -167,7 +165,6 @@ impl Buffered {
             disk_sync: None,
             runs: VecDeque::new(),
             in_flight: 0,
-            awaits_room: false,
             plugged: None,
             dirtier: Dirtier::default(),
             looks: None,

@@ -99,7 +99,7 @@ impl Sync {
         }
     }
 
-    /// Returns a sync of all pages of a file with its `dirt`, whose errors nobody is told.
+    /// Returns a sync of all pages of a file with `dirt`. It reports no errors.
     pub(super) fn of_closing(dirt: &Dirt) -> Self {
         let pages = 0..u64::MAX;
         Self {
