@@ -4,28 +4,41 @@
 //!
 //! The checkers know the pages of each call, as jobs write sequentially, each in its own region.
 //! After a sync, a loss of power must leave what was written: so at the end of each sync, each page
-//! of the job must have been written back since its last write, and a flush must follow.
+//! of the job must have been written back since its last write, and a flush must follow. On a file
+//! system, a commit of the journal must have the blocks and the length that these pages need
+//! (`journal.rs`). What is durable stays so: this holds for a cut at any later time.
+//!
+//! Power is also cut at intervals, and the data that is left on the device is checked: writes that
+//! were flushed are there, and others may be gone.
 
-use blockyard::bio::Op as BioOp;
+#[path = "swarm_buffered/journal.rs"]
+mod journal;
+
+use blockyard::bio::{Flags, Op as BioOp};
 use blockyard::prng::Prng;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Action, Event, Sink};
 use blockyard::unit::CpuId;
-use blockyard_devices::profile::{Design, Device};
+use blockyard_devices::data::verify::Verify;
+use blockyard_devices::profile::{Design, Device, FaultRules, FileSystem};
 use blockyard_fio::job::{NoSource, Op, parse_bytes};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 use blockyard_trace::observe::{Observer, Work};
 use core::cell::RefCell;
 use core::hash::BuildHasher;
 use core::ops::Range;
+use journal::Journal;
 use std::collections::BTreeMap;
 use std::hash::RandomState;
 
 const PAGE: u64 = 4096;
 /// The distance from the region of one job to the next one, bytes.
 const REGION: u64 = 4 << 20;
+/// The sectors of the disk, 64 MiB, and of its journal, which is in the middle and has an eighth.
+const DISK: u64 = 131_072;
+const JOURNAL: Range<u64> = DISK / 2..DISK / 2 + DISK / 8;
 
-/// A fault in what the checkers see, which they must notice.
+/// A fault in what the checkers see, or of the device, which they must notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     /// A page is written back twice.
@@ -38,15 +51,27 @@ enum Flaw {
     LoseFlush,
     /// The device is a thousand times as slow, so that a writer waits far longer than it should.
     StickWriter,
+    /// The record of a commit reaches the device before a block of the commit.
+    EarlyRecord,
+    /// A block of a commit is not written.
+    LoseJournalBlock,
+    /// The record of a commit does not reach the device.
+    LoseRecord,
+    /// The device says that it has written, and has not.
+    LoseWrite,
 }
 
 /// The flaws, and the checker that must notice each.
-const CANARIES: [(Flaw, &str); 5] = [
+const CANARIES: [(Flaw, &str); 9] = [
     (Flaw::WriteTwice, "[page-written-once]"),
     (Flaw::LoseDirtyBit, "[synced-is-durable]"),
     (Flaw::EndSyncEarly, "[synced-is-durable]"),
     (Flaw::LoseFlush, "[synced-is-durable]"),
     (Flaw::StickWriter, "[writer-resumes]"),
+    (Flaw::EarlyRecord, "[record-after-body]"),
+    (Flaw::LoseJournalBlock, "[journal-in-one-piece]"),
+    (Flaw::LoseRecord, "[promised-is-committed]"),
+    (Flaw::LoseWrite, "[durable-write-survives]"),
 ];
 
 /// What a job does behind so many writes.
@@ -86,6 +111,11 @@ impl JobPlan {
 #[derive(Clone, Debug)]
 struct Plan {
     design: &'static str,
+    /// The file system, if there is one.
+    file_system: Option<&'static str>,
+    /// The file before the jobs begin: new with its blocks, new and empty, or written.
+    file: &'static str,
+    cut_every: Duration,
     has_cache: bool,
     has_fua: bool,
     cpus: u64,
@@ -97,6 +127,11 @@ struct Plan {
     hard_pages: u64,
     jobs: Vec<JobPlan>,
 }
+
+/// The default: a file has its blocks and its length before the jobs begin.
+const PREALLOCATED: &str = "";
+/// The option that gives a file its data before the jobs begin.
+const WRITTEN: &str = "overwrite=1";
 
 impl Plan {
     fn new(seed: u64) -> Self {
@@ -113,13 +148,16 @@ impl Plan {
             max_segments: prng.pick(&[1, 16, 128]),
             hard_pages: prng.pick(&[32, 128, 1024]),
             jobs: (0..=prng.below(3)).map(|_| JobPlan::new(&mut prng)).collect(),
+            file_system: prng.pick(&[None, Some("ext4"), Some("xfs")]),
+            file: prng.pick(&[PREALLOCATED, "fallocate=none", "fallocate=keep", WRITTEN]),
+            cut_every: Duration::from_us(prng.pick(&[300, 2000, 17_000])),
         }
     }
 
     /// Returns the device, whose commands take `slow` times as long.
     fn device(&self, slow: u64) -> String {
         format!(
-            "base = \"null\"\n[limits]\nmax-sectors = {}\nmax-segments = {}\n\
+            "base = \"null\"\n[limits]\ncapacity = \"64MiB\"\nmax-sectors = {}\nmax-segments = {}\n\
              write-cache = {}\nfua = {}\n[null]\ncompletion = \"timer\"\n\
              completion-time = \"{}us\"\nsubmit-queues = 1\ndepth = {}\n\
              [cpu]\ncpus = {}\ndirty-background-bytes = \"{}KiB\"\ndirty-bytes = \"{}KiB\"\n",
@@ -142,7 +180,11 @@ impl Plan {
     }
 
     fn text(&self) -> String {
-        let mut text = "[global]\nioengine=sync\nrw=write\nfilename=/dev/a\n".to_owned();
+        let mut text = "[global]\nioengine=sync\nrw=write\n".to_owned();
+        text += &match self.file_system {
+            None => "filename=/dev/a\n".to_owned(),
+            Some(_) => format!("filename=a\n{}\n", self.file),
+        };
         for (number, job) in (0..).zip(&self.jobs) {
             let JobPlan { block, blocks, loops, syncs, more } = job;
             let size = block * blocks;
@@ -171,6 +213,11 @@ struct Page {
     /// When the last bio that has ended was submitted, and when it ended.
     clean_from: u64,
     ended: u64,
+    /// When a bio last ended with which the file needs a commit: the first one of the page, or the
+    /// first one since the file became longer by a write to it.
+    needs_commit: Option<u64>,
+    /// The step before which the write began that made the file longer, up to that bio.
+    longer_from: Option<u64>,
 }
 
 /// Watches the bios of a run.
@@ -179,8 +226,16 @@ struct Watch {
     /// The number of the event.
     step: u64,
     pages: BTreeMap<u64, Page>,
-    /// The pages that the call of each job writes.
+    /// The bytes that the call of each job writes.
     calls: Vec<Range<u64>>,
+    /// The length of the file as far as calls that have ended made it, bytes.
+    len: u64,
+    /// Whether first writes need commits: the files do not have their data.
+    is_new: bool,
+    /// Whether writes make the file longer: it does not have its length before.
+    grows: bool,
+    has_files: bool,
+    journal: Option<Journal>,
     /// The step at which a flush was sent, and that of the last one that has ended.
     flushing: Option<u64>,
     flushed: u64,
@@ -194,12 +249,20 @@ struct Watch {
 
 impl Watch {
     fn new(plan: &Plan, flaw: Option<Flaw>) -> Self {
-        let calls = (0..plan.jobs.len()).map(|job| pages_of(plan, job, 0)).collect();
+        let calls = (0..plan.jobs.len()).map(|job| bytes_of(plan, job, 0)).collect();
+        // Without a volatile cache, the queue takes the flags off by which a record is known.
+        let is_watched = plan.file_system.is_some() && plan.has_cache;
+        let journal = is_watched.then(|| Journal::new(JOURNAL, plan.has_fua));
         Self {
             flaw,
             step: 1,
             pages: BTreeMap::new(),
             calls,
+            len: 0,
+            is_new: plan.file != WRITTEN,
+            grows: plan.file != WRITTEN && plan.file != PREALLOCATED,
+            has_files: plan.file_system.is_some(),
+            journal,
             flushing: None,
             flushed: 0,
             chances: 0,
@@ -219,7 +282,7 @@ impl Watch {
 
     /// [page-written-once]: a page is written back by one bio at a time, and once for each write.
     fn queued(&mut self, number: u64) {
-        let is_written = self.calls.iter().filter(|call| call.contains(&number)).count();
+        let is_written = self.calls.iter().filter(|call| pages(call).contains(&number)).count();
         let page = self.pages.entry(number).or_default();
         page.bios += 1;
         let writes = page.writes + u64::try_from(is_written).unwrap();
@@ -234,17 +297,32 @@ impl Watch {
     fn ended(&mut self, number: u64) {
         let page = self.pages.entry(number).or_default();
         if let Some(from) = page.in_flight.take() {
+            let is_longer = page.longer_from.take_if(|longer| from > *longer).is_some();
+            if page.ended == 0 || is_longer {
+                page.needs_commit = Some(self.step);
+            }
             page.clean_from = from;
             page.ended = self.step;
         }
     }
 
-    /// Notes that a write of `job` has ended, which began after the step `from`.
+    /// Notes that a write of `job` has ended, which began after the step `from`. The next one
+    /// writes the bytes `next`.
     fn wrote(&mut self, job: usize, from: u64, next: Range<u64>) {
-        for number in core::mem::replace(&mut self.calls[job], next) {
+        let call = core::mem::replace(&mut self.calls[job], next);
+        let others = self.calls.iter().enumerate().filter(|(other, _)| *other != job);
+        // Another call may have made the file as long already.
+        let len = others.map(|(_, call)| call.end).fold(self.len, u64::max);
+        self.len = self.len.max(call.end);
+        for number in pages(&call) {
             let page = self.pages.entry(number).or_default();
             page.writes += 1;
             page.written_from = from;
+            // A bio that ended during the call may have found the new length.
+            let is_last = pages(&call).end == number + 1;
+            if self.grows && is_last && call.end > len && page.ended <= from {
+                page.longer_from = Some(from);
+            }
         }
     }
 
@@ -261,13 +339,62 @@ impl Watch {
             }
         }
     }
+
+    /// [promised-is-committed]: the journal has the blocks and the length that the pages need.
+    fn check_committed(&mut self, pages: Range<u64>) {
+        let Some(journal) = self.journal.as_ref().filter(|_| self.is_new) else { return };
+        let missing = self
+            .pages
+            .range(pages)
+            .find(|(_, page)| page.needs_commit.is_some_and(|at| !journal.is_committed_since(at)));
+        if let Some((number, page)) = missing {
+            let what = format!("[promised-is-committed] page {number}, {page:?}: {journal:?}");
+            self.violation.get_or_insert(what);
+        }
+    }
 }
 
 impl Watch {
+    /// Sees an event of the journal.
+    fn see_journal(&mut self, event: &Event<'_>) {
+        let Some(journal) = &self.journal else { return };
+        let is_block = journal.has_blocks_in_flight();
+        let sectors = event.sector..event.sector + u64::from(event.sectors);
+        let is_record = event.flags.contains(Flags::PREFLUSH | Flags::FUA);
+        let loses_block =
+            event.action == Action::Queue && !is_record && self.strikes(Flaw::LoseJournalBlock);
+        let is_end = matches!(event.action, Action::Complete(_));
+        let loses_end = is_end
+            && if is_block {
+                self.strikes(Flaw::EarlyRecord)
+            } else {
+                self.strikes(Flaw::LoseRecord)
+            };
+        let step = self.step;
+        let journal = self.journal.as_mut().expect("a journal has events");
+        let seen = match event.action {
+            Action::Queue if !loses_block => journal.queued(sectors, is_record, step),
+            Action::Issue => journal.issued(&sectors),
+            Action::Complete(_) if !loses_end => {
+                journal.ended(&sectors, step);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(what) = seen {
+            self.violation.get_or_insert(what);
+        }
+    }
+
     fn see(&mut self, event: &Event<'_>) {
         self.step += 1;
-        let first = event.sector * 512 / PAGE;
-        let pages = first..first + u64::from(event.sectors) * 512 / PAGE;
+        if event.op == BioOp::Write && self.has_files && JOURNAL.contains(&event.sector) {
+            self.see_journal(event);
+            return;
+        }
+        // A request of 254 sectors ends within page 31, which then ends with the next request.
+        let end = event.sector + u64::from(event.sectors);
+        let pages = event.sector * 512 / PAGE..end * 512 / PAGE;
         match (event.action, event.op) {
             (Action::Queue, BioOp::Write) if !self.strikes(Flaw::LoseDirtyBit) => {
                 let turns = if self.strikes(Flaw::WriteTwice) { 2 } else { 1 };
@@ -279,6 +406,9 @@ impl Watch {
             (Action::Issue, BioOp::Flush) => self.flushing = Some(self.step),
             (Action::Complete(_), BioOp::Flush) => {
                 let sent = self.flushing.take().expect("a flush that ends was sent");
+                if let Some(journal) = &mut self.journal {
+                    journal.flushed(sent);
+                }
                 if !self.strikes(Flaw::LoseFlush) {
                     self.flushed = sent;
                 }
@@ -303,14 +433,19 @@ impl Observer for Seen<'_> {
     }
 }
 
-/// Returns the pages of a job's write with this number, from 0.
-fn pages_of(plan: &Plan, job: usize, number: u64) -> Range<u64> {
+/// Returns the bytes of a job's write with this number, from 0.
+fn bytes_of(plan: &Plan, job: usize, number: u64) -> Range<u64> {
     let JobPlan { block, blocks, loops, .. } = plan.jobs[job];
     if number >= blocks * loops {
         return 0..0;
     }
     let begin = job as u64 * REGION + number % blocks * block;
-    begin / PAGE..(begin + block).div_ceil(PAGE)
+    begin..begin + block
+}
+
+/// Returns the pages of `bytes`.
+const fn pages(bytes: &Range<u64>) -> Range<u64> {
+    bytes.start / PAGE..bytes.end.div_ceil(PAGE)
 }
 
 /// Returns the writes and the syncs of a job that have ended.
@@ -320,15 +455,27 @@ fn calls(report: &Report, job: usize) -> [u64; 2] {
     [writes, stats.sync_lat_ns.as_ref().map_or(0, |syncs| syncs.count())]
 }
 
-/// Runs one seed. Returns the syncs and the bios of writeback.
-fn run(seed: u64, flaw: Option<Flaw>) -> Result<[u64; 2], String> {
+/// Runs one seed. Returns the syncs, the bios of writeback, the commits of the journal and the
+/// power cuts.
+fn run(seed: u64, flaw: Option<Flaw>) -> Result<[u64; 4], String> {
     let plan = Plan::new(seed);
     let jobs = parse_bytes("swarm", plan.text().as_bytes(), &NoSource).unwrap();
     let slow = if flaw == Some(Flaw::StickWriter) { 1000 } else { 1 };
     let device = Device::parse("swarm", &plan.device(slow)).unwrap();
     let design = Design::lookup(plan.design).unwrap();
     let watch = RefCell::new(Watch::new(&plan, flaw));
-    let conditions = Conditions::new(seed);
+    let file_system = plan.file_system.map(|name| FileSystem::lookup(name).unwrap());
+    let lost_write = "[[rule]]\nop = \"write\"\nfirst = 5\nlast = 5\nlost-write = true\n";
+    let faults = FaultRules::parse("swarm", lost_write).unwrap();
+    // On a slow device, the cuts would take most of the time.
+    let power_cut_every = (flaw != Some(Flaw::StickWriter)).then_some(plan.cut_every);
+    let verify = Verify { power_cut_every, ..Verify::default() };
+    let conditions = Conditions {
+        file_system: file_system.as_ref(),
+        faults: (flaw == Some(Flaw::LoseWrite)).then_some(&faults),
+        verify: Some(&verify),
+        ..Conditions::new(seed)
+    };
     let mut simulation =
         Simulation::observed(&jobs, &device, &design, conditions, Seen(&watch)).unwrap();
     let mut ended = vec![[0; 2]; plan.jobs.len()];
@@ -365,11 +512,20 @@ fn run(seed: u64, flaw: Option<Flaw>) -> Result<[u64; 2], String> {
         }
     }
     let mut watch = watch.borrow_mut();
-    // Whoever closes a disk last writes all of its pages.
-    watch.check_durable(0..u64::MAX, false);
+    // Whoever closes a disk last writes all of its pages. Closing a file writes nothing.
+    if plan.file_system.is_none() {
+        watch.check_durable(0..u64::MAX, false);
+    }
+    // [durable-write-survives]: the data on the device is right, at the end and after each cut.
+    let verified = report.verified.expect("the run is verified");
+    if let Some(wrong) = verified.violations.first() {
+        return Err(format!("[durable-write-survives] {wrong}"));
+    }
     let bios = watch.pages.values().map(|page| page.bios).sum();
     let syncs = ended.iter().map(|[_, syncs]| syncs).sum();
-    watch.violation.take().map_or(Ok([syncs, bios]), Err)
+    let commits = watch.journal.as_ref().map_or(0, |journal| journal.commits);
+    let cuts = verified.power_cuts.len() as u64;
+    watch.violation.take().map_or(Ok([syncs, bios, commits, cuts]), Err)
 }
 
 /// Follows the calls of a job that have ended: at most a sync, and then writes.
@@ -377,12 +533,16 @@ fn follow(plan: &Plan, watch: &mut Watch, job: usize, [before, now]: [[u64; 2]; 
     let region = job as u64 * REGION / PAGE..(job as u64 + 1) * REGION / PAGE;
     if now[1] > before[1] {
         watch.check_durable(region.clone(), plan.has_cache);
+        watch.check_committed(region.clone());
     }
     for number in before[0]..now[0] {
-        let next = pages_of(plan, job, number + 1);
-        watch.wrote(job, began, next);
+        watch.wrote(job, began, bytes_of(plan, job, number + 1));
         match plan.jobs[job].syncs {
-            Syncs::Within => watch.check_durable(pages_of(plan, job, number), plan.has_cache),
+            Syncs::Within => {
+                let written = pages(&bytes_of(plan, job, number));
+                watch.check_durable(written.clone(), plan.has_cache);
+                watch.check_committed(written);
+            }
             Syncs::Every(..) if watch.flaw == Some(Flaw::EndSyncEarly) => {
                 watch.check_durable(region.clone(), plan.has_cache);
             }
@@ -396,13 +556,14 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text}")))
 }
 
-/// Runs seeds until `is_over`, and says what they did.
-fn run_all(seeds: impl Iterator<Item = u64>, is_over: impl Fn() -> bool) -> [u64; 3] {
-    let mut total = [0; 3];
+/// Runs seeds until `is_over`, and says what they did: the seeds, and the sums of [`run`].
+fn run_all(seeds: impl Iterator<Item = u64>, is_over: impl Fn() -> bool) -> [u64; 5] {
+    let mut total = [0; 5];
     for seed in seeds {
         match run(seed, None) {
-            Ok([syncs, pages]) => {
-                total = [total[0] + 1, total[1] + syncs, total[2] + pages];
+            Ok([syncs, pages, commits, cuts]) => {
+                let one = [1, syncs, pages, commits, cuts];
+                total.iter_mut().zip(one).for_each(|(sum, count)| *sum += count);
             }
             Err(what) => panic!("seed {seed}: {what}\n{:#?}", Plan::new(seed)),
         }
@@ -410,7 +571,10 @@ fn run_all(seeds: impl Iterator<Item = u64>, is_over: impl Fn() -> bool) -> [u64
             break;
         }
     }
-    println!("{} seeds: {} syncs, {} pages written back", total[0], total[1], total[2]);
+    let [seeds, syncs, pages, commits, cuts] = total;
+    println!(
+        "{seeds} seeds: {syncs} syncs, {pages} pages written back, {commits} commits, {cuts} power cuts"
+    );
     total
 }
 
@@ -421,8 +585,9 @@ fn what_is_synced_is_durable_and_no_page_is_written_for_nothing() {
         return;
     }
     let count = number("BLOCKYARD_SWARM_SEEDS").unwrap_or(60);
-    let [_, syncs, pages] = run_all(0..count, || false);
+    let [_, syncs, pages, commits, cuts] = run_all(0..count, || false);
     assert!(count < 60 || (syncs > 900 && pages > 9000), "{syncs} syncs and {pages} pages");
+    assert!(count < 60 || (commits > 100 && cuts > 1000), "{commits} commits and {cuts} cuts");
 }
 
 /// Runs for the number of seconds in `BLOCKYARD_SWARM_SOAK`; 0 means until a seed fails. Does

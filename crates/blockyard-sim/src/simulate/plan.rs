@@ -36,6 +36,7 @@ pub(super) fn plan(
     let mut entries: Vec<(usize, u32)> = Vec::new();
     let mut stats = Vec::new();
     let mut files = Files::new(device, file_system);
+    files.measure(jobs)?;
     let mut in_flight = 0;
     let mut planned_ios = 0_u64;
     let mut sharing = Sharing::default();
@@ -156,6 +157,8 @@ struct Files {
     /// Bytes of a logical block, or of a block of a file.
     block_bytes: u64,
     names: Vec<String>,
+    /// The lengths of the files that have names, in bytes.
+    lengths: BTreeMap<String, u64>,
     /// The places of the files whose names follow from a format.
     formatted: BTreeMap<String, Placement>,
     /// The end of the files without a name, on each disk.
@@ -176,10 +179,38 @@ impl Files {
             journal: file_system.map(|profile| place_of_journal(&profile.rules, disk_bytes)),
             block_bytes,
             names: Vec::new(),
+            lengths: BTreeMap::new(),
             formatted: BTreeMap::new(),
             ends,
             unnamed: 0,
         }
+    }
+
+    /// Whether the names of `job` are those of files, not of disks.
+    fn names_files(&self, job: &Job) -> bool {
+        if job.filenames.is_empty() {
+            job.filename_format.is_some()
+        } else {
+            self.journal.is_some()
+        }
+    }
+
+    /// Finds out how long the files with names are: as long as the job needs that reaches farthest.
+    ///
+    /// If one job writes the first MiB of a file and the next one its fourth MiB, the file has 4
+    /// MiB.
+    fn measure(&mut self, jobs: &[Job]) -> Result<(), SimulationError> {
+        for job in jobs.iter().filter(|job| self.names_files(job)).collect::<Vec<_>>() {
+            for number in 0..job.numjobs {
+                let resolved = job.resolve(number, self.disk_bytes)?;
+                for (file, at) in resolved.files.iter().zip(0..) {
+                    let Some(name) = self.name_of(job, number, at)? else { continue };
+                    let len = self.lengths.entry(name).or_default();
+                    *len = (*len).max(file.end_bytes());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Places the files of instance `number` of `job`.
@@ -195,25 +226,26 @@ impl Files {
         let mut placements = Vec::new();
         for (file, at) in resolved.files.iter().zip(0..) {
             let name = self.name_of(job, number, at)?;
-            let known = name.as_ref().and_then(|name| self.formatted.get(name));
-            if let Some(known) = known.filter(|known| known.len_bytes >= file.end_bytes()) {
+            if let Some(known) = name.as_ref().and_then(|name| self.formatted.get(name)) {
+                debug_assert!(known.len_bytes >= file.end_bytes(), "{name:?} was measured");
                 placements.push(*known);
                 continue;
             }
+            let measured = name.as_ref().and_then(|name| self.lengths.get(name));
+            let len = measured.copied().unwrap_or_else(|| file.end_bytes());
             // The fifth file without a name on four disks comes after the first one, on the first
             // disk.
             let disk = self.unnamed % self.ends.len();
             self.unnamed += 1;
-            let base_bytes = self.base_of(self.ends[disk], file.end_bytes());
-            let end =
-                base_bytes.checked_add(file.end_bytes()).filter(|end| *end <= self.disk_bytes);
+            let base_bytes = self.base_of(self.ends[disk], len);
+            let end = base_bytes.checked_add(len).filter(|end| *end <= self.disk_bytes);
             let end = end.ok_or_else(|| SimulationError::FilesTooLarge {
                 job: job.name.clone(),
                 place: job.place.clone(),
             })?;
             // A buffered file may end within a block, the next one begins at a block.
             self.ends[disk] = end.next_multiple_of(self.block_bytes);
-            let len_bytes = file.end_bytes().next_multiple_of(self.block_bytes);
+            let len_bytes = len.next_multiple_of(self.block_bytes);
             let queue = QueueId(u16::try_from(disk).expect("a device has at most 1024 disks"));
             let placement = Placement { queue, base_bytes, len_bytes };
             if let Some(name) = name {
@@ -262,5 +294,31 @@ impl Files {
                 unfit: Unfit::TooFewDisks { disks },
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blockyard_fio::job::{NoSource, parse_bytes};
+
+    /// The second job reaches 4 KiB behind the first MiB. Both write to one file, which has 257
+    /// pages: once the second one, whose part did not fit the place of the first, got a file of its
+    /// own. The third job's file follows.
+    #[test]
+    fn a_file_is_as_long_as_the_job_needs_that_reaches_farthest() {
+        let text = "[global]\nrw=write\nbs=4k\nsize=4k\n[a]\nfilename=f\n\
+                    [b]\nfilename=f\noffset=1m\n[c]\nfilename=g\n";
+        let jobs = parse_bytes("test", text.as_bytes(), &NoSource).unwrap();
+        let device = Device::lookup("null").unwrap();
+        let design = Design::lookup("mq-none").unwrap();
+        let file_system = FileSystem::lookup("ext4").unwrap();
+        let (waves, ..) = plan(&jobs.jobs, &device, &design, Some(&file_system)).unwrap();
+        let places = waves[0].iter().map(|planned| match &planned.instance.origin {
+            Origin::Generated { placements, .. } => placements[0],
+            Origin::Recorded => unreachable!("no trace"),
+        });
+        let pages = places.map(|of| (of.base_bytes / PAGE_BYTES, of.len_bytes / PAGE_BYTES));
+        assert_eq!(pages.collect::<Vec<_>>(), [(0, 257), (0, 257), (257, 1)]);
     }
 }

@@ -150,8 +150,9 @@ impl<O: Observer> World<O> {
     }
 
     /// Submits `bio` to `queue` for actor `id`, from its processor. The cookie of the bio is the
-    /// number, below 2^31, that [`Actor::on_bio_end`] gets. Call this only from the actor's own
-    /// calls. Returns the cost of what follows now, which belongs to that of the call.
+    /// number, below 2^31, that [`Actor::on_bio_end`] gets; if data is verified, no other bio of
+    /// the actor in flight may have it. Call this only from the actor's own calls. Returns the cost
+    /// of what follows now, which belongs to that of the call.
     ///
     /// # Errors
     ///

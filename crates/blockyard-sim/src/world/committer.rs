@@ -40,6 +40,9 @@ struct Committer {
     cpu: CpuId,
     step: Step,
     commit: Commit,
+    /// The number of the next bio of the commit. Bios in flight have different numbers, by which a
+    /// verified run knows their data.
+    number: u32,
     in_flight: u32,
     is_plugged: bool,
     waits_for_tag: bool,
@@ -60,6 +63,7 @@ impl Committer {
             cpu,
             step: Step::Idle,
             commit,
+            number: 0,
             in_flight: 0,
             is_plugged: false,
             waits_for_tag: false,
@@ -78,10 +82,12 @@ impl Committer {
     ) -> bool {
         let length = u32::try_from(sectors).expect("a bio of the journal has at most 1 MiB");
         let segments = u16::try_from(sectors.div_ceil(8)).unwrap_or(u16::MAX);
-        let bio = Bio::write(sector, length, 0).with_flags(Flags::SYNC | Flags::META | flags);
+        let number = u64::from(self.number);
+        let bio = Bio::write(sector, length, number).with_flags(Flags::SYNC | Flags::META | flags);
         match world.submit_for_actor(self.id, self.disk, Bio { segments, ..bio }) {
             Ok(spent) => {
                 *cost += spent;
+                self.number += 1;
                 self.in_flight += 1;
                 true
             }
@@ -127,6 +133,7 @@ impl Committer {
                 let now = world.now;
                 let Some(commit) = self.journal(world).begin_commit(now) else { return false };
                 self.commit = commit;
+                self.number = 0;
                 self.status = Status::Ok;
                 self.step = match commit.superblock {
                     true => Step::Superblock,
