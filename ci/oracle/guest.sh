@@ -14,6 +14,11 @@
 # are OUT/JOB.PLACE.SCHEDULER.1 and .2, with the events of `writeback` and `jbd2`, and fio's output
 # as JSON in OUT/JOB.PLACE.SCHEDULER.1.json.
 #
+# Jobs for BFQ have the scheduler `bfq`, and may have a card behind a reader on USB 1.1 instead of
+# null_blk: `; disk: sda`. The groups of `cgroup` get the weights of `cgroup_weight`. Their
+# recordings are OUT/JOB.bfq.1 and .2, which recording.py --bfq reads; OUT/JOB.bfq.1.queue has the
+# attributes of the queue.
+#
 # Time in the guest passes with its instructions, so that a busy machine does not change a
 # recording. PROCESSORS is 1; a job with four queues needs 4. Some 400 MB in the temporary folder.
 set -euo pipefail
@@ -61,7 +66,8 @@ for program in fio mkfs.ext4 mkfs.xfs; do
         awk '/=> \// { print $3 }' | xargs cp -L -u -t "$guest/lib/x86_64-linux-gnu/"
 done
 cp -L "$libraries/ld-linux-x86-64.so.2" "$guest/lib64/"
-for module in configfs null_blk mq-deadline kyber-iosched virtio_blk libcrc32c crc32c-cryptoapi xfs; do
+for module in configfs null_blk mq-deadline kyber-iosched bfq virtio_blk libcrc32c crc32c-cryptoapi xfs \
+    usb-common usbcore uhci-hcd scsi_common scsi_mod sd_mod usb-storage; do
     path="$(find "$root/usr/lib/modules/$kernel/kernel" -name "$module.ko.xz")"
     if [[ -n "$path" ]]; then xz -dc "$path" >"$guest/$module.ko"; fi
 done
@@ -74,8 +80,15 @@ mount -t devtmpfs dev /dev
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t tmpfs tmp /tmp
-for module in virtio_blk configfs mq-deadline kyber-iosched libcrc32c crc32c-cryptoapi xfs; do insmod "/$module.ko"; done 2>/dev/null
+for module in virtio_blk configfs mq-deadline kyber-iosched bfq libcrc32c crc32c-cryptoapi xfs; do insmod "/$module.ko"; done 2>/dev/null
 mount -t tracefs tracefs /sys/kernel/tracing
+mount -t cgroup2 cgroup /sys/fs/cgroup
+echo +io >/sys/fs/cgroup/cgroup.subtree_control
+# A card behind a reader on USB 1.1, which takes 1,280 bytes a ms.
+if grep -q '^; disk: sda' /jobs/*; then
+    for module in scsi_common scsi_mod sd_mod usb-common usbcore uhci-hcd usb-storage; do insmod "/$module.ko"; done
+    while [ ! -e /sys/block/sda/queue/scheduler ]; do sleep 1; done
+fi
 cd /sys/kernel/tracing
 echo 60000 >buffer_size_kb
 mkdir /tmp/out
@@ -96,11 +109,15 @@ make_place() {
     esac
 }
 
-# trace_writeback JOB: sets up Linux's writeback as the job wants it, and enables its events.
-trace_writeback() {
+# set_writeback JOB: sets up Linux's writeback as the job wants it.
+set_writeback() {
     sysctl -q -w vm.dirty_background_ratio=10 vm.dirty_ratio=20 \
         vm.dirty_writeback_centisecs=500 vm.dirty_expire_centisecs=3000
     for setting in $(head_of vm "$1"); do sysctl -q -w "vm.$setting"; done
+}
+
+# trace_writeback JOB: empties the page cache, and enables the events of writeback.
+trace_writeback() {
     if grep -q overwrite=1 "$1"; then fio --create_only=1 "$place" "$1" >/tmp/fio 2>&1; fi
     sync
     sleep 1
@@ -116,18 +133,48 @@ trace_writeback() {
     done
 }
 
-record() {
-    insmod /null_blk.ko nr_devices=1 $(head_of null_blk "$1")
-    echo "$2" >/sys/block/nullb0/queue/scheduler
+# make_groups JOB: makes the groups of a job with their weights, which fio 3.39 refuses for
+# cgroup v2 ("cgroup weit doesn't work with cgroup2"). It writes the job to /tmp/job without them.
+make_groups() {
+    sed -n 's/^cgroup=//p' "$1" | while read -r group; do mkdir -p "/sys/fs/cgroup/$group"; done
+    awk -F= '$1 == "cgroup" { group = $2 } $1 == "cgroup_weight" { print group, $2 }' "$1" |
+        while read -r group weight; do echo "$weight" >"/sys/fs/cgroup/$group/io.bfq.weight"; done
+    sed '/^cgroup_weight=/d' "$1" >/tmp/job
+}
+
+# set_queue JOB DISK: sets attributes of the queue of a disk.
+set_queue() {
     for attribute in $(head_of queue "$1"); do
-        path="/sys/block/nullb0/queue/${attribute%%=*}"
+        path="/sys/block/$2/queue/${attribute%%=*}"
         # `async_depth` is an attribute of the queue since 7.0.
-        [ -e "$path" ] || path="/sys/block/nullb0/queue/${path##*/}"
+        [ -e "$path" ] || path="/sys/block/$2/queue/${path##*/}"
         echo "${attribute#*=}" >"$path"
     done
+}
+
+# tell_bfq DISK: makes BFQ's own messages part of the trace.
+tell_bfq() {
+    echo blk >current_tracer
+    echo notify >"/sys/block/$1/trace/act_mask"
+    echo 1 >"/sys/block/$1/trace/enable"
+}
+
+record() {
+    echo "recording: $4"
+    disk="$(head_of disk "$1")"
+    if [ -z "$disk" ]; then
+        disk=nullb0
+        insmod /null_blk.ko nr_devices=1 $(head_of null_blk "$1")
+        # null_blk of 6.12 does not know `rotational`.
+        if head_of null_blk "$1" | grep -q rotational=1; then echo 1 >/sys/block/nullb0/queue/rotational; fi
+    fi
+    echo "$2" >"/sys/block/$disk/queue/scheduler"
+    set_queue "$1" "$disk"
     make_place "$3"
+    set_writeback "$1"
     [ -z "$3" ] || trace_writeback "$1"
-    IFS=: read -r major minor </sys/block/nullb0/dev
+    make_groups "$1"
+    IFS=: read -r major minor <"/sys/block/$disk/dev"
     for event in bio_queue bio_backmerge bio_frontmerge getrq split rq_insert rq_issue rq_requeue rq_merge rq_complete; do
         echo "dev == $((major << 20 | minor))" >"events/block/block_$event/filter"
         echo 1 >"events/block/block_$event/enable"
@@ -135,17 +182,26 @@ record() {
     echo 1 >events/block/block_plug/enable
     echo 1 >events/block/block_unplug/enable
     echo >trace
+    [ "$2" != bfq ] || tell_bfq "$disk"
     echo 1 >tracing_on
     output="/tmp/fio"
     [ -z "$3" ] || output="/tmp/out/$4.json"
-    fio --output-format=json --output="$output" $place "$1" >/tmp/messages 2>&1 || echo "failed: $1 $3"
+    fio --output-format=json --output="$output" $place /tmp/job >/tmp/messages 2>&1 || echo "failed: $1 $3"
     # What is left is written when the last file of a device is closed, or after some time.
     [ -z "$3" ] || grep -q -e sync= -e _sync "$1" || sleep 6
     echo 0 >tracing_on
     cat trace >"/tmp/out/$4"
     echo 0 >events/enable
     [ "${place%%=*}" != --directory ] || umount /mnt
-    rmmod null_blk
+    if [ "$2" = bfq ]; then
+        grep -h entries-in-buffer trace
+        (cd "/sys/block/$disk/queue" && grep . iosched/* rotational nr_requests) >"/tmp/out/$4.queue"
+        echo 0 >"/sys/block/$disk/trace/enable"
+        echo nop >current_tracer
+    fi
+    echo none >"/sys/block/$disk/queue/scheduler"
+    sed -n 's/^cgroup=//p' "$1" | while read -r group; do rmdir "/sys/fs/cgroup/$group" 2>/dev/null; done
+    [ "$disk" != nullb0 ] || rmmod null_blk
 }
 
 for turn in 1 2; do
@@ -161,7 +217,7 @@ for turn in 1 2; do
     done
 done
 cd /tmp/out
-tar c . | gzip >/tmp/recordings
+tar cf /tmp/recordings .
 dd if=/tmp/recordings of=/dev/vda bs=64k conv=fsync 2>/dev/null
 echo "seen: $(stat -c %s /tmp/recordings)"
 poweroff -f
@@ -170,10 +226,12 @@ chmod +x "$guest/init"
 (cd "$guest" && find . | "$guest/bin/busybox" cpio -o -H newc 2>/dev/null) >"$scratch/initramfs"
 image="$root/boot/vmlinuz-$kernel"
 [[ -e "$image" ]] || image="$root/usr/lib/modules/$kernel/vmlinuz"
-truncate -s 512M "$scratch/disk"
-nice qemu-system-x86_64 -accel tcg -cpu max -icount shift=0,sleep=off -smp "$processors" -m 2048 \
+truncate -s 1G "$scratch/disk"
+qemu-system-x86_64 -accel tcg -cpu max -icount shift=0,sleep=off -smp "$processors" -m 2048 \
     -nodefaults -display none -serial stdio -no-reboot -kernel "$image" -initrd "$scratch/initramfs" \
     -append 'console=ttyS0 quiet panic=-1' -drive "if=virtio,format=raw,file=$scratch/disk" \
+    -device piix3-usb-uhci,id=usb -drive if=none,id=card,driver=null-co,size=4G,read-zeroes=on \
+    -device usb-storage,bus=usb.0,drive=card \
     </dev/null >"$scratch/console"
 bytes="$(tr -d '\r' <"$scratch/console" | sed -n 's/^.*seen: //p')"
 if [[ -z "$bytes" ]] || grep -q 'failed: ' "$scratch/console"; then
@@ -181,4 +239,4 @@ if [[ -z "$bytes" ]] || grep -q 'failed: ' "$scratch/console"; then
     exit 1
 fi
 mkdir -p "$out"
-head -c "$bytes" "$scratch/disk" | tar xz -C "$out"
+head -c "$bytes" "$scratch/disk" | tar x -C "$out"

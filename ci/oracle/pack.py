@@ -17,6 +17,10 @@ the line `= JOB.PLACE.SCHEDULER.1`. The lines of recording.py --writeback follow
     J 3569 167772160    the milliseconds that it ran, and the bytes that it wrote
 
 The second one is left out if it has the same bios, requests and merges, and no samples of pages.
+
+Recordings of BFQ, JOB.bfq.1 and .2, begin with `= JOB.bfq DISPLACED COUNTS`. Two lines `S ` have the
+figures of both (see turns.py), and the lines of the first recording follow, as recording.py --bfq
+writes them.
 """
 
 import collections
@@ -27,6 +31,7 @@ import subprocess
 import sys
 
 from repeated import displaced
+from turns import Recording
 
 COUNTED = "QXMFDC"
 
@@ -44,6 +49,22 @@ def read(path, *options):
 
 def timed(path):
     return read(path, "--timed", "--ftrace")
+
+
+def compared(first, second):
+    """How many requests the second of two recordings displaces, and whether both have the same counts."""
+    # TIME THREAD EVENT: the events only.
+    events = [[line.split(" ", 2)[2] for line in recording] for recording in (first, second)]
+    dispatched = [[event for event in half if event[0] == "D" and "+" in event] for half in events]
+    counts = [collections.Counter(event[0] for event in half if event[0] in COUNTED) for half in events]
+    return f"{displaced(*dispatched)} {'same' if counts[0] == counts[1] else 'other'}"
+
+
+def bfq(path):
+    """The lines of both recordings of a job under BFQ."""
+    both = [read(one, "--bfq") for one in (path, path.with_suffix(".2"))]
+    figures = [f"S {Recording(lines).summary()}" for lines in both]
+    return [f"= {path.stem} {compared(*both)}", *figures, *both[0]]
 
 
 def ends_of(path):
@@ -77,13 +98,11 @@ def main():
         if path.with_name(f"{path.name}.json").exists():
             lines += writeback(path)
             continue
+        if path.stem.endswith(".bfq"):
+            lines += bfq(path)
+            continue
         first, second = timed(path), timed(path.with_suffix(".2"))
-        # TIME THREAD EVENT: the events only.
-        events = [[line.split(" ", 2)[2] for line in recording] for recording in (first, second)]
-        dispatched = [[event for event in half if event[0] == "D" and "+" in event] for half in events]
-        counts = [collections.Counter(event[0] for event in half if event[0] in COUNTED) for half in events]
-        same = "same" if counts[0] == counts[1] else "other"
-        lines += [f"= {path.stem} {displaced(*dispatched)} {same}", *first]
+        lines += [f"= {path.stem} {compared(first, second)}", *first]
     text = "".join(f"{line}\n" for line in lines)
     # Without the time, equal recordings make equal files.
     pathlib.Path(sys.argv[2]).write_bytes(gzip.compress(text.encode(), 9, mtime=0))

@@ -4,6 +4,7 @@
     recording.py [--dispatches | --timed | --trace] PREFIX >RECORDING
     recording.py [--dispatches | --timed | --trace] --ftrace FILE >RECORDING
     recording.py --writeback [--levels] FILE >RECORDING
+    recording.py --bfq FILE >RECORDING
 
 With --dispatches, it keeps the number of events of each letter and the dispatches. With --timed, the
 line of an event begins with the microseconds since the event before it and with its thread: 0 for
@@ -24,6 +25,20 @@ pages that are dirty or under writeback follow, at most one for each 20 ms:
     Q WS 0+8 32     32 bios of 8 sectors, at sectors 0, 8, 16 and so on
     M 31            merges
     L 20000 4711    pages, so many microseconds after the first bio
+
+With --bfq, lines are those of --timed, but without plugs, insertions and bios that join a request at
+its back. Threads are numbered as their jobs are in the file, each of which begins in a GiB of its own.
+What BFQ itself says is among them, as `B`, where the thread is that of the queue (`a` for a queue of
+writes that nobody waits for, `s` for a shared one):
+
+    B serve 10922          begins to serve the queue, with a budget in sectors
+    B expire 1 0 31 1      ends it: the reason (turns.py has their names), whether it was slow, requests
+                           that the driver has not returned, whether its process thinks for a short time
+    B budget 16384         the queue's next budget
+    B max 8192             the largest budget from here on, which follows from the peak rate
+    B raise 8 10500 30 40  the queue's weight, 40, is raised: for 8 ms so far, at most 10500 ms, by the
+                           factor 30; kept where another period or factor begins
+    B merge, B merges, B split, B waker, B waker?
 """
 
 import argparse
@@ -62,6 +77,27 @@ LINE = re.compile(
     r"(?P<s>\d+)\.(?P<us>\d{6}): block_(?P<name>\w+): (?P<rest>.*)$"
 )
 REQUEST = re.compile(r"^\d+,\d+ (?P<kind>[A-Z]+) (?:\d+ )?(?:\(.*?\) )?(?P<sector>\d+) (?P<sep>[+/]) (?P<count>\d+)")
+
+# What BFQ says, by the tracer `blk`, and what of it a recording keeps.
+SAID = re.compile(
+    r"^ *(?P<comm>.+)-(?P<pid>\d+) +\[(?P<cpu>\d+)\] +\S+ +"
+    r"(?P<s>\d+)\.(?P<us>\d{6}): +\d+,\d+ +\d+,\d+ +m +N bfq(?P<queue>\d+[SA]|SHARED-[SA])? (?P<text>.*)$"
+)
+KEPT = (
+    (re.compile(r"set_in_service_queue, cur-budget = (\d+)"), "serve {}"),
+    (re.compile(r"expire \((\d+), slow (\d+), num_disp (\d+), short_ttime (\d+)\)"), "expire {} {} {} {}"),
+    (re.compile(r"head sect: \d+, new budget (\d+)"), "budget {}"),
+    (re.compile(r"new max_budget = (\d+)"), "max {}"),
+    (re.compile(r"raising period dur (\d+)/(\d+) msec, old coeff (\d+), w \d+\((\d+)\)"), "raise {} {} {} {}"),
+    (re.compile(r"scheduling merge with queue (\d+)"), "merge"),
+    (re.compile(r"merging with queue \d+"), "merges"),
+    (re.compile(r"splitting queue"), "split"),
+    (re.compile(r"set waker .*"), "waker"),
+    (re.compile(r"set tentative waker .*"), "waker?"),
+)
+
+# The sectors of a GiB.
+GIB = 2 << 20
 
 # How many pages of the machine are dirty or under writeback, from the group `writeback`.
 LEVEL = re.compile(r" (?P<s>\d+)\.(?P<us>\d{6}): global_dirty_state: dirty=(?P<dirty>\d+) writeback=(?P<moving>\d+)")
@@ -171,6 +207,63 @@ def timed_of(events):
         yield f"{us} {threads[event.pid]} {line_of(event)}"
 
 
+def said_of(path):
+    """Yields what BFQ says, of what a recording keeps."""
+    raised = {}
+    with open(path, encoding="ascii", errors="replace") as file:
+        for order, line in enumerate(file):
+            said = SAID.match(line)
+            for pattern, form in KEPT if said else ():
+                if found := pattern.fullmatch(said["text"].strip()):
+                    ns = (int(said["s"]) * 1_000_000 + int(said["us"])) * 1000
+                    queue = said["queue"] or "0S"
+                    pid = -1 if queue.startswith("SHARED") else int(queue[:-1]) if queue.endswith("S") else -2
+                    if form.startswith("raise"):
+                        ms, period = int(found[1]), found.groups()[1:]
+                        began, last = raised.get(pid, (0, None))
+                        raised[pid] = (ms, period)
+                        if period == last and ms >= began:
+                            break
+                    yield Event(ns, order, int(said["cpu"]), pid, "B", "", form.format(*found.groups()), "")
+                    break
+
+
+def jobs_of(events):
+    """The numbers of fio's processes: 1 for the one that begins in the first GiB of the disk, 2 for that
+    in the second one. If two begin in the same, they are numbered in the order of their pids."""
+    begins = {}
+    for event in events:
+        if event.letter == "Q" and event.comm == "fio":
+            begins.setdefault(event.pid, int(event.object.split("+")[0]) // GIB)
+    if len(set(begins.values())) < len(begins):
+        begins = {pid: place for place, pid in enumerate(sorted(begins))}
+    return {pid: f"{place + 1}" for pid, place in begins.items()}
+
+
+def joined(bio, merge):
+    return bio.letter == "Q" and merge.letter == "M" and bio.object == merge.object
+
+
+def bfq_of(path):
+    """The events of a recording with --bfq."""
+    events = [event for event in events_of_ftrace(path, has_others=True) if event.letter in "QXMFDRC"]
+    threads = jobs_of(events) | {0: "0", -1: "s", -2: "a"}
+    # A bio that joins a request at once says no more than the longer request.
+    joins = [at for at, (bio, merge) in enumerate(zip(events, events[1:], strict=False)) if joined(bio, merge)]
+    for at in reversed(joins):
+        del events[at : at + 2]
+    events = sorted([*events, *said_of(path)], key=lambda event: event.order)
+    while events and events[0].letter != "Q":
+        events.pop(0)
+    before = events[0].ns if events else 0
+    for event in events:
+        us = (event.ns - before) // 1000
+        before = event.ns
+        # What ends in an interrupt has no thread of its own.
+        thread = "0" if event.letter == "C" else threads.get(event.pid, "k")
+        yield " ".join(f"{us} {thread} {event.letter} {event.kind} {event.object}".split())
+
+
 def blkparse_of(events):
     """The events as blkparse prints them, from the first bio on."""
     begin = next((event.ns for event in events if event.letter == "Q"), 0)
@@ -228,11 +321,15 @@ def main():
     parser.add_argument("--trace", action="store_true")
     parser.add_argument("--writeback", action="store_true")
     parser.add_argument("--levels", action="store_true")
+    parser.add_argument("--bfq", action="store_true")
     parser.add_argument("--ftrace", action="store_true")
     parser.add_argument("prefix")
     arguments = parser.parse_args()
     if arguments.writeback:
         print("\n".join(writeback_of(arguments.prefix, arguments.levels)))
+        return
+    if arguments.bfq:
+        print("\n".join(bfq_of(arguments.prefix)))
         return
     if arguments.ftrace:
         events = list(events_of_ftrace(arguments.prefix))

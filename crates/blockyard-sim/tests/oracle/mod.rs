@@ -108,13 +108,14 @@ impl Parameters {
         }
         let text = format!(
             "base = \"null\"\n\
-             [limits]\nmax-sectors = {}\nwrite-cache = {}\nfua = {}\n\
+             [limits]\nmax-sectors = {}\nwrite-cache = {}\nfua = {}\nrotational = {}\n\
              [null]\ncompletion = \"{completion}\"\ncompletion-time = \"{}ns\"\n\
              submit-queues = {}\ndepth = {}\n{}\
              [cpu]\ncpus = {cpus}\n{vm}",
             of_driver.min(of_queue),
             self.has("cache_size"),
             has_fua,
+            self.0.get("rotational") == Some(&1),
             self.0["completion_nsec"],
             self.0["submit_queues"],
             self.0["hw_queue_depth"],
@@ -132,6 +133,7 @@ impl Parameters {
     pub(crate) fn design_on(&self, base: &str) -> Design {
         let mut queue = String::new();
         let mut deadline = String::new();
+        let mut bfq = String::new();
         for (key, value) in &self.0 {
             match key.as_str() {
                 "nr_requests" => queue += &format!("sched-depth = {value}\n"),
@@ -140,12 +142,28 @@ impl Parameters {
                 "iosched/writes_starved" => deadline += &format!("writes-starved = {value}\n"),
                 "iosched/fifo_batch" => deadline += &format!("fifo-batch = {value}\n"),
                 "iosched/front_merges" => deadline += &format!("front-merges = {}\n", *value == 1),
+                "iosched/low_latency" => bfq += &format!("low-latency = {}\n", *value == 1),
+                "iosched/strict_guarantees" => {
+                    bfq += &format!("strict-guarantees = {}\n", *value == 1);
+                }
+                "iosched/slice_idle" => bfq += &format!("slice-idle = \"{value}ms\"\n"),
+                "iosched/timeout_sync" => bfq += &format!("timeout-sync = \"{value}ms\"\n"),
+                "iosched/max_budget" => bfq += &format!("max-budget = {value}\n"),
+                "iosched/back_seek_max" => bfq += &format!("back-seek-max = {value}\n"),
+                "iosched/back_seek_penalty" => bfq += &format!("back-seek-penalty = {value}\n"),
+                "iosched/fifo_expire_sync" => bfq += &format!("fifo-expire-sync = \"{value}ms\"\n"),
+                "iosched/fifo_expire_async" => {
+                    bfq += &format!("fifo-expire-async = \"{value}ms\"\n");
+                }
                 _ => {}
             }
         }
         let mut text = format!("base = \"{base}\"\n[queue]\n{queue}");
         if !deadline.is_empty() {
             text += &format!("[queue.deadline]\n{deadline}");
+        }
+        if !bfq.is_empty() {
+            text += &format!("[queue.bfq]\n{bfq}");
         }
         Design::parse("6.12", &text).unwrap()
     }
