@@ -43,8 +43,11 @@ pub enum Unfit {
         disks: u16,
     },
     /// The job and another one use the same sectors. One of them writes there through the page
-    /// cache, and the other one uses them directly or as another file.
+    /// cache, and the other one discards them or uses them as another file.
     SharesDirty,
+    /// Several durable writes to files of a file system may be in flight, and each of them is
+    /// followed by a sync in a worker.
+    SyncsInWorker,
     /// The job names a disk as a file, and the disk has a file system.
     DiskOfFileSystem,
     /// The job polls, and no hardware queue is polled.
@@ -83,6 +86,11 @@ impl fmt::Display for Unfit {
                 f,
                 "more file names than disks: the device has {disks}; give all jobs the same `filename=`, or let `--disks` give more disks to a null device, a SCSI host or an AHCI host"
             ),
+            Self::SyncsInWorker => f.write_str(
+                "on a file system a worker syncs the file behind each of these writes, which is not modelled \
+                 for more than one at a time: use `iodepth=1`, or `sync=dsync` with `overwrite=1` on a disk \
+                 with FUA",
+            ),
             Self::DiskOfFileSystem => f.write_str(
                 "the name is that of a disk, and --filesystem puts a file system there: name a file, or leave \
                  the file system out",
@@ -92,9 +100,9 @@ impl fmt::Display for Unfit {
                 "`hipri` polls for completions, and design `{design}` has no hardware queue that is polled: give it `poll-queues` in `[queue]`"
             ),
             Self::SharesDirty => f.write_str(
-                "a job writes to the same sectors through the page cache, and this one uses them directly or \
-                 as another file: what Linux writes back and drops for it is not modelled; use other sectors, or \
-                 the same `filename` and `direct`",
+                "a job writes to the same sectors through the page cache, and this one discards them or uses \
+                 them as another file: what Linux writes back and drops for it is not modelled; use other \
+                 sectors, or the same `filename`",
             ),
             Self::TooLong => write!(
                 f,

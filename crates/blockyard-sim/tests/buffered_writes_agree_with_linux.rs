@@ -1,4 +1,5 @@
-//! Recordings of Linux 6.12 and 7.3 writing through the page cache, compared with runs of the jobs.
+//! Recordings of Linux 6.12 and 7.3 writing through the page cache, or directly to files, compared
+//! with runs of the jobs.
 //!
 //! `tests/buffered` has the jobs, and an archive for each kernel. A recording begins with the line
 //! `= JOB.PLACE.SCHEDULER.1`; a second one of the same job, with `.2`, is there where it differs.
@@ -72,21 +73,22 @@ const MISSED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "the files of direct jobs have no journal",
+        "several direct writes in flight split a preallocated extent into more than the inode has \
+         room for",
         &[
-            "direct-dsync-nofua.ext4.none bios",
-            "direct-dsync-nofua.ext4.none merges",
-            "direct-dsync-nofua.ext4.none requests",
-            "direct-dsync.ext4.mq-deadline bios",
-            "direct-dsync.ext4.mq-deadline merges",
-            "direct-dsync.ext4.mq-deadline requests",
-            "direct-dsync.ext4.none bios",
-            "direct-dsync.ext4.none merges",
-            "direct-dsync.ext4.none requests",
-            "direct-dsync.xfs.mq-deadline bios",
-            "direct-dsync.xfs.mq-deadline requests",
-            "direct-dsync.xfs.none bios",
-            "direct-dsync.xfs.none requests",
+            "6.12/direct-libaio.ext4.none bios",
+            "6.12/direct-libaio.ext4.none merges",
+            "direct-uring.ext4.none bios",
+            "direct-uring.ext4.none merges",
+        ],
+    ),
+    (
+        "the recording has a flush and what a new ext4 writes in the background",
+        &[
+            "6.12/direct-overwrite-dsync.ext4.none bios",
+            "6.12/direct-overwrite-dsync.ext4.none flushes",
+            "6.12/direct-overwrite-dsync.ext4.none merges",
+            "6.12/direct-overwrite-dsync.ext4.none requests",
         ],
     ),
     (
@@ -398,9 +400,12 @@ fn without_sector(bio: &str) -> String {
     format!("{kind} {}", range.split_once('+').expect("SECTOR+SECTORS").1)
 }
 
-/// Returns the sector at an offset such as `64m`.
+/// Returns the sector at an offset such as `64m` or `128k`.
 fn sector_of(offset: &str) -> u64 {
-    offset.trim_end_matches('m').parse::<u64>().unwrap() << 11
+    match offset.strip_suffix('k') {
+        Some(kib) => kib.parse::<u64>().unwrap() << 1,
+        None => offset.trim_end_matches('m').parse::<u64>().unwrap() << 11,
+    }
 }
 
 /// Returns the number of the region in which a bio such as `W 0+8` is: a flush is before all.

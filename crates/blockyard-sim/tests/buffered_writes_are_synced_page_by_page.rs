@@ -262,12 +262,12 @@ fn a_job_that_drops_pages_waits_for_their_writeback() {
     assert_eq!((report.span, commands(&report)), (Duration::from_ns(400 * US), 3));
 }
 
-/// Direct I/O to sectors with dirty pages is refused, with the line of the file's name.
+/// Another file in the same sectors as dirty pages is refused, with the line of the job.
 #[test]
-fn direct_io_does_not_meet_dirty_pages() {
-    let text = "[w]\nfilename=/dev/a\nrw=write\nfsync=1\nsize=1m\n[r]\nfilename=/dev/a\ndirect=1\n";
+fn another_file_does_not_meet_dirty_pages() {
+    let text = "[w]\nfilename=/dev/a\nrw=write\nfsync=1\nsize=1m\n[r]\nsize=1m\ndirect=1\n";
     let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
     let design = Design::lookup("mq-none").unwrap();
     let refused = Simulation::new(&jobs, &device(true), &design, 1).unwrap_err().to_string();
-    assert!(refused.starts_with("f:7: ") && refused.contains("same sectors"), "{refused}");
+    assert!(refused.starts_with("f:6: ") && refused.contains("same sectors"), "{refused}");
 }

@@ -88,6 +88,8 @@ pub struct CommitSizes {
     pub convert: u32,
     /// Units for new blocks of files, once for each commit.
     pub allocate: u32,
+    /// Units for direct writes that made files longer, once for each commit.
+    pub direct_growth: u32,
     /// The extents of a file for which its inode has room; 0: any number.
     pub inline_extents: u32,
     /// The extents of each further unit of a file with more than that.
@@ -160,6 +162,7 @@ table_of!(COMMIT, fn commit("commit") -> CommitSizes {
     inodes: "inodes" need(Count(1..=1024)),
     convert: "convert" need(Count(0..=64)),
     allocate: "allocate" need(Count(0..=64)),
+    direct_growth: "direct-growth" need(Count(0..=64)),
     inline_extents: "inline-extents" need(Count(0..=65_536)),
     leaf_extents: "leaf-extents" need(Count(0..=65_536)),
 });

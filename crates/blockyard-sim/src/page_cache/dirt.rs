@@ -44,6 +44,12 @@ impl Dirt {
         self.dirty.contains(page) || self.under_writeback.contains(page)
     }
 
+    /// Whether the data of a page of `pages` is not known to be on the disk.
+    pub(crate) fn is_unwritten_in(&self, pages: &Range<u64>) -> bool {
+        let firsts = [&self.dirty, &self.under_writeback].map(|set| set.first_from(pages.start));
+        firsts.into_iter().flatten().any(|page| page < pages.end)
+    }
+
     /// Notes that `page` was written to. Linux does not wait if it is under writeback: the page is
     /// then dirty again. Returns whether it was not dirty.
     pub fn written(&mut self, page: u64) -> bool {

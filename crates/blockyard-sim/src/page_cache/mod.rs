@@ -221,7 +221,7 @@ impl PageCache {
         debug_assert!(run.transfer == Transfer::WriteBack, "{run:?} writes");
         let File { placement, inode, .. } = &mut self.files[run.file.0];
         if let Some((fs, inode)) = self.file_system.as_mut().zip(inode.as_mut()) {
-            fs.written_back(inode, placement.queue, run.pages.clone(), now);
+            fs.written(inode, placement.queue, (run.pages.clone(), false), now);
         }
     }
 
@@ -421,6 +421,40 @@ impl PageCache {
         };
         debug_assert!(is_moving, "no bio moves page {page}: {transfer:?}");
         self.waiters.push(Waiter { file, page, transfer, task });
+    }
+
+    /// Notes that a direct write to the bytes from `begin` to `end` of `file` begins at `now`. As
+    /// in Linux (`filemap_invalidate_pages`), it drops their pages, whose data is on the disk.
+    pub(crate) fn begin_direct(&mut self, file: FileId, (begin, end): (u64, u64), now: Instant) {
+        self.drop_range(file, begin / PAGE_BYTES..end.div_ceil(PAGE_BYTES));
+        self.wrote(file, end, now);
+    }
+
+    /// Notes that a direct write to the bytes from `begin` to `end` of `file` has ended at `now`.
+    /// It drops the pages that were read meanwhile, whose data may be old.
+    pub(crate) fn end_direct(&mut self, file: FileId, (begin, end): (u64, u64), now: Instant) {
+        let pages = begin / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
+        self.drop_range(file, pages.clone());
+        let File { placement, inode, .. } = &mut self.files[file.0];
+        if let Some((fs, inode)) = self.file_system.as_mut().zip(inode.as_mut()) {
+            fs.written(inode, placement.queue, (pages, true), now);
+        }
+    }
+
+    /// Whether a write that ends at byte `end` makes `file` longer.
+    pub(crate) fn grows(&self, file: FileId, end: u64) -> bool {
+        self.files[file.0].inode.as_ref().is_some_and(|inode| inode.grows(end))
+    }
+
+    /// Whether a write to `pages` of `file` changes nothing that its data needs: all of them have
+    /// data on the disk, and no change of the file waits for a commit.
+    pub(crate) fn is_overwrite(&self, file: FileId, mut pages: Range<u64>) -> bool {
+        pages.all(|page| !self.is_hole(file, page)) && self.uncommitted(file, true).is_none()
+    }
+
+    fn drop_range(&mut self, file: FileId, range: Range<u64>) {
+        let File { pages, dirt, .. } = &mut self.files[file.0];
+        pages.drop_ready_in(range, |page| dirt.is_unwritten(page));
     }
 
     /// Drops the pages of `file`, except those being read and those whose data is not on the disk.

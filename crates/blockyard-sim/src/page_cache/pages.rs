@@ -134,6 +134,34 @@ impl FilePages {
         debug_assert!(word.is_sound(), "{word:?}");
     }
 
+    /// Drops the pages of `range` that are ready, except those that must `stay`.
+    pub(crate) fn drop_ready_in(&mut self, range: Range<u64>, stay: impl Fn(u64) -> bool) {
+        let words = place(range.start).0..range.end.div_ceil(WORD_PAGES);
+        let found: Vec<_> = self.words.range(words).map(|(at, _)| *at).collect();
+        for at in found {
+            let first = range.start.max(at * WORD_PAGES);
+            let end = range.end.min((at + 1) * WORD_PAGES);
+            for page in (first..end).filter(|page| !stay(*page)) {
+                self.drop_page(page);
+            }
+        }
+    }
+
+    /// Drops `page` if it is ready.
+    fn drop_page(&mut self, page: u64) {
+        let (at, bit) = place(page);
+        let Some(word) = self.words.get_mut(&at).filter(|word| word.ready & bit != 0) else {
+            return;
+        };
+        word.present &= !bit;
+        word.ready &= !bit;
+        word.marked &= !bit;
+        debug_assert!(word.is_sound(), "{word:?}");
+        if word.present == 0 {
+            self.words.remove(&at);
+        }
+    }
+
     /// Drops every page that is ready, except those that must `stay`.
     pub(crate) fn drop_ready(&mut self, stay: impl Fn(u64) -> bool) {
         self.words.retain(|at, word| {

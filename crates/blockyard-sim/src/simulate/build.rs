@@ -1,5 +1,6 @@
 //! Builds a world from a device, a design and the conditions of a run.
 
+use super::plan::writes;
 use super::{Conditions, MakeElevator, SimulationError};
 use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
@@ -22,10 +23,9 @@ use blockyard_devices::data::history::Cache;
 use blockyard_devices::data::medium::Media;
 use blockyard_devices::data::verify::{Verifier, Verify};
 use blockyard_devices::pairing;
-use blockyard_devices::profile;
-use blockyard_devices::profile::{Design, Device, DeviceModel, FaultRules, NoCard};
+use blockyard_devices::profile::{self, Design, Device, DeviceModel, FaultRules, NoCard};
 use blockyard_devices::stack::{Layering, Stack};
-use blockyard_fio::job::{Job, Op};
+use blockyard_fio::job::Job;
 use blockyard_trace::observe::{Observer, Setting};
 use std::borrow::Cow;
 
@@ -94,19 +94,22 @@ pub(super) fn build_world<O: Observer>(
     let mut host = Host::new(stack, (counts, observer), tags);
     host.limit_queues(pairing::depth(device, design));
     let mut world = join_world(device, design, host, &config, tags, conditions.elevator);
-    if jobs.iter().any(dirties_pages) {
-        write_back(&mut world, device, conditions.file_system);
-    }
+    let file_system = conditions.file_system.filter(|_| jobs.iter().any(writes));
+    write_back(&mut world, device, jobs.iter().any(dirties_pages), file_system);
     Ok(world)
 }
 
-/// Lets `world` write dirty pages of `device` back, which may be those of files.
+/// Lets `world` write dirty pages of `device` back, if there may be some, and puts `file_system` on
+/// each disk.
 fn write_back<O: Observer>(
     world: &mut World<O>,
     device: &Device,
+    dirties: bool,
     file_system: Option<&profile::FileSystem>,
 ) {
-    world.flush();
+    if dirties {
+        world.flush();
+    }
     if let Some(profile) = file_system {
         let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
         let disks = usize::from(device.disks());
@@ -244,7 +247,8 @@ fn bios_needed(jobs: &[Job], device: &Device, design: &Design, has_files: bool) 
         needed += u64::from(job.numjobs) * u64::from(bios) * (parts + 1);
         // A page of writeback is a bio of its own, which no limit splits. A flush is one, too. A
         // bio of several pages, as of files, has at most as many parts, and itself counts, too.
-        if dirties_pages(job) {
+        // Direct I/O writes the pages of its range back.
+        if jobs.iter().any(dirties_pages) {
             needed += u64::from(job.numjobs) * u64::from(bios_of_page * SYNC_PAGES_MAX + 1);
         }
     }
@@ -256,5 +260,5 @@ fn bios_needed(jobs: &[Job], device: &Device, design: &Design, has_files: bool) 
 
 /// Whether `job` writes through the page cache.
 fn dirties_pages(job: &Job) -> bool {
-    !job.direct && job.pattern.mix.ops().contains(&Op::Write)
+    !job.direct && writes(job)
 }

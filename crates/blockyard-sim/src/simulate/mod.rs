@@ -15,7 +15,7 @@ pub use stop::Stop;
 use crate::machine::locks::LockUse;
 use crate::measure::series::{Series, SeriesSampler};
 use crate::replay::{Replay, ReplayError};
-use crate::task::{Task, waits_for_durable_writes};
+use crate::task::{Task, syncs_behind_writes, waits_for_durable_writes};
 use crate::world::{Actor, DirtReport, Failure, Totals, World};
 use blockyard::elevator::Elevator;
 use blockyard::prng::Prng;
@@ -470,7 +470,8 @@ impl<O: Observer> Simulation<O> {
         let limit = job.runtime_ns.map(Duration::from_ns);
         let id = TaskId(self.next_task);
         let mut task = Task::new(id, job, planned.instance, self.seed);
-        if self.flushes_after_sync_writes && waits_for_durable_writes(job) {
+        let is_synced = self.world.has_file_system() && syncs_behind_writes(job);
+        if is_synced || self.flushes_after_sync_writes && waits_for_durable_writes(job) {
             task.flush_after_writes();
         }
         self.world.host.sink.1.task_begins(id, &job.name);

@@ -7,9 +7,9 @@ use crate::fit::{IN_FLIGHT_MAX, PLANNED_IOS_MAX, Unfit};
 use crate::page_cache::place_of_journal;
 use crate::placement::Placement;
 use crate::replay::Replay;
-use crate::task::{Instance, Origin};
+use crate::task::{Instance, Origin, has_data};
 use blockyard_devices::profile::{Design, Device, FileSystem, PAGE_BYTES};
-use blockyard_fio::job::{CpuPolicy, Job, Resolved};
+use blockyard_fio::job::{CpuPolicy, Job, Op, Resolved, SyncMode};
 use blockyard_fio::measure::JobStats;
 use core::ops::Range;
 use std::collections::BTreeMap;
@@ -40,16 +40,15 @@ pub(super) fn plan(
     let mut in_flight = 0;
     let mut planned_ios = 0_u64;
     let mut sharing = Sharing::default();
+    let meets_cache = meets_cache(jobs, file_system);
+    let has_fua = device.limits.fua || !device.limits.write_cache;
     for (at, job) in jobs.iter().enumerate() {
         in_flight += u64::from(job.numjobs) * u64::from(job.depth());
         if in_flight > IN_FLIGHT_MAX {
             let place = job.place_of("iodepth").clone();
             return Err(SimulationError::Unfit { place, unfit: Unfit::TooDeep });
         }
-        if job.hipri && design.poll_queues.count == 0 {
-            let unfit = Unfit::NoPolledQueue { design: design.name.clone() };
-            return Err(SimulationError::Unfit { place: job.place_of("hipri").clone(), unfit });
-        }
+        check_job(job, design, file_system.is_some() && syncs_in_worker(job, has_fua))?;
         if job.stonewall && waves.last().is_some_and(|wave: &Vec<Planned>| !wave.is_empty()) {
             waves.push(Vec::new());
         }
@@ -77,7 +76,7 @@ pub(super) fn plan(
             }
             let cpu = cpu_for(job, number, device.machine.cpus)?;
             let stats = stats.len() - 1;
-            let origin = Origin::Generated { resolved, placements };
+            let origin = Origin::Generated { resolved, placements, meets_cache, has_fua };
             let instance = Instance { number, origin, cpu, stats };
             waves
                 .last_mut()
@@ -92,6 +91,38 @@ pub(super) fn plan(
     debug_assert_eq!(entries.len(), stats.len(), "every entry has statistics");
     debug_assert!(waves.iter().flatten().all(|of| of.instance.stats < stats.len()));
     Ok((waves, entries, stats))
+}
+
+/// Checks that `job` polls only where a queue of `design` is polled, and that no worker syncs
+/// behind its writes.
+fn check_job(job: &Job, design: &Design, syncs_in_worker: bool) -> Result<(), SimulationError> {
+    if job.hipri && design.poll_queues.count == 0 {
+        let unfit = Unfit::NoPolledQueue { design: design.name.clone() };
+        return Err(SimulationError::Unfit { place: job.place_of("hipri").clone(), unfit });
+    }
+    if syncs_in_worker {
+        let place = job.place_of("sync").clone();
+        return Err(SimulationError::Unfit { place, unfit: Unfit::SyncsInWorker });
+    }
+    Ok(())
+}
+
+/// Whether direct jobs look at the pages and the changes of their files: one of `jobs` uses the
+/// page cache, or writes files of a file system.
+fn meets_cache(jobs: &[Job], file_system: Option<&FileSystem>) -> bool {
+    jobs.iter().any(|job| !job.direct || file_system.is_some() && writes(job))
+}
+
+/// Whether `job` writes.
+pub(super) fn writes(job: &Job) -> bool {
+    job.pattern.mix.ops().contains(&Op::Write)
+}
+
+/// Whether several durable writes of `job` to files can be in flight, and each syncs its file in a
+/// worker afterwards. Writes with FUA to files that have their data need no sync.
+fn syncs_in_worker(job: &Job, has_fua: bool) -> bool {
+    let is_overwrite = has_fua && job.sync == SyncMode::Dsync && has_data(job);
+    job.direct && job.sync != SyncMode::None && job.depth() > 1 && !is_overwrite
 }
 
 /// Returns the smallest number of I/Os that an instance can do, unless time or something else ends

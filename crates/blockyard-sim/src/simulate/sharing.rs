@@ -1,4 +1,4 @@
-//! The sectors that jobs share: whether the page cache and direct I/O meet there.
+//! The sectors that jobs share: whether what they do there fits together.
 
 use crate::placement::Placement;
 use blockyard_fio::job::{Job, Op};
@@ -9,7 +9,8 @@ struct Use {
     queue: u16,
     base_bytes: u64,
     end_bytes: u64,
-    direct: bool,
+    /// Whether the job discards.
+    trims: bool,
     /// Whether the job writes through the page cache.
     dirties: bool,
     job: usize,
@@ -27,7 +28,7 @@ impl Sharing {
             queue: place.queue.0,
             base_bytes: place.base_bytes,
             end_bytes: place.base_bytes + place.len_bytes,
-            direct: job.direct,
+            trims: job.pattern.mix.ops().contains(&Op::Trim),
             dirties,
             job: at,
         }));
@@ -56,7 +57,7 @@ impl Use {
     fn clashes_with(&self, other: &Self) -> bool {
         debug_assert!(self.base_bytes <= other.base_bytes, "{self:?} comes before {other:?}");
         let same_file = (self.base_bytes, self.end_bytes) == (other.base_bytes, other.end_bytes);
-        (self.dirties || other.dirties) && (self.direct != other.direct || !same_file)
+        (self.dirties || other.dirties) && (self.trims || other.trims || !same_file)
     }
 }
 
@@ -64,14 +65,14 @@ impl Use {
 mod tests {
     use super::*;
 
-    /// Returns the job that cannot share its sectors. A use is (first, end, direct, dirties).
+    /// Returns the job that cannot share its sectors. A use is (first, end, trims, dirties).
     fn unfit(uses: &[(u64, u64, bool, bool)]) -> Option<usize> {
         let uses = uses.iter().enumerate();
-        let uses = uses.map(|(job, &(base_bytes, end_bytes, direct, dirties))| Use {
+        let uses = uses.map(|(job, &(base_bytes, end_bytes, trims, dirties))| Use {
             queue: 0,
             base_bytes,
             end_bytes,
-            direct,
+            trims,
             dirties,
             job,
         });
@@ -79,10 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn dirty_pages_are_not_shared_with_direct_io_or_another_file() {
+    fn dirty_pages_are_not_shared_with_discards_or_another_file() {
         assert_eq!(unfit(&[(0, 8, false, true), (0, 8, false, true)]), None);
         assert_eq!(unfit(&[(0, 8, false, true), (8, 9, true, false)]), None);
-        assert_eq!(unfit(&[(0, 8, false, true), (4, 9, true, false)]), Some(1));
+        assert_eq!(unfit(&[(0, 8, false, true), (0, 8, true, false)]), Some(1));
+        assert_eq!(unfit(&[(0, 8, false, true), (4, 9, false, false)]), Some(1));
         assert_eq!(unfit(&[(4, 6, false, false), (0, 8, false, true)]), Some(1));
         assert_eq!(unfit(&[(0, 8, true, false), (0, 8, false, false)]), None, "nobody writes");
     }

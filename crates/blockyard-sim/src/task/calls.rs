@@ -3,7 +3,7 @@
 use super::durable::Tail;
 use super::source::Source;
 use super::{Slot, Task};
-use blockyard::bio::{Bio, Flags};
+use blockyard::bio::{Bio, Flags, Op};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
@@ -106,7 +106,8 @@ impl Task {
     pub(crate) fn polls(&self) -> bool {
         let awaits_bio =
             self.calls.in_call != InCall::None || matches!(self.tail, Tail::Flushing(_));
-        self.slots.has_polled() && !awaits_bio
+        let in_call = self.buffered.as_ref().is_some_and(|buffered| buffered.in_call());
+        self.slots.has_polled() && !awaits_bio && !in_call
     }
 
     /// Whether this step reaps results. A call that slept for a tag comes first.
@@ -212,10 +213,13 @@ impl Task {
         Some((io.queue, Bio { cookie, ..io.bio }))
     }
 
-    /// Whether the next I/O at `now` is a call through the page cache.
+    /// Whether the next I/O at `now` is a call through the page cache. Of a direct job only its
+    /// syncs are.
     #[inline]
     pub(crate) fn is_buffered_next(&mut self, now: Instant) -> bool {
-        self.buffered.is_some() && self.next_bio(now).is_some()
+        let Some(buffered) = &self.buffered else { return false };
+        let only_syncs = buffered.is_direct();
+        self.next_bio(now).is_some_and(|(_, bio)| !only_syncs || bio.op == Op::Flush)
     }
 
     /// Returns the queue of the next I/O, or if that is not known yet, of the one before.
@@ -233,6 +237,7 @@ impl Task {
         let waited = self.end_tag_wait(now);
         // Submission latency counts from the first attempt.
         let begun = Instant::from_ns(now.as_ns() - waited.as_ns());
+        let begun = self.end_meeting().map_or(begun, |since| since.min(begun));
         let io = self.feed.take();
         let due = match &mut self.feed.source {
             Source::Generated(generated) => {
@@ -243,6 +248,7 @@ impl Task {
         };
         let at = self.slots.begin(Slot {
             op: io.kind,
+            file: io.file,
             len_bytes: io.len_bytes,
             offset_bytes: io.offset_bytes,
             due,
@@ -254,7 +260,7 @@ impl Task {
             polled: io.bio.flags.contains(Flags::POLLED),
             recorded_end: io.recorded_end,
         });
-        if io.in_call {
+        if io.in_call || self.waits_in_call() {
             self.calls.in_call = InCall::Waits(at);
         }
         debug_assert!(self.calls.current.left > 0, "a call must not submit more than its batch");

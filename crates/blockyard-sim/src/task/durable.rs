@@ -30,6 +30,12 @@ pub(crate) fn waits_for_durable_writes(job: &Job) -> bool {
     job.direct && job.sync != SyncMode::None && !job.engine.is_async()
 }
 
+/// Whether a sync may follow the writes of `job` to a file of a file system: each is durable, and
+/// one at a time is in flight. Asynchronous engines leave it to a worker, which the job awaits.
+pub(crate) fn syncs_behind_writes(job: &Job) -> bool {
+    job.direct && job.sync != SyncMode::None && job.depth() == 1
+}
+
 impl Task {
     /// Ends each call of a write with a flush.
     pub(crate) const fn flush_after_writes(&mut self) {
@@ -64,7 +70,8 @@ impl Task {
     #[inline]
     pub(super) fn goes_on_to_flush(&mut self, slot: u32, status: Status, now: Instant) -> bool {
         let is_write = self.slots.get(slot).op == Some(job::Op::Write);
-        let goes_on = self.tail == Tail::Idle && is_write && status == Status::Ok;
+        let goes_on =
+            self.tail == Tail::Idle && is_write && status == Status::Ok && !self.is_durable();
         match self.tail {
             Tail::Idle if goes_on => self.tail = Tail::Due(slot, now),
             Tail::Flushing(_) => self.tail = Tail::Idle,

@@ -13,6 +13,7 @@
 mod bounds;
 mod buffered;
 mod calls;
+mod direct;
 mod durable;
 mod feed;
 mod measuring;
@@ -27,9 +28,10 @@ mod targets;
 mod think;
 
 pub use bounds::Violation;
+pub(crate) use buffered::has_data;
 pub use buffered::{Buffered, BufferedStep, READER_BIOS_MAX, SYNC_PAGES_MAX};
 pub use calls::Call;
-pub(crate) use durable::waits_for_durable_writes;
+pub(crate) use durable::{syncs_behind_writes, waits_for_durable_writes};
 pub use measuring::Measuring;
 pub use plan::Plan;
 pub use share::Share;
@@ -70,6 +72,11 @@ pub(crate) enum Origin {
         resolved: Resolved,
         /// The places of its files on the disks.
         placements: Vec<Placement>,
+        /// Whether its files are those of a file system, or others use the page cache. Direct I/O
+        /// then looks at their pages.
+        meets_cache: bool,
+        /// Whether a write with FUA needs no flush: the disks have FUA, or no volatile cache.
+        has_fua: bool,
     },
     /// Recorded in a trace, and delivered to the task.
     Recorded,
@@ -126,10 +133,13 @@ impl Task {
             Origin::Generated { placements, .. } if !job.direct => {
                 Some(Box::new(Buffered::new(job, placements.clone())))
             }
+            Origin::Generated { placements, meets_cache: true, has_fua, .. } => {
+                Some(Box::new(Buffered::of_direct(job, placements.clone(), *has_fua)))
+            }
             _ => None,
         };
         let source = match origin {
-            Origin::Generated { resolved, placements } => Source::Generated(Box::new(
+            Origin::Generated { resolved, placements, .. } => Source::Generated(Box::new(
                 Generated::new(job, number, &resolved, placements, seed),
             )),
             Origin::Recorded => Source::Recorded(Recorded::new(depth)),

@@ -1,6 +1,7 @@
 //! The plan of a task: what it does after a step, or which event it sleeps for.
 
 use super::calls::InCall;
+use super::durable::Tail;
 use super::source::Source;
 use super::state::{Sleep, State};
 use super::think::Pause;
@@ -39,6 +40,9 @@ impl Task {
         // Unless something below says otherwise, the next step follows.
         self.state = State::Ready;
         self.end_issue_if_over(now);
+        if self.due_flush().is_some() {
+            return Plan::Submit;
+        }
         match self.calls.in_call {
             InCall::None => {}
             InCall::Waits(_) => {
@@ -46,9 +50,6 @@ impl Task {
                 return Plan::AwaitCompletions;
             }
             InCall::Returns(_) => return Plan::Step,
-        }
-        if self.due_flush().is_some() {
-            return Plan::Submit;
         }
         self.update_draining();
         let outstanding = self.outstanding();
@@ -269,7 +270,7 @@ impl Task {
         // A sync of disks is no I/O of the job.
         let Some(slot) = self.buffered().end_call(cache) else { return };
         // The call that submits is the one that copies, so its end is the submission too.
-        if self.is_async() {
+        if self.is_async() && !matches!(self.tail, Tail::Flushing(_)) {
             self.slots.set_submitted(slot, now);
         }
         self.completed(slot, status, now);

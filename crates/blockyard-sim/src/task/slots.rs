@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 pub(super) struct Slot {
     /// The kind of I/O; `None` for a sync.
     pub(super) op: Option<Op>,
+    /// The index of its file in the job.
+    pub(super) file: u16,
     pub(super) len_bytes: u32,
     pub(super) offset_bytes: u64,
     /// When a trace wanted the I/O to be issued, if that is earlier than `begun`, which it
@@ -30,6 +32,7 @@ impl Slot {
     /// What a slot has before its first I/O.
     const IDLE: Self = Self {
         op: None,
+        file: 0,
         len_bytes: 0,
         offset_bytes: 0,
         due: Instant::ZERO,

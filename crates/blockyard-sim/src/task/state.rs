@@ -134,7 +134,7 @@ impl Task {
     /// task must be woken.
     pub(super) fn wake_for_flush(&mut self) -> bool {
         // The write is the only I/O in flight, so the task waits for it.
-        let wakes = self.state.is_woken_by(usize::MAX);
+        let wakes = self.state.is_woken_by(usize::MAX) || self.state == State::Asleep(Sleep::Call);
         if wakes {
             self.wake();
         }

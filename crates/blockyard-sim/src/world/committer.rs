@@ -217,6 +217,11 @@ impl<O: Observer> World<O> {
         self.cache.put(file_system);
     }
 
+    /// Whether there is a file system on the disks.
+    pub(crate) const fn has_file_system(&self) -> bool {
+        self.cache.has_file_system()
+    }
+
     /// Wakes the committer of a disk. Returns the cost.
     pub(super) fn wake_committer(&mut self, disk: QueueId) -> Duration {
         let committer = self.committers[disk.index()];

@@ -35,6 +35,9 @@ impl<O: Observer> Actor<O> for Job {
         if world.replay.is_some() {
             world.note_replayed_end(self.0, slot);
         }
+        if world.tasks[self.0.0 as usize].meets_cache() {
+            world.end_direct_write(self.0, slot, status);
+        }
         let now = world.now;
         let task = &mut world.tasks[self.0.0 as usize];
         world.totals.call_flushes += task.flushing_for(now);
@@ -47,6 +50,9 @@ impl<O: Observer> World<O> {
     pub(super) fn step(&mut self, id: TaskId) -> Duration {
         if self.tasks[id.0 as usize].return_from_driver() {
             return Duration::ZERO; // its call returns now, and it plans what comes next
+        }
+        if self.tasks[id.0 as usize].begin_due_sync(&self.cache) {
+            return self.continue_buffered(id);
         }
         if let Some((queue, bio)) = self.tasks[id.0 as usize].due_flush() {
             return self.submit_due_flush(id, queue, bio);
@@ -108,6 +114,7 @@ impl<O: Observer> World<O> {
             if used.is_some_and(|last| last != queue) {
                 break;
             }
+            let Some(bio) = self.meet_cache(id, bio) else { break };
             let target = &mut self.queues[queue.index()];
             if plugs && used.is_none() {
                 target.plug(cpu);
@@ -157,6 +164,29 @@ impl<O: Observer> World<O> {
             self.tasks[at].end_call();
         }
         submitted
+    }
+
+    /// Lets the next I/O of a task, whose bio is `bio`, meet the pages of its file, if it is direct
+    /// I/O that does. Returns the bio; `None` if something comes first.
+    #[inline]
+    fn meet_cache(&mut self, id: TaskId, bio: Bio) -> Option<Bio> {
+        let task = &mut self.tasks[id.0 as usize];
+        if !task.meets_cache() {
+            return Some(bio);
+        }
+        let bio = task.meet(bio, &mut self.cache, self.now);
+        self.set_alarms_of_journals();
+        bio
+    }
+
+    /// Notes the end of the I/O of `slot` in the pages of its file, and in the file, if it was a
+    /// direct write.
+    fn end_direct_write(&mut self, id: TaskId, slot: u32, status: Status) {
+        let written = self.tasks[id.0 as usize].direct_write(slot);
+        if let Some((file, range)) = written.filter(|_| status == Status::Ok) {
+            self.cache.end_direct(file, range, self.now);
+            self.set_alarms_of_journals();
+        }
     }
 
     /// Submits the flush that ends the call of a durable write.

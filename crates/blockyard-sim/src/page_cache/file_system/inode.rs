@@ -70,6 +70,11 @@ impl Inode {
         self.start == Start::Written || self.written.contains(page)
     }
 
+    /// Whether a write that ends at byte `end_bytes` makes the file longer.
+    pub(in super::super) const fn grows(&self, end_bytes: u64) -> bool {
+        end_bytes > self.len_bytes
+    }
+
     /// Returns the first page behind `page` that differs from it in whether it has data on the
     /// disk: a bio writes pages of one kind.
     pub(in super::super) fn end_of_kind(&self, page: u64) -> u64 {
@@ -95,8 +100,8 @@ impl Inode {
         self.changed_at.replace(jiffies(now)) != Some(jiffies(now))
     }
 
-    /// Notes that `pages` are on the disk.
-    pub(super) fn written_back(&mut self, pages: Range<u64>) -> Written {
+    /// Notes that `pages` are on the disk. Direct I/O wrote them if it `is_direct`.
+    pub(super) fn written_back(&mut self, pages: Range<u64>, is_direct: bool) -> Written {
         debug_assert!(pages.start < pages.end, "writeback of no pages");
         let is_new = !self.has_data(pages.start);
         let extents_before = self.extents();
@@ -112,6 +117,7 @@ impl Inode {
             converts: is_new && self.has_blocks(),
             allocates: is_new && !self.has_blocks(),
             grows,
+            is_direct,
             extents: self.extents(),
             extents_before,
         }

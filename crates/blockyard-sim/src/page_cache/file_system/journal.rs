@@ -30,6 +30,8 @@ pub(super) struct Written {
     pub(super) allocates: bool,
     /// Whether the file is longer.
     pub(super) grows: bool,
+    /// Whether direct I/O wrote the pages.
+    pub(super) is_direct: bool,
     /// The extents of the file afterwards: runs of written pages, and the reserved runs between
     /// them.
     pub(super) extents: u64,
@@ -62,6 +64,8 @@ struct Changes {
     since: Option<Instant>,
     creates: bool,
     allocates: bool,
+    /// Whether direct writes made a file longer.
+    grows_directly: bool,
     inodes: BTreeSet<u32>,
     converted: BTreeSet<u32>,
     /// Runs of pages that were written back for the first time, and the extents of their files.
@@ -154,6 +158,7 @@ impl Journal {
             [written.extents, written.extents_before].map(|extents| self.sizes.leaves(extents, 1));
         let changes = self.running(now, inode);
         changes.allocates |= written.allocates;
+        changes.grows_directly |= written.grows && written.is_direct;
         if written.converts {
             changes.converted.insert(inode);
         }
@@ -226,9 +231,18 @@ impl Journal {
     /// For ext4, a file whose preallocated blocks were written has 2: the descriptor and a block of
     /// inodes. A file with a new block has 4: also a block bitmap and a group descriptor.
     fn units(&self) -> u64 {
-        let CommitSizes { head, create, inode, inodes, convert, allocate, .. } = self.sizes;
-        let Changes { creates, allocates, inodes: changed, converted, runs, extents, .. } =
-            &self.running;
+        let CommitSizes { head, create, inode, inodes, convert, allocate, direct_growth, .. } =
+            self.sizes;
+        let Changes {
+            creates,
+            allocates,
+            grows_directly,
+            inodes: changed,
+            converted,
+            runs,
+            extents,
+            ..
+        } = &self.running;
         let outgrows_inode = self.running.outgrows_inode;
         let tables: BTreeSet<u32> = changed.iter().map(|number| number / inodes).collect();
         let [tables, converted] =
@@ -236,6 +250,7 @@ impl Journal {
         u64::from(head)
             + u64::from(create) * u64::from(*creates)
             + u64::from(allocate) * u64::from(*allocates)
+            + u64::from(direct_growth) * u64::from(*grows_directly)
             + u64::from(inode) * tables
             + u64::from(convert) * converted
             + self.sizes.leaves(*extents, *runs)
@@ -327,7 +342,7 @@ mod tests {
     /// is one.
     fn sync(fs: &mut FileSystem, inode: &mut Inode, pages: Range<u64>) -> Option<(u64, u64)> {
         fs.wrote(inode, DISK, pages.end * PAGE_BYTES, Instant::ZERO);
-        fs.written_back(inode, DISK, pages, Instant::ZERO);
+        fs.written(inode, DISK, (pages, false), Instant::ZERO);
         let tid = inode.needs(true);
         (fs.state(DISK, tid) != State::Committed).then(|| commit(fs, tid))
     }
@@ -349,9 +364,22 @@ mod tests {
         assert_eq!(sync(&mut xfs, &mut file, 0..1), Some((0, 3)));
         let mut growing = created(&mut xfs, 1, GROWING);
         xfs.wrote(&mut growing, DISK, 1000, Instant::ZERO);
-        xfs.written_back(&mut growing, DISK, 0..1, Instant::ZERO);
+        xfs.written(&mut growing, DISK, (0..1, false), Instant::ZERO);
         assert_eq!(commit(&mut xfs, growing.needs(true)), (0, 3));
         assert_eq!(sync(&mut xfs, &mut growing, 0..1), Some((0, 2)), "1000 to 4096 bytes");
+    }
+
+    /// As recorded: of ext4, the descriptor, the inode, a bitmap, a group descriptor and the block
+    /// of orphans are 5 blocks of 8 sectors. A record of XFS has 4 sectors.
+    #[test]
+    fn direct_writes_that_make_a_file_longer_change_more() {
+        for (name, sectors) in [("ext4", (40, 8)), ("xfs", (0, 4))] {
+            let mut fs = on(name);
+            let mut file = created(&mut fs, 0, GROWING);
+            fs.wrote(&mut file, DISK, PAGE_BYTES, Instant::ZERO);
+            fs.written(&mut file, DISK, (0..1, true), Instant::ZERO);
+            assert_eq!(commit(&mut fs, file.needs(true)), sectors, "{name}");
+        }
     }
 
     /// The first of a new file is 7 blocks: a descriptor, 3 for the creation, an inode, a bitmap
@@ -363,7 +391,7 @@ mod tests {
         let mut file = Inode::new(0, NEW, 64 * PAGE_BYTES);
         ext4.created(&mut file, DISK, Instant::ZERO);
         for page in [1, 3] {
-            ext4.written_back(&mut file, DISK, page..page + 1, Instant::ZERO);
+            ext4.written(&mut file, DISK, (page..page + 1, false), Instant::ZERO);
         }
         assert_eq!(commit(&mut ext4, file.needs(true)), (56, 8));
         assert_eq!(sync(&mut ext4, &mut file, 5..6), Some((32, 8)));

@@ -93,15 +93,16 @@ impl FileSystem {
         (inode.changed, inode.data_changed) = (tid, tid);
     }
 
-    /// Notes that `pages` of `inode` of `disk` are on the disk.
-    pub(super) fn written_back(
+    /// Notes that `pages` of `inode` of `disk` are on the disk: they were written back, or by
+    /// direct I/O.
+    pub(super) fn written(
         &mut self,
         inode: &mut Inode,
         disk: QueueId,
-        pages: Range<u64>,
+        (pages, is_direct): (Range<u64>, bool),
         now: Instant,
     ) {
-        let written = inode.written_back(pages);
+        let written = inode.written_back(pages, is_direct);
         if !written.needs_commit() {
             return;
         }

@@ -1,4 +1,5 @@
-//! The sync of whole disks: when the last task closes it, and before its pages are dropped.
+//! The sync of whole disks: when the last task closes it, and before its pages are dropped. Also
+//! that of a part of a file, before direct I/O there.
 //!
 //! Linux writes back all dirty pages of a block device and waits (`sync_blockdev`), without a
 //! flush. It does so when nobody has the device open any more, and for the ioctl that drops its
@@ -7,6 +8,7 @@
 use super::sync::{Sync, SyncStep};
 use crate::page_cache::{FileId, PageCache, Run, Transfer};
 use blockyard::unit::QueueId;
+use core::ops::Range;
 
 /// A sync of all files of some disks under way.
 #[derive(Clone, Debug)]
@@ -37,13 +39,21 @@ impl DiskSync {
         (!files.is_empty()).then_some(Self { files })
     }
 
-    /// Returns the next step. Nobody waits before all pages that can be written are.
-    pub(super) fn next(&self, cache: &PageCache) -> DiskStep {
+    /// Returns a sync of `pages` of `file`, as a direct I/O does before it begins.
+    pub(super) fn of_range(file: FileId, pages: Range<u64>, cache: &PageCache) -> Self {
+        Self { files: vec![(file, Sync::of_pages(pages, cache.dirt(file)))] }
+    }
+
+    /// Returns the next step: of writes, one of at most `room` pages. Nobody waits before all pages
+    /// that can be written are.
+    pub(super) fn next(&self, cache: &PageCache, room: u64) -> DiskStep {
         let mut awaited = None;
         for (file, sync) in &self.files {
             match sync.next(cache.dirt(*file), 0) {
                 SyncStep::Write(page) => {
-                    let pages = page..page + 1;
+                    // A bio of a raw disk has a page, and one of a file as many as it may.
+                    let end = sync.end_of_tagged(page).min(cache.end_of_bio(*file, page));
+                    let pages = page..end.min(page + room.max(1));
                     return DiskStep::Write(Run {
                         file: *file,
                         pages,

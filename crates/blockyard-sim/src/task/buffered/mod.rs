@@ -10,6 +10,7 @@
 
 mod clocks;
 mod disk_sync;
+mod meeting;
 mod sync;
 
 use crate::page_cache::{
@@ -28,6 +29,8 @@ use blockyard_fio::workload::SyncCall;
 use blockyard_trace::observe::TaskId;
 use clocks::Clocks;
 use disk_sync::{DiskStep, DiskSync};
+use meeting::Meeting;
+pub(super) use meeting::pages_of;
 use std::collections::{BTreeSet, VecDeque};
 use sync::{Sync, SyncStep};
 
@@ -139,6 +142,8 @@ pub struct Buffered {
     pub(crate) pause: Option<Instant>,
     /// The times of its writes and syncs.
     pub(crate) clocks: Clocks,
+    /// What a direct job knows of the pages of its files.
+    pub(super) meeting: Option<Meeting>,
 }
 
 impl Buffered {
@@ -170,6 +175,7 @@ impl Buffered {
             looks: None,
             pause: None,
             clocks: Clocks::default(),
+            meeting: None,
         }
     }
 
@@ -302,7 +308,7 @@ impl Buffered {
     }
 
     fn next_of_disk(&self, disk_sync: &DiskSync, cache: &PageCache) -> BufferedStep {
-        match disk_sync.next(cache) {
+        match disk_sync.next(cache, 1) {
             DiskStep::Write(_) if self.in_flight >= SYNC_PAGES_MAX => {
                 BufferedStep::AwaitRoom(Transfer::WriteBack)
             }
@@ -426,7 +432,8 @@ impl Buffered {
             return (self.in_flight < READER_BIOS_MAX).then(|| run.clone());
         }
         if let Some(disk_sync) = &self.disk_sync {
-            return match disk_sync.next(cache) {
+            let room = u64::from(SYNC_PAGES_MAX.saturating_sub(self.in_flight));
+            return match disk_sync.next(cache, room) {
                 DiskStep::Write(run) if self.in_flight < SYNC_PAGES_MAX => Some(run),
                 _ => None,
             };
@@ -596,10 +603,15 @@ fn sync_of(call: SyncCall, range: RangeSync, dirt: &Dirt, flush: Bio) -> Sync {
     }
 }
 
+/// Whether the files of `job` have their data before it begins.
+pub(crate) fn has_data(job: &Job) -> bool {
+    job.overwrite || job.pattern.mix.ops().contains(&Op::Read)
+}
+
 /// Returns the files of `job` before it begins: fio writes those of a job that reads, and of one
 /// with `overwrite=1`.
 fn start_of_files(job: &Job) -> Start {
-    if job.overwrite || job.pattern.mix.ops().contains(&Op::Read) {
+    if has_data(job) {
         return Start::Written;
     }
     Start::Created {

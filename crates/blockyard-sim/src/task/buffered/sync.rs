@@ -101,10 +101,14 @@ impl Sync {
 
     /// Returns a sync of all pages of a file with `dirt`. It reports no errors.
     pub(super) fn of_closing(dirt: &Dirt) -> Self {
-        let pages = 0..u64::MAX;
+        Self::of_pages(0..u64::MAX, dirt)
+    }
+
+    /// Returns a sync of `pages` of a file with `dirt`, without a flush. It reports no errors.
+    pub(super) fn of_pages(pages: Range<u64>, dirt: &Dirt) -> Self {
         Self {
             tagged: dirt.dirty().within(&pages),
-            at: 0,
+            at: pages.start,
             pages,
             waits_before: false,
             is_thorough: true,

@@ -1,0 +1,163 @@
+//! Whole simulations of direct I/O to files whose pages are in the cache, or that are those of a
+//! file system. Only the device and the copy of a page take time here.
+
+mod free;
+
+use blockyard::status::Status;
+use blockyard::time::Duration;
+use blockyard::trace::Action;
+use blockyard_devices::profile::{Design, Device, FileSystem};
+use blockyard_fio::job::{NoSource, Op, parse_args, parse_bytes};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+
+const US: u64 = 1_000;
+
+/// A device with two commands at a time, each 100 us long, also a flush. It has a cache.
+fn device(fua: bool) -> Device {
+    let free = free::steps();
+    let text = format!(
+        "base = \"null\"\n[limits]\nmax-sectors = 2048\nmax-segments = 256\nwrite-cache = true\nfua = {fua}\n\
+         [null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\nsubmit-queues = 1\ndepth = 2\n\
+         [cpu]\ncpus = 4\npage-copy = \"10us\"\n{free}"
+    );
+    Device::parse("test", &text).unwrap()
+}
+
+fn commands(report: &Report) -> u64 {
+    report.stages.count(Action::Complete(Status::Ok))
+}
+
+/// Runs jobs of the disk `/dev/a`. The first has 32 KiB in the cache from 80 us on, dirty, and the
+/// disk open for 10 ms.
+fn run_beside_a_writer(others: &str) -> Report {
+    let text = format!(
+        "[global]\nioengine=sync\nfilename=/dev/a\ninvalidate=0\nnumber_ios=1\n\
+         [w]\nrw=write\nbs=32k\nnumber_ios=2\nthinktime=10ms\ncpus_allowed=0\n{others}"
+    );
+    let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    let mut simulation = Simulation::new(&jobs, &device(false), &design, 1).unwrap();
+    simulation.check_every_step();
+    simulation.finish().unwrap()
+}
+
+/// The latency of the only I/O of a job.
+fn latency(report: &Report, job: usize, op: Op) -> u64 {
+    let of_op = report.jobs[job].stats.ops.of(op).as_deref().unwrap();
+    assert_eq!(of_op.ios, 1);
+    of_op.lat_ns.max()
+}
+
+/// A direct read of 16 KiB first writes its four dirty pages in one request of 100 us. The other
+/// four, and eight of the second write, are left when the disk is closed: their pages are
+/// neighbours, and one request.
+#[test]
+fn a_direct_read_writes_the_dirty_pages_of_its_range_first() {
+    for engine in ["sync", "libaio", "io_uring"] {
+        let read = format!("[r]\nrw=read\ndirect=1\nbs=16k\nstartdelay=100us\nioengine={engine}\n");
+        let report = run_beside_a_writer(&read);
+        assert_eq!(latency(&report, 1, Op::Read), 200 * US, "{engine}");
+        assert_eq!((commands(&report), report.totals.written_back_bytes), (3, 64 << 10));
+    }
+    let clean = "[r]\nrw=read\ndirect=1\nbs=16k\noffset=1m\nstartdelay=100us\n";
+    assert_eq!(latency(&run_beside_a_writer(clean), 1, Op::Read), 100 * US);
+}
+
+/// A direct write does the same, and drops the four pages. A read of all eight through the cache
+/// then reads four of them, in one request, and copies eight.
+#[test]
+fn a_direct_write_drops_the_pages_of_its_range() {
+    let read = "[b]\nrw=read\nbs=32k\nfadvise_hint=random\nstartdelay=1ms\ncpus_allowed=2\n";
+    let write = "[d]\nrw=write\ndirect=1\nbs=16k\nstartdelay=100us\ncpus_allowed=1\n";
+    let report = run_beside_a_writer(&format!("{write}{read}"));
+    assert_eq!(latency(&report, 1, Op::Write), 200 * US);
+    assert_eq!(latency(&report, 2, Op::Read), 180 * US);
+    let report = run_beside_a_writer(read);
+    assert_eq!(latency(&report, 1, Op::Read), 80 * US, "all pages are there");
+}
+
+/// A job with one I/O of 16 KiB, away from the dirty pages.
+fn part(name: &str, delay: &str, options: &str) -> String {
+    format!("[{name}]\nbs=16k\noffset=1m\nstartdelay={delay}\n{options}\n")
+}
+
+/// A direct write takes 100 us from 499 us on. A read through the cache has its four pages at 500
+/// us, which may be older than what is written. The end of the write drops them, so a later read
+/// needs the device again: 100 us, and 40 us of copying.
+#[test]
+fn pages_that_are_read_during_a_direct_write_are_dropped() {
+    let write = part("d", "499us", "rw=write\ndirect=1\ncpus_allowed=1");
+    let reads = "rw=read\nfadvise_hint=random\ncpus_allowed=2";
+    let [early, late] = [("a", "400us"), ("b", "2ms")].map(|(name, at)| part(name, at, reads));
+    let report = run_beside_a_writer(&format!("{early}{late}{write}"));
+    assert_eq!([1, 2].map(|job| latency(&report, job, Op::Read)), [140 * US, 140 * US]);
+    let report = run_beside_a_writer(&format!("{early}{late}"));
+    assert_eq!([1, 2].map(|job| latency(&report, job, Op::Read)), [140 * US, 40 * US]);
+}
+
+fn run_on(name: &str, options: &str, fua: bool) -> Result<Report, String> {
+    let file_system = FileSystem::lookup(name).unwrap();
+    let all = format!("--name=j --filename=f --direct=1 --rw=write --bs=4k {options}");
+    let jobs = parse_args(all.split_whitespace(), &NoSource).unwrap();
+    let conditions = Conditions { file_system: Some(&file_system), ..Conditions::new(1) };
+    let design = Design::lookup("mq-none").unwrap();
+    let simulation = Simulation::under(&jobs, &device(fua), &design, conditions);
+    let mut simulation = simulation.map_err(|error| error.to_string())?;
+    simulation.check_every_step();
+    Ok(simulation.finish().unwrap())
+}
+
+/// Pages 0 and 1 of a new file with blocks, and then both once more. The first sync waits for the
+/// superblock of the journal, the blocks, a flush, the commit block and a flush, as there is no
+/// FUA: 500 us. The second one leaves out the superblock. The third finds nothing but the time of
+/// the file changed, and flushes.
+#[test]
+fn a_sync_of_direct_writes_commits_what_their_data_needs() {
+    let options = "--ioengine=sync --size=8k --io_size=16k --fdatasync=1";
+    let report = run_on("ext4", options, false).unwrap();
+    let syncs = report.jobs[0].stats.sync_lat_ns.as_ref().unwrap();
+    assert_eq!((syncs.count(), syncs.min(), syncs.max()), (3, 100 * US, 500 * US));
+    assert_eq!(report.jobs[0].stats.runtime_ns(), (4 * 100 + 500 + 400 + 100) * US);
+    let overwrite = run_on("ext4", &format!("{options} --overwrite=1"), false).unwrap();
+    assert_eq!(overwrite.jobs[0].stats.runtime_ns(), (4 * 100 + 3 * 100) * US);
+    // A record of XFS is one write between two flushes.
+    let xfs = run_on("xfs", options, false).unwrap();
+    assert_eq!(xfs.jobs[0].stats.runtime_ns(), (4 * 100 + 300 + 300 + 100) * US);
+}
+
+/// With `O_DSYNC`, a write to data that is there has FUA and needs no flush; without FUA a flush
+/// follows. Another one is a plain write and a commit. Both commits have FUA: the first one is a
+/// superblock, blocks, a flush, and a block.
+#[test]
+fn a_durable_write_has_fua_only_where_no_commit_follows() {
+    for engine in ["sync", "libaio", "io_uring"] {
+        let options = format!("--ioengine={engine} --size=8k --sync=dsync");
+        let overwrite = format!("{options} --overwrite=1");
+        let runtimes = [(&*overwrite, true), (&*overwrite, false), (&*options, true)]
+            .map(|(options, fua)| run_on("ext4", options, fua).unwrap())
+            .map(|report| (report.jobs[0].stats.runtime_ns() / US, commands(&report)));
+        assert_eq!(runtimes, [(200, 2), (400, 4), (200 + 400 + 300, 9)], "{engine}");
+    }
+}
+
+/// Four writes of an asynchronous engine make a new file longer, so each ends before the next. With
+/// blocks and length there, two are in flight at a time.
+#[test]
+fn writes_that_make_a_file_longer_wait_for_one_another() {
+    for engine in ["libaio", "io_uring"] {
+        let options = format!("--ioengine={engine} --iodepth=4 --size=16k");
+        let report = run_on("xfs", &format!("{options} --fallocate=none"), true).unwrap();
+        assert_eq!(report.span, Duration::from_us(400), "{engine}");
+        assert_eq!(run_on("xfs", &options, true).unwrap().span, Duration::from_us(200));
+    }
+}
+
+/// Several durable writes in flight are refused if a worker syncs the file behind each of them.
+#[test]
+fn syncs_in_workers_are_refused() {
+    let options = "--ioengine=libaio --iodepth=2 --size=16k --sync=dsync";
+    let refused = run_on("ext4", options, true).unwrap_err();
+    assert!(refused.contains("a worker syncs the file"), "{refused}");
+    let report = run_on("ext4", &format!("{options} --overwrite=1"), true).unwrap();
+    assert_eq!((report.span, commands(&report)), (Duration::from_us(200), 4));
+}
