@@ -30,8 +30,9 @@ pub struct Limits {
     /// Whether a write past the volatile cache can be asked for
     /// ([`Flags::FUA`](crate::bio::Flags::FUA)). Without, it is followed by a flush.
     pub fua: bool,
-    /// Whether the medium rotates, so that a seek costs more than a transfer. No built-in elevator
-    /// asks, as in Linux 6.12; one of the embedder's own finds it in the limits that it gets.
+    /// Whether the medium rotates, so that a seek costs more than a transfer. Of the built-in
+    /// elevators bfq asks, as in Linux; one of the embedder's own finds it in the limits that it
+    /// gets.
     /// Linux's default of [`WbtTunables::latency`](crate::policy::WbtTunables::latency) depends on
     /// it.
     pub rotational: bool,

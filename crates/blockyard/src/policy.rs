@@ -124,18 +124,20 @@ pub enum ElevatorKind {
     Deadline(DeadlineTunables),
     /// kyber.
     Kyber(KyberTunables),
+    /// bfq.
+    Bfq(BfqTunables),
     /// The embedder's own, which
     /// [`RequestQueue::with_elevator`](crate::request_queue::RequestQueue::with_elevator) takes.
     Other,
 }
 
 impl ElevatorKind {
-    /// Whether one lock protects everything: mq-deadline keeps one order for the whole queue, kyber
-    /// has a lock for each software queue and each hardware queue. The embedder's own elevator is
-    /// taken to need one lock.
+    /// Whether one lock protects everything: mq-deadline and bfq keep one order for the whole
+    /// queue, kyber has a lock for each software queue and each hardware queue. The embedder's own
+    /// elevator is taken to need one lock.
     #[must_use]
     pub const fn has_one_lock(self) -> bool {
-        matches!(self, Self::Deadline(_) | Self::Other)
+        matches!(self, Self::Deadline(_) | Self::Bfq(_) | Self::Other)
     }
 
     /// Whether requests wait in a list until a run files them.
@@ -287,6 +289,51 @@ impl Default for KyberTunables {
     }
 }
 
+/// The tunables of bfq, with Linux's defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BfqTunables {
+    /// The time for which the device is held for the next request of a process; 8 ms. Zero: never.
+    /// At most [`IDLE_MAX`](crate::elevator::IDLE_MAX) is used.
+    pub slice_idle: Duration,
+    /// Whether weights of interactive and soft real-time processes are raised; yes.
+    pub low_latency: bool,
+    /// Whether one request is in the device at a time, and the device is held for every process, so
+    /// that shares are exact; no.
+    pub strict_guarantees: bool,
+    /// The time of a slot; 125 ms.
+    pub timeout_sync: Duration,
+    /// The largest budget in sectors; 0: what the device transfers in the time of a slot.
+    pub max_budget: u32,
+    /// How far behind the last request another one may be to go next, in KiB; 16384.
+    pub back_seek_max: u32,
+    /// The factor by which the distance of a request behind counts, at least 1; 2.
+    pub back_seek_penalty: u32,
+    /// The deadline of a synchronous request; 125 ms.
+    pub fifo_expire_sync: Duration,
+    /// The deadline of an asynchronous request; 250 ms.
+    pub fifo_expire_async: Duration,
+    /// Scheduler tags of which asynchronous requests may use half; `None`: all, as always before
+    /// Linux 7.0.
+    pub async_depth: Option<u32>,
+}
+
+impl Default for BfqTunables {
+    fn default() -> Self {
+        Self {
+            slice_idle: Duration::from_ms(8),
+            low_latency: true,
+            strict_guarantees: false,
+            timeout_sync: Duration::from_ms(125),
+            max_budget: 0,
+            back_seek_max: 16 * 1024,
+            back_seek_penalty: 2,
+            fifo_expire_sync: Duration::from_ms(125),
+            fifo_expire_async: Duration::from_ms(250),
+            async_depth: None,
+        }
+    }
+}
+
 /// Which requests bios and requests may join: Linux's `nomerges`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merges {
@@ -385,6 +432,12 @@ impl Policies {
     pub fn mq_kyber() -> Self {
         Self { elevator: ElevatorKind::Kyber(KyberTunables::default()), ..Self::NONE }
     }
+
+    /// The blk-mq of Linux 7.3 with bfq.
+    #[must_use]
+    pub fn mq_bfq() -> Self {
+        Self { elevator: ElevatorKind::Bfq(BfqTunables::default()), ..Self::NONE }
+    }
 }
 
 #[cfg(test)]
@@ -420,7 +473,22 @@ mod tests {
             async_depth: None,
         };
         assert_eq!(KyberTunables::default(), kyber);
-        let elevators = [Policies::mq_deadline(), Policies::mq_kyber()].map(|all| all.elevator);
-        assert_eq!(elevators, [ElevatorKind::Deadline(deadline), ElevatorKind::Kyber(kyber)]);
+        let bfq = BfqTunables {
+            slice_idle: ms(8),
+            low_latency: true,
+            strict_guarantees: false,
+            timeout_sync: ms(125),
+            max_budget: 0,
+            back_seek_max: 16_384,
+            back_seek_penalty: 2,
+            fifo_expire_sync: ms(125),
+            fifo_expire_async: ms(250),
+            async_depth: None,
+        };
+        assert_eq!(BfqTunables::default(), bfq);
+        let all = [Policies::mq_deadline(), Policies::mq_kyber(), Policies::mq_bfq()];
+        let expected =
+            [ElevatorKind::Deadline(deadline), ElevatorKind::Kyber(kyber), ElevatorKind::Bfq(bfq)];
+        assert_eq!(all.map(|policies| policies.elevator), expected);
     }
 }

@@ -8,14 +8,15 @@ mod reads_first;
 
 use anticipatory::Anticipatory;
 use blockyard::conformance;
+use blockyard::elevator::bfq::Bfq;
 use blockyard::elevator::deadline::Deadline;
 use blockyard::elevator::kyber::Kyber;
 use blockyard::elevator::{Ctx, Elevator, IDLE_MAX, Place};
 use blockyard::limits::Limits;
 use blockyard::merge::{Candidate, Extent, Merge};
 use blockyard::policy::{
-    DeadlineTunables, HeadLists, Insertion, KyberAdjust, KyberStaging, KyberTunables, Merges,
-    TagWakes,
+    BfqTunables, DeadlineTunables, HeadLists, Insertion, KyberAdjust, KyberStaging, KyberTunables,
+    Merges, TagWakes,
 };
 use blockyard::prng::Prng;
 use blockyard::request::{List, Request, Requests};
@@ -71,6 +72,32 @@ fn kyber_conforms_with_any_tunables() {
             other_depth,
         };
         conformance::elevator(seed, |config, _| Box::new(Kyber::new(&config.map, tunables)));
+    }
+}
+
+#[test]
+fn bfq_conforms_with_any_tunables() {
+    for seed in SEEDS {
+        println!("seed {seed}");
+        let mut draws = Prng::new(seed);
+        let tunables = BfqTunables {
+            slice_idle: Duration::from_us(draws.pick(&[0, 500, 8_000, 100_000])),
+            low_latency: draws.pick(&[false, true]),
+            strict_guarantees: draws.pick(&[false, false, true]),
+            // A raised slot is 30 times as long; the test is patient for 30 s.
+            timeout_sync: Duration::from_ms(draws.pick(&[1, 125, 250])),
+            max_budget: draws.pick(&[0, 0, 1, 100]),
+            back_seek_max: draws.pick(&[0, 10, 16_384]),
+            back_seek_penalty: draws.pick(&[1, 2, 100]),
+            fifo_expire_sync: Duration::from_ms(draws.pick(&[1, 125])),
+            fifo_expire_async: Duration::from_ms(draws.pick(&[1, 250])),
+            async_depth: draws.pick(&[None, Some(1), Some(48)]),
+        };
+        let rotational = draws.pick(&[false, true]);
+        let merges = draws.pick(&[Merges::All, Merges::Last]);
+        conformance::elevator(seed, |config, tags| {
+            Box::new(Bfq::new(config.requests(tags), rotational, tunables).merging(merges))
+        });
     }
 }
 

@@ -4,7 +4,7 @@
 mod allocations;
 
 use allocations::{allocations, bytes_of};
-use blockyard::bio::{Bio, Flags, Op};
+use blockyard::bio::{Bio, Flags, Op, Submitter};
 use blockyard::device::null::NullDevice;
 use blockyard::driver::{Accept, Busy, Device, Driver, Issue};
 use blockyard::hardware_queue::QueueMap;
@@ -119,11 +119,14 @@ impl Rig {
         let sector = self.host.driver.draw(CAPACITY_SECTORS / 8 - 16) * 8;
         let sectors = [8, 8, 8, 8, 16, 120][usize::try_from(self.host.driver.draw(6)).unwrap()];
         let flags = if self.host.driver.draw(8) == 0 { Flags::NOWAIT } else { Flags::NONE };
-        match self.host.driver.draw(2) {
+        let bio = match self.host.driver.draw(2) {
             0 => Bio::read(sector, sectors, sector).with_flags(flags),
             // These often merge.
             _ => Bio::write(sector % 512, sectors, sector).with_flags(flags | Flags::WRITEBACK),
-        }
+        };
+        // More processes and groups than an elevator remembers.
+        let process = u32::try_from(sector / 8).unwrap();
+        bio.with_submitter(Submitter { process, group: process % 40 })
     }
 
     fn step(&mut self) {
@@ -189,6 +192,7 @@ fn designs() -> Vec<Policies> {
         Policies::NONE,
         Policies::mq_deadline(),
         Policies { elevator: ElevatorKind::Kyber(few_tokens()), ..Policies::NONE },
+        Policies::mq_bfq(),
     ];
     let deadline =
         ElevatorKind::Deadline(DeadlineTunables { classes: false, ..Default::default() });

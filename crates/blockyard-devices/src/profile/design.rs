@@ -1,9 +1,10 @@
 //! Designs: named sets of policies, and the tables `[queue]` of their files.
 
+use blockyard::elevator::IDLE_MAX;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, HeadLists, Insertion,
-    KyberAdjust, KyberStaging, KyberTunables, Merges, Model, Plugging, Policies, Restart,
-    SchedDepth, SwqMerge, TagWakes,
+    BfqTunables, BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, HeadLists,
+    Insertion, KyberAdjust, KyberStaging, KyberTunables, Merges, Model, Plugging, Policies,
+    Restart, SchedDepth, SwqMerge, TagWakes,
 };
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
@@ -107,6 +108,8 @@ pub(crate) const BUILTIN: &[Builtin] = builtins!("designs":
     "mq-deadline-in-turn",
     "mq-kyber",
     "mq-kyber-6.12",
+    "mq-bfq",
+    "mq-bfq-6.12",
     "mmc-pio",
     "mmc-serial",
     "mmc-serial-bounce",
@@ -146,6 +149,8 @@ const SHORT_NAMES: &[(&str, &str)] = &[
     ("deadline-6.12", "mq-deadline-6.12"),
     ("kyber", "mq-kyber"),
     ("kyber-6.12", "mq-kyber-6.12"),
+    ("bfq", "mq-bfq"),
+    ("bfq-6.12", "mq-bfq-6.12"),
     ("blkmq", "mmc-blkmq"),
     ("blkmq-6.12", "mmc-blkmq-6.12"),
     ("blkmq-4.16", "mmc-blkmq-4.16"),
@@ -206,6 +211,7 @@ pub(super) const QUEUE: &[&str] = &[
     "read-ahead-rotational",
     "deadline",
     "kyber",
+    "bfq",
 ];
 pub(super) const DEADLINE: &[&str] = &[
     "read-expire",
@@ -229,6 +235,17 @@ pub(super) const KYBER: &[&str] = &[
     "other-depth",
     "adjust",
     "staging",
+];
+pub(super) const BFQ: &[&str] = &[
+    "slice-idle",
+    "low-latency",
+    "strict-guarantees",
+    "timeout-sync",
+    "max-budget",
+    "back-seek-max",
+    "back-seek-penalty",
+    "fifo-expire-sync",
+    "fifo-expire-async",
 ];
 
 const MODEL: &[(&str, Model)] = &[("single-lock", Model::SingleLock), ("multi", Model::Multi)];
@@ -272,10 +289,15 @@ enum Elevator {
     None,
     Deadline,
     Kyber,
+    Bfq,
 }
 
-const ELEVATOR: &[(&str, Elevator)] =
-    &[("none", Elevator::None), ("mq-deadline", Elevator::Deadline), ("kyber", Elevator::Kyber)];
+const ELEVATOR: &[(&str, Elevator)] = &[
+    ("none", Elevator::None),
+    ("mq-deadline", Elevator::Deadline),
+    ("kyber", Elevator::Kyber),
+    ("bfq", Elevator::Bfq),
+];
 
 /// A number of scheduler tags, or `from-device-depth`.
 struct SchedDepthKind;
@@ -463,7 +485,6 @@ fn merges(queue: &Table<'_>) -> Result<Merges, ProfileError> {
 }
 
 fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
-    queue.not_built("elevator", &["bfq"])?;
     let elevator = queue.need("elevator", OneOf(ELEVATOR))?;
     if elevator != Elevator::Deadline && queue.has("deadline") {
         let words = "`[queue.deadline]` goes only with `elevator = \"mq-deadline\"`";
@@ -472,6 +493,10 @@ fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
     if elevator != Elevator::Kyber && queue.has("kyber") {
         let words = "`[queue.kyber]` goes only with `elevator = \"kyber\"`";
         return Err(queue.wrong("kyber", Problem::Contradiction(words)));
+    }
+    if elevator != Elevator::Bfq && queue.has("bfq") {
+        let words = "`[queue.bfq]` goes only with `elevator = \"bfq\"`";
+        return Err(queue.wrong("bfq", Problem::Contradiction(words)));
     }
     let async_depth = async_depth(queue, elevator)?;
     Ok(match elevator {
@@ -483,6 +508,10 @@ fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
         Elevator::Kyber => {
             let own = kyber(&queue.table("queue.kyber", KYBER)?)?;
             ElevatorKind::Kyber(KyberTunables { async_depth, ..own })
+        }
+        Elevator::Bfq => {
+            let own = bfq(&queue.table("queue.bfq", BFQ)?)?;
+            ElevatorKind::Bfq(BfqTunables { async_depth, ..own })
         }
     })
 }
@@ -500,7 +529,7 @@ fn async_depth(queue: &Table<'_>, elevator: Elevator) -> Result<Option<u32>, Pro
         }
         let of_deadline = match elevator {
             Elevator::Deadline => deadline.own(ASYNC_DEPTH, ASYNC_DEPTHS)?,
-            Elevator::None | Elevator::Kyber => None,
+            Elevator::None | Elevator::Kyber | Elevator::Bfq => None,
         };
         if of_queue.is_some() && of_deadline.is_some() {
             let words = "`async-depth` stands in `[queue]` or in `[queue.deadline]`: both are the same limit";
@@ -562,6 +591,43 @@ fn kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
         other_depth: table.take_or("other-depth", KYBER_DEPTH, linux.other_depth)?,
         adjust,
         staging: table.take_or("staging", OneOf(STAGING), linux.staging)?,
+        async_depth: linux.async_depth,
+    })
+}
+
+/// Reads the tunables of bfq. Missing keys have Linux's defaults.
+fn bfq(table: &Table<'_>) -> Result<BfqTunables, ProfileError> {
+    let linux = BfqTunables::default();
+    let strict_guarantees = table.take_or("strict-guarantees", Flag, linux.strict_guarantees)?;
+    let slice_idle = table.take_or("slice-idle", Time, linux.slice_idle)?;
+    if slice_idle > IDLE_MAX {
+        let words = "`slice-idle` is at most 100ms, the longest time for which an elevator may hold the device";
+        return Err(table.wrong("slice-idle", Problem::Contradiction(words)));
+    }
+    if strict_guarantees && slice_idle < linux.slice_idle {
+        let words = "`strict-guarantees` goes only with a `slice-idle` of at least 8ms, to which Linux raises it";
+        return Err(table.wrong("slice-idle", Problem::Contradiction(words)));
+    }
+    let timeout_sync = table.take_or("timeout-sync", Time, linux.timeout_sync)?;
+    if timeout_sync < Duration::from_ms(1) {
+        let words = "`timeout-sync` is at least 1ms";
+        return Err(table.wrong("timeout-sync", Problem::Contradiction(words)));
+    }
+    let most = i32::MAX.unsigned_abs();
+    Ok(BfqTunables {
+        slice_idle,
+        low_latency: table.take_or("low-latency", Flag, linux.low_latency)?,
+        strict_guarantees,
+        timeout_sync,
+        max_budget: table.take_or("max-budget", Count(0..=most), linux.max_budget)?,
+        back_seek_max: table.take_or("back-seek-max", Count(0..=most), linux.back_seek_max)?,
+        back_seek_penalty: table.take_or(
+            "back-seek-penalty",
+            Count(1..=most),
+            linux.back_seek_penalty,
+        )?,
+        fifo_expire_sync: table.take_or("fifo-expire-sync", Time, linux.fifo_expire_sync)?,
+        fifo_expire_async: table.take_or("fifo-expire-async", Time, linux.fifo_expire_async)?,
         async_depth: linux.async_depth,
     })
 }

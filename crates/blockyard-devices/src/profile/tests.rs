@@ -1,9 +1,10 @@
 //! The contents of profiles, and the errors about wrong ones.
 
 use super::Reach;
+use super::wbt::WbtLatency;
 use blockyard::policy::{
-    BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging, KyberTunables, Merges,
-    Model, Policies, SchedDepth, SwqMerge,
+    BfqTunables, BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging,
+    KyberTunables, Merges, Model, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
 use blockyard_btt::{LaneChoice, Policy, ReadTracking};
@@ -66,6 +67,58 @@ fn each_tunable_of_kyber_is_its_own() {
     };
     let design = Design::parse("mine", text).unwrap();
     assert_eq!(design.policies.elevator, ElevatorKind::Kyber(kyber));
+}
+
+#[test]
+fn each_tunable_of_bfq_is_its_own() {
+    let text = "base = \"mq-bfq\"\n[queue]\nasync-depth = 7\n[queue.bfq]\nslice-idle = \"1ms\"\n\
+                low-latency = false\ntimeout-sync = \"2ms\"\nmax-budget = 3\n\
+                back-seek-max = 4\nback-seek-penalty = 5\nfifo-expire-sync = \"6ms\"\n\
+                fifo-expire-async = \"8ms\"\n";
+    let bfq = BfqTunables {
+        slice_idle: Duration::from_ms(1),
+        low_latency: false,
+        strict_guarantees: false,
+        timeout_sync: Duration::from_ms(2),
+        max_budget: 3,
+        back_seek_max: 4,
+        back_seek_penalty: 5,
+        fifo_expire_sync: Duration::from_ms(6),
+        fifo_expire_async: Duration::from_ms(8),
+        async_depth: Some(7),
+    };
+    let design = Design::parse("mine", text).unwrap();
+    assert_eq!(design.policies.elevator, ElevatorKind::Bfq(bfq));
+    for name in ["mq-bfq", "bfq", "bfq-6.12"] {
+        let design = Design::lookup(name).unwrap();
+        assert_eq!(design.policies.elevator, ElevatorKind::Bfq(BfqTunables::default()), "{name}");
+        assert_eq!(design.wbt_latency, WbtLatency::Off, "{name}");
+    }
+    let strict = Design::parse("mine", "base = \"mq-bfq\"\nqueue.bfq.strict-guarantees = true\n");
+    let ElevatorKind::Bfq(strict) = strict.unwrap().policies.elevator else { panic!("bfq") };
+    assert!(strict.strict_guarantees);
+}
+
+#[test]
+fn tunables_of_bfq_that_cannot_be_are_refused() {
+    let over = |lines: &str| design_error(&format!("base = \"mq-bfq\"\n[queue.bfq]\n{lines}\n"));
+    assert_eq!(
+        over("slice-idle = \"101ms\""),
+        "my.toml:3: `slice-idle` is at most 100ms, the longest time for which an elevator may hold the device"
+    );
+    assert_eq!(
+        over("strict-guarantees = true\nslice-idle = \"7ms\""),
+        "my.toml:4: `strict-guarantees` goes only with a `slice-idle` of at least 8ms, to which Linux raises it"
+    );
+    assert_eq!(over("timeout-sync = \"999us\""), "my.toml:3: `timeout-sync` is at least 1ms");
+    assert_eq!(
+        over("back-seek-penalty = 0"),
+        "my.toml:3: `back-seek-penalty` is `0`, out of range (1 to 2147483647)"
+    );
+    assert_eq!(
+        design_error("base = \"mq-none\"\n[queue.bfq]\n"),
+        "my.toml:2: `[queue.bfq]` goes only with `elevator = \"bfq\"`"
+    );
 }
 
 #[test]
@@ -398,15 +451,6 @@ fn limits_on_dirty_pages_fit_in_the_memory() {
 }
 
 #[test]
-fn a_planned_value_is_distinguished_from_an_unknown_one() {
-    let over = |line: &str| design_error(&format!("base = \"mq-none\"\n{line}\n"));
-    assert_eq!(
-        over("queue.elevator = \"bfq\""),
-        "my.toml:2: `elevator = \"bfq\"` is not built yet"
-    );
-}
-
-#[test]
 fn errors_in_the_table_of_a_btt_are_reported() {
     let over = |text: &str| design_error(&format!("base = \"btt\"\n[btt]\n{text}\n"));
     assert_eq!(
@@ -585,10 +629,6 @@ fn an_unknown_name_is_reported_with_the_nearest_one() {
         Device::lookup("target-full").unwrap_err().to_string(),
         "unknown device `target-full`: did you mean `lpfc-target-full`?"
     );
-    for bfq in ["bfq", "BFQ"] {
-        let error = Design::lookup(bfq).unwrap_err().to_string();
-        assert_eq!(error, "design `bfq` is not built yet");
-    }
     assert_eq!(
         Device::parse("my.toml", "base = \"spr\"\n").unwrap_err().to_string(),
         "my.toml:1: unknown value `spr` for `base`: did you mean `srp`?"

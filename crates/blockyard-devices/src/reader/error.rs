@@ -127,8 +127,6 @@ pub enum Problem {
     },
     /// A base that cannot be read: its path and the reason.
     Base(String),
-    /// Something that Blockyard plans and does not have yet.
-    NotBuilt(String),
     /// Two settings that contradict each other; the message.
     Contradiction(&'static str),
     /// Settings that do not fit each other; the message, which has their values.
@@ -218,7 +216,6 @@ impl fmt::Display for Problem {
                  only the lines that differ"
             ),
             Self::Base(reason) => write!(f, "`base` cannot be read: {reason}"),
-            Self::NotBuilt(what) => write!(f, "{what} is not built yet"),
             Self::Contradiction(words) => f.write_str(words),
         }
     }
@@ -227,9 +224,6 @@ impl fmt::Display for Problem {
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownName { what, name, .. } if name.eq_ignore_ascii_case("bfq") => {
-                write!(f, "{what} `bfq` is not built yet")
-            }
             Self::UnknownName { what, name, known } => {
                 write!(f, "unknown {what} {}", quoted(name))?;
                 write_names(f, name, known)

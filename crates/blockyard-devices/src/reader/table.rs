@@ -379,18 +379,6 @@ impl<'a> Table<'a> {
         self.entries.get_key_value(key).map_or(self.offset, |(key, _)| key.span().start)
     }
 
-    /// Refuses `key` if it has one of `values`, or any value if `values` is empty. These names are
-    /// reserved for later versions.
-    pub(crate) fn not_built(&self, key: &str, values: &[&str]) -> Result<(), ProfileError> {
-        let Some(value) = self.entries.get(key) else { return Ok(()) };
-        let what = match value.get_ref().as_str() {
-            _ if values.is_empty() => format!("`{key}`"),
-            Some(word) if values.contains(&word) => format!("`{key} = \"{word}\"`"),
-            _ => return Ok(()),
-        };
-        Err(self.wrong(key, Problem::NotBuilt(what)))
-    }
-
     fn value(&self, key: &str) -> Option<&Spanned<DeValue<'a>>> {
         debug_assert!(self.known.contains(&key), "`{key}` is not among the keys of {}", self.path);
         self.entries.get(key)

@@ -101,6 +101,12 @@ pub fn check_policies(
         {
             Err(OpenError::Policies("a depth of kyber is 0"))
         }
+        ElevatorKind::Bfq(bfq) if bfq.back_seek_penalty == 0 => {
+            Err(OpenError::Policies("the penalty of bfq for seeks back is 0"))
+        }
+        ElevatorKind::Bfq(bfq) if bfq.timeout_sync == Duration::ZERO => {
+            Err(OpenError::Policies("the slots of bfq have no time"))
+        }
         _ => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! The configuration of a request queue: its map, limits, design and sizes.
 
 use crate::elevator::Elevator;
+use crate::elevator::bfq::Bfq;
 use crate::elevator::deadline::Deadline;
 use crate::elevator::kyber::Kyber;
 use crate::hardware_queue::QueueMap;
@@ -124,6 +125,10 @@ impl QueueConfig {
                 Some(Box::new(deadline.merging(self.policies.merges)))
             }
             ElevatorKind::Kyber(tunables) => Some(Box::new(Kyber::new(&self.map, tunables))),
+            ElevatorKind::Bfq(tunables) => {
+                let bfq = Bfq::new(self.bio_requests(tags), self.limits.rotational, tunables);
+                Some(Box::new(bfq.merging(self.policies.merges)))
+            }
             ElevatorKind::Other => {
                 panic!("an elevator of your own goes to RequestQueue::with_elevator")
             }

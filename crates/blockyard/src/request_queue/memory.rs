@@ -3,6 +3,7 @@
 use super::QueueConfig;
 use super::cursor::Cursor;
 use super::run_list::RunList;
+use crate::elevator::bfq::Bfq;
 use crate::elevator::deadline::Deadline;
 use crate::elevator::kyber::Kyber;
 use crate::hardware_queue::HardwareQueue;
@@ -85,6 +86,7 @@ impl QueueConfig {
             ElevatorKind::None => return 0,
             ElevatorKind::Deadline(tunables) => Deadline::heap(self.bio_requests(tags), tunables),
             ElevatorKind::Kyber(tunables) => Kyber::heap(&self.map, tunables),
+            ElevatorKind::Bfq(_) => Bfq::heap(self.bio_requests(tags)),
             ElevatorKind::Other => 0,
         };
         let depth = self.tags_per_hctx(tags);

@@ -2,7 +2,7 @@
 
 use super::design_error;
 use crate::pairing;
-use crate::profile::design::{DEADLINE, KYBER, QUEUE};
+use crate::profile::design::{BFQ, DEADLINE, KYBER, QUEUE};
 use crate::profile::{Design, Device, ProfileError, Reach};
 use blockyard::policy::{
     DeadlineTunables, ElevatorKind, HeadLists, Insertion, Plugging, Policies, Restart, TagWakes,
@@ -16,6 +16,7 @@ fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
         ("mq-none", "mq-none-6.12"),
         ("mq-deadline", "mq-deadline-6.12"),
         ("mq-kyber", "mq-kyber-6.12"),
+        ("mq-bfq", "mq-bfq-6.12"),
         ("mmc-blkmq", "mmc-blkmq-6.12"),
         ("hsq", "hsq-6.12"),
         ("cqe", "cqe-6.12"),
@@ -325,7 +326,7 @@ fn the_page_on_kernels_names_policies_and_designs_that_exist() {
             None => {
                 let key = policy.rsplit('.').next().unwrap();
                 assert!(
-                    [QUEUE, DEADLINE, KYBER].iter().any(|keys| keys.contains(&key)),
+                    [QUEUE, DEADLINE, KYBER, BFQ].iter().any(|keys| keys.contains(&key)),
                     "{policy}"
                 );
                 continue;
@@ -342,7 +343,7 @@ fn the_page_on_kernels_names_policies_and_designs_that_exist() {
         assert!(recording == "emulated_card" || known.next().is_some(), "{recording}");
     }
     let designs = quoted_in_table("## Designs", 1, 3);
-    assert_eq!(designs.len(), 12, "{designs:?}");
+    assert_eq!(designs.len(), 14, "{designs:?}");
     for design in designs.iter().chain(&quoted_in_table("## Recordings", 3, 4)) {
         Design::lookup(design).unwrap();
     }

@@ -121,6 +121,9 @@ fn of_elevator(policies: &Policies, depth: u64, ctxs: u64) -> (u64, u64, u64) {
     let tunables = match &policies.elevator {
         ElevatorKind::None => return (depth, ctxs, 0),
         ElevatorKind::Kyber(_) => return (held, KYBER_BATCHES, 0),
+        ElevatorKind::Bfq(_) => {
+            unreachable!("no plan has bfq: its shares have a test of their own")
+        }
         ElevatorKind::Other => return (held, READS_FIRST, 0),
         ElevatorKind::Deadline(tunables) => tunables,
     };

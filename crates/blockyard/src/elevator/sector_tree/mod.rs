@@ -79,28 +79,28 @@ impl SectorNodes {
         usize::from(self.at(parent).child[RIGHT] == at)
     }
 
-    /// Returns the first node, in order, of the subtree `at`.
-    fn leftmost(&self, mut at: u32) -> u32 {
+    /// Returns the outermost node of the subtree `at` on `side`.
+    fn outermost(&self, mut at: u32, side: usize) -> u32 {
         let mut last = NIL;
         while at != NIL {
             last = at;
-            at = self.at(at).child[LEFT];
+            at = self.at(at).child[side];
         }
         last
     }
 
-    /// Returns the request behind `id`, in order.
-    fn behind(&self, id: RequestId) -> Option<RequestId> {
+    /// Returns the request beside `id`, in order, on `side`.
+    fn beside(&self, id: RequestId, side: usize) -> Option<RequestId> {
         let mut at = node_of(id);
-        let below = self.leftmost(self.at(at).child[RIGHT]);
+        let below = self.outermost(self.at(at).child[side], 1 - side);
         if below != NIL {
             return request_of(below);
         }
-        // Nothing lies below on the right: the next one is the first ancestor that the way up
-        // reaches from its left.
+        // Nothing lies below on that side: the next one is the first ancestor that the way up
+        // reaches from its other side.
         loop {
             let parent = self.at(at).parent;
-            if parent == NIL || self.side_of(parent, at) == LEFT {
+            if parent == NIL || self.side_of(parent, at) != side {
                 return request_of(parent);
             }
             at = parent;
@@ -184,7 +184,7 @@ impl SectorTree {
     /// Returns the request with the lowest sector.
     #[must_use]
     pub fn first(&self, nodes: &SectorNodes) -> Option<RequestId> {
-        request_of(nodes.leftmost(self.root))
+        request_of(nodes.outermost(self.root, LEFT))
     }
 
     /// Returns the first request that starts at or after `sector`.
@@ -204,7 +204,13 @@ impl SectorTree {
     /// Returns the request behind `id`, which is in this tree.
     #[must_use]
     pub fn behind(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
-        nodes.behind(id)
+        nodes.beside(id, RIGHT)
+    }
+
+    /// Returns the request ahead of `id`, which is in this tree.
+    #[must_use]
+    pub fn ahead_of(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
+        nodes.beside(id, LEFT)
     }
 
     /// Checks [tree-order], [heap-priority] and [parent-links] in every node. Returns how many
@@ -236,7 +242,7 @@ impl SectorTree {
             assert!(count < nodes.slots.len(), "the links go in a circle");
             count += 1;
             sector = node.sector;
-            next = nodes.behind(id);
+            next = nodes.beside(id, RIGHT);
         }
         count
     }

@@ -52,6 +52,7 @@ proptest! {
                 prop_assert_eq!(tree.first(&nodes), order.first().copied());
                 for pair in order.windows(2) {
                     prop_assert_eq!(tree.behind(&nodes, pair[0]), Some(pair[1]));
+                    prop_assert_eq!(tree.ahead_of(&nodes, pair[1]), Some(pair[0]));
                 }
             }
         }

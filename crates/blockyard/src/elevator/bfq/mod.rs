@@ -1,0 +1,472 @@
+//! mq-bfq: budget fair queueing, which serves one process at a time.
+//!
+//! [`Bfq`] has a queue for the synchronous requests of each process, and one for the asynchronous
+//! requests of each group and priority. B-WF2Q+ chooses the queue in service, so that each gets
+//! sectors in proportion to its weight. The modules follow the theory:
+//!
+//! - `tree`, `entity`, `scheduler`: the service trees, and who is served next
+//! - `queue`: the requests of a process, and which of them goes next
+//! - `budget`: how much a queue is served in a slot
+//! - `idling`: holding the device for the process in service
+//! - `raising`, `burst`: raised weights of interactive and soft real-time processes
+//! - `cooperators`: queues of processes whose I/O is interleaved, merged and split
+//! - `injection`: requests of others while the queue in service has none
+//! - `peak_rate`: what the device can transfer
+//! - `process`, `owners`: whose queue is which
+//! - `arrival`, `service`: what happens when a request comes, goes and ends
+//!
+//! Sources: Valente and Checconi, "High throughput disk scheduling with fair bandwidth
+//! distribution", IEEE Transactions on Computers 59 (2010); Valente and Avanzini, "Evolution of the
+//! BFQ storage-I/O scheduler" (2015); Linux's documentation of BFQ. Constants and the order of
+//! decisions are those of Linux 6.12 and 7.3.
+//!
+//! # What is not as in Linux
+//!
+//! - Times are exact. Linux counts most of them in ticks of 4 ms at 250 ticks in a second.
+//! - No process ends: see `process`. A priority is that of the last request, and best effort
+//!   level 0, which bios without a priority have, counts as level 4.
+//! - Groups have one level, and the weight 100. A process is known by its number and its group.
+//! - There is one actuator.
+//! - In its queue, a request that has waited 10 s longer than its deadline goes first. In Linux new
+//!   requests may pass it again and again ([elevator-starves-none]).
+
+mod arrival;
+mod budget;
+mod burst;
+mod cooperators;
+mod entity;
+mod idling;
+mod injection;
+mod owners;
+mod peak_rate;
+mod process;
+mod queue;
+mod raising;
+mod scheduler;
+mod service;
+mod tree;
+
+pub use self::budget::{Expiry, Slots};
+pub use self::idling::Idled;
+pub use self::raising::Raised;
+
+use self::budget::{Budgets, DEFAULT_MAX};
+use self::burst::Burst;
+use self::injection::Injection;
+use self::peak_rate::{PeakRate, Queueing};
+use self::process::{GROUPS, Group, Processes, level_of};
+use self::queue::Queue;
+use self::scheduler::Scheduler;
+use super::sector_tree::SectorNodes;
+use super::{Ctx, Elevator, Place};
+use crate::bio::{Flags, Op};
+use crate::end_index::{EndIndex, candidate};
+use crate::limits::Limits;
+use crate::merge::{Candidate, Extent, Merge};
+use crate::policy::{BfqTunables, Merges};
+use crate::request::{List, Request, Requests};
+use crate::sector_hash::HashNodes;
+use crate::time::{Duration, Instant};
+use crate::unit::{HctxId, RequestId};
+use alloc::vec::Vec;
+
+/// The default of [`BfqTunables::slice_idle`].
+const SLICE_IDLE: Duration = Duration::from_ms(8);
+/// A time of thinking that is as good as none.
+const MIN_THINK: Duration = Duration::from_ms(2);
+/// Requests smaller than this many sectors are small.
+const SMALL: u32 = 32;
+/// Silent processes that are remembered at least.
+const SILENT: usize = 32;
+/// Stands for no queue: a flush has none.
+const NO_QUEUE: u32 = u32::MAX;
+
+/// What is kept of a request that is held, or dispatched and not finished.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    queue: u32,
+    process: u32,
+    sector: u64,
+    sectors: u32,
+    is_sync: bool,
+    is_meta: bool,
+    deadline: Instant,
+}
+
+/// What BFQ has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Slots by why they ended.
+    pub slots: Slots,
+    /// Waits of the device.
+    pub idled: Idled,
+    /// Raised queues.
+    pub raised: Raised,
+    /// Requests that were served beside the queue in service.
+    pub injected: u64,
+    /// Queues that were merged into others.
+    pub merged: u64,
+    /// Shared queues that were split.
+    pub split: u64,
+}
+
+/// The BFQ elevator.
+#[derive(Debug)]
+pub struct Bfq {
+    tunables: BfqTunables,
+    merges_kind: Merges,
+    rotational: bool,
+    /// The instant of the call.
+    now: Instant,
+    /// Flushes, and requests that came back.
+    head: List,
+    held: Vec<Held>,
+    nodes: SectorNodes,
+    ends: EndIndex,
+    end_nodes: HashNodes,
+    queues: Vec<Queue>,
+    /// Where the search for a free queue begins.
+    free_from: usize,
+    scheduler: Scheduler,
+    processes: Processes,
+    /// The root, then the others.
+    groups: Vec<Group>,
+    /// Groups with requests that are held, or dispatched and not finished.
+    groups_pending: u32,
+    /// For each level, the queue that was created last.
+    newest_created: [Option<usize>; GROUPS + 1],
+    serving: Option<usize>,
+    /// The end of the last request of the queue in service, and of any; 0: none.
+    in_service_end: u64,
+    last_end: u64,
+    len: u32,
+    in_driver: u32,
+    /// While the device is held for the queue in service: since when, and until when.
+    idled_since: Instant,
+    idle_until: Option<Instant>,
+    /// The queue whose request ended last, unless it is shared.
+    last_completed: Option<usize>,
+    budgets: Budgets,
+    rate: PeakRate,
+    queueing: Queueing,
+    burst: Burst,
+    injection: Injection,
+    idled: Idled,
+    raised: Raised,
+    merges: u64,
+    splits: u64,
+}
+
+impl Bfq {
+    /// Returns an elevator for a queue of `capacity` requests, over a device that rotates or not.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `tunables.back_seek_penalty` or `tunables.timeout_sync` is 0.
+    #[must_use]
+    pub fn new(capacity: usize, rotational: bool, tunables: BfqTunables) -> Self {
+        assert!(tunables.back_seek_penalty > 0, "a request behind is not nearer than one ahead");
+        assert!(tunables.timeout_sync > Duration::ZERO, "a slot of no time");
+        let queues = Self::queue_count(capacity);
+        let mut groups = Vec::with_capacity(GROUPS + 1);
+        level_of(&mut groups, 0);
+        let most = if tunables.max_budget == 0 { DEFAULT_MAX } else { tunables.max_budget };
+        // Strict guarantees need idling: Linux sets at least its default.
+        let slice_idle = if tunables.strict_guarantees {
+            tunables.slice_idle.max(SLICE_IDLE)
+        } else {
+            tunables.slice_idle
+        };
+        let nothing = Held {
+            queue: NO_QUEUE,
+            process: 0,
+            sector: 0,
+            sectors: 0,
+            is_sync: false,
+            is_meta: false,
+            deadline: Instant::ZERO,
+        };
+        Self {
+            tunables: BfqTunables { slice_idle, ..tunables },
+            merges_kind: Merges::All,
+            rotational,
+            now: Instant::ZERO,
+            head: List::new(),
+            held: alloc::vec![nothing; capacity],
+            nodes: SectorNodes::new(capacity),
+            ends: EndIndex::new(capacity),
+            end_nodes: HashNodes::new(capacity),
+            queues: alloc::vec![Queue::new(false, false, 0, Instant::ZERO); queues],
+            free_from: 0,
+            scheduler: Scheduler::new(queues, GROUPS),
+            processes: Processes::new(capacity + SILENT),
+            groups,
+            groups_pending: 0,
+            newest_created: [None; GROUPS + 1],
+            serving: None,
+            in_service_end: 0,
+            last_end: 0,
+            len: 0,
+            in_driver: 0,
+            idled_since: Instant::ZERO,
+            idle_until: None,
+            last_completed: None,
+            budgets: Budgets::new(most),
+            rate: PeakRate::new(rotational),
+            queueing: Queueing::new(),
+            burst: Burst::default(),
+            injection: Injection::default(),
+            idled: Idled::default(),
+            raised: Raised::default(),
+            merges: 0,
+            splits: 0,
+        }
+    }
+
+    /// Returns the elevator with another choice of the requests that others may join.
+    #[must_use]
+    pub fn merging(self, merges: Merges) -> Self {
+        Self { merges_kind: merges, ..self }
+    }
+
+    /// A queue for each process, one for each request whose process is no longer known, and one to
+    /// spare. An asynchronous queue without requests makes room.
+    const fn queue_count(capacity: usize) -> usize {
+        2 * capacity + SILENT + 1
+    }
+
+    /// The heap that an elevator for `capacity` requests takes in a box, in bytes.
+    pub(crate) fn heap(capacity: usize) -> usize {
+        let queues = Self::queue_count(capacity);
+        size_of::<Self>()
+            + capacity * size_of::<Held>()
+            + SectorNodes::heap(capacity)
+            + EndIndex::heap(capacity)
+            + HashNodes::heap(capacity)
+            + queues * size_of::<Queue>()
+            + Scheduler::heap(queues, GROUPS)
+            + Processes::heap(capacity + SILENT)
+            + (GROUPS + 1) * size_of::<Group>()
+    }
+
+    /// Returns what was done so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        Counts {
+            slots: self.budgets.slots,
+            idled: self.idled,
+            raised: self.raised,
+            injected: self.injection.count,
+            merged: self.merges,
+            split: self.splits,
+        }
+    }
+
+    /// Notes what is to be known of `id`.
+    fn keep(&mut self, rq: &Request, id: RequestId, process: usize, queue: usize) {
+        let expire = if rq.is_sync() {
+            self.tunables.fifo_expire_sync
+        } else {
+            self.tunables.fifo_expire_async
+        };
+        self.held[id.index()] = Held {
+            queue: index(queue),
+            process: index(process),
+            sector: rq.sector,
+            sectors: rq.sectors,
+            is_sync: rq.is_sync(),
+            is_meta: rq.flags.contains(Flags::META),
+            deadline: self.now + expire,
+        };
+    }
+
+    /// Returns the queue of a bio, if it has one already: merged, if it has come to that.
+    fn queue_of_bio(&mut self, bio: &Extent) -> Option<usize> {
+        let process = self.processes.find(bio.submitter)?;
+        if !(bio.op.is_read() || bio.flags.contains(Flags::SYNC)) {
+            return self.processes.of(process).last_async;
+        }
+        let queue = self.processes.of(process).sync?;
+        Some(match self.find_heir(queue, process, bio.sector) {
+            Some(_) => self.merge_into_heirs(queue, process),
+            None => queue,
+        })
+    }
+}
+
+/// Returns an index in 32 bits; there are fewer queues and processes.
+fn index(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(NO_QUEUE)
+}
+
+impl Elevator for Bfq {
+    /// A bio joins only a request of its own queue: the one filed last, one that it continues, or,
+    /// unless [`Merges`] says otherwise, one that continues it. A request that is about to be
+    /// inserted joins one of any queue.
+    fn find_merge(
+        &mut self,
+        requests: &Requests,
+        limits: &Limits,
+        _ctx: Ctx,
+        other: &Extent,
+        fronts: bool,
+    ) -> Option<Candidate> {
+        if self.len == 0 {
+            return None;
+        }
+        if !fronts {
+            return self.ends.find_merge(&self.end_nodes, requests, limits, other, false);
+        }
+        let queue = self.queue_of_bio(other)?;
+        let is_own = |id: &RequestId| self.held[id.index()].queue as usize == queue;
+        let last = self.ends.last().filter(is_own);
+        let last = last.and_then(|id| candidate(requests, limits, id, other, true));
+        if last.is_some() || self.merges_kind != Merges::All {
+            return last;
+        }
+        let mut ending = self.ends.ending_at(&self.end_nodes, other.sector).filter(is_own);
+        if let Some(found) = ending.find_map(|id| candidate(requests, limits, id, other, true)) {
+            return Some(found);
+        }
+        let behind = self.queues[queue].sorted.next_at_or_after(&self.nodes, other.end_sector())?;
+        if self.end_nodes.is_filed(behind) {
+            candidate(requests, limits, behind, other, true)
+        } else {
+            None
+        }
+    }
+
+    fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge) {
+        let rq = &requests[id];
+        let held = &mut self.held[id.index()];
+        held.sector = rq.sector;
+        held.sectors = rq.sectors;
+        let queue = held.queue as usize;
+        if merge == Merge::Front {
+            let of = &mut self.queues[queue];
+            of.sorted.remove(&mut self.nodes, id);
+            of.sorted.insert(&mut self.nodes, id, rq.sector);
+        }
+        self.ends.refile(&mut self.end_nodes, id, rq.end_sector());
+    }
+
+    /// Returns a request of the same queue.
+    fn neighbour(&self, requests: &Requests, id: RequestId, merge: Merge) -> Option<RequestId> {
+        let rq = &requests[id];
+        let of = &self.queues[self.held[id.index()].queue as usize];
+        match merge {
+            Merge::Back => {
+                let behind = of.sorted.behind(&self.nodes, id)?;
+                (requests[behind].sector == rq.end_sector()).then_some(behind)
+            }
+            Merge::Front => {
+                let before = of.sorted.ahead_of(&self.nodes, id)?;
+                (requests[before].end_sector() == rq.sector).then_some(before)
+            }
+            Merge::Discard => None,
+        }
+    }
+
+    fn joined(&mut self, requests: &mut Requests, kept: RequestId, absorbed: RequestId) {
+        let Held { queue, process, deadline, .. } = self.held[absorbed.index()];
+        debug_assert_eq!(queue, self.held[kept.index()].queue, "neighbours are of one queue");
+        let queue = queue as usize;
+        let of = &mut self.queues[queue];
+        if deadline < self.held[kept.index()].deadline {
+            of.fifo.remove(requests, kept);
+            of.fifo.replace(requests, absorbed, kept);
+            self.held[kept.index()].deadline = deadline;
+            // `remove` takes it from the list again.
+            of.fifo.push_back(requests, absorbed);
+        }
+        if of.next == Some(absorbed) {
+            of.next = Some(kept);
+        }
+        of.requests -= 1;
+        self.processes.of_mut(process as usize).requests -= 1;
+        self.remove(requests, queue, absorbed);
+    }
+
+    fn unmergeable(&mut self, _requests: &Requests, id: RequestId) {
+        self.ends.remove(&mut self.end_nodes, id);
+    }
+
+    fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant) {
+        self.pass_time(now);
+        self.len += 1;
+        if requests[id].op == Op::Flush {
+            self.held[id.index()].queue = NO_QUEUE;
+            match place {
+                Place::Head => self.head.push_front(requests, id),
+                Place::Sorted => self.head.push_back(requests, id),
+            }
+            return;
+        }
+        let (process, queue) = self.assign(requests, id);
+        match place {
+            Place::Head => {
+                self.keep(&requests[id], id, process, queue);
+                self.head.push_front(requests, id);
+            }
+            Place::Sorted => self.insert_sorted(requests, id, process, queue),
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        requests: &mut Requests,
+        _hctx: HctxId,
+        now: Instant,
+    ) -> Option<RequestId> {
+        self.pass_time(now);
+        if let Some(id) = self.head.pop_front(requests) {
+            self.len -= 1;
+            let queue = self.held[id.index()].queue;
+            if queue != NO_QUEUE {
+                self.queues[queue as usize].dispatched += 1;
+                self.in_driver += 1;
+            }
+            return Some(id);
+        }
+        if self.len == 0 || (self.tunables.strict_guarantees && self.in_driver > 0) {
+            return None;
+        }
+        let queue = self.select()?;
+        self.take(requests, queue)
+    }
+
+    /// The end of the wait for the process in service.
+    fn poll_at(&self, _hctx: HctxId) -> Option<Instant> {
+        self.idle_until
+    }
+
+    fn len(&self) -> u32 {
+        self.len
+    }
+
+    fn finished(&mut self, id: RequestId, _request: &Request, now: Instant) {
+        self.pass_time(now);
+        let Held { queue, process, .. } = self.held[id.index()];
+        if queue == NO_QUEUE {
+            return;
+        }
+        let queue = queue as usize;
+        let dispatched = self.queues[queue].dispatched;
+        assert!(dispatched > 0, "[one-finished-per-dispatch]: finished more often than dispatched");
+        self.end_trial(queue, id);
+        self.completed(queue);
+        self.queues[queue].requests -= 1;
+        self.processes.of_mut(process as usize).requests -= 1;
+    }
+
+    /// Half of the scheduler tags of [`BfqTunables::async_depth`], three sixteenths while a queue
+    /// is raised; at least one.
+    fn async_depth(&self, depth: u32) -> u32 {
+        let all = self.tunables.async_depth.map_or(depth, |most| most.min(depth));
+        let limit = if self.scheduler.raised > 0 { all * 3 / 16 } else { all / 2 };
+        limit.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! What bfq does for processes: idling, raising, bursts, cooperators, injection.
+
+use super::super::queue::Marks;
+use super::*;
+
+/// Process 1 stops after its first read. Process 2 has a read from the start. The read of process 1
+/// ends after 1 ms, the device is held for 8 ms, and then process 2 goes.
+#[test]
+fn the_device_is_held_for_the_next_read_of_a_process() {
+    let never = Duration::from_secs(100);
+    let readers = std::vec![Reader { think: never, ..Reader::new(1) }, Reader::new(2)];
+    for (slice_ms, second_at) in [(8, 9), (3, 4), (0, 1)] {
+        let tunables = BfqTunables { slice_idle: Duration::from_ms(slice_ms), ..plain() };
+        let mut rig = Rig::new(true, tunables, readers.clone());
+        rig.run(at_ms(20));
+        let processes: Vec<_> = rig.log.iter().take(2).map(|entry| (entry.0, entry.2)).collect();
+        assert_eq!(processes, [(1, at_ms(0)), (2, at_ms(second_at))]);
+        let Idled { waits, met, time } = rig.bfq.counts().idled;
+        if slice_ms > 0 {
+            assert_eq!((waits - met, rig.bfq.counts().slots.too_idle), (1, 1));
+            assert!(time >= Duration::from_ms(slice_ms));
+        }
+    }
+}
+
+/// On a disk two readers have the device for a budget each, one after the other: 10922 sectors at
+/// first, which are 170 reads of 64 sectors.
+#[test]
+fn readers_of_a_disk_have_it_for_a_budget_each() {
+    let readers = std::vec![Reader::new(1), Reader::new(2)];
+    // So slots are long enough: 170 ms.
+    let tunables = BfqTunables { timeout_sync: Duration::from_ms(500), ..plain() };
+    let mut rig = Rig::new(true, tunables, readers);
+    rig.run(at_ms(360));
+    let turns: Vec<_> = rig.log.chunk_by(|one, other| one.0 == other.0).collect();
+    let lengths: Vec<_> = turns.iter().map(|turn| (turn[0].0, turn.len())).collect();
+    assert_eq!(lengths[..2], [(1, 170), (2, 170)]);
+    assert_eq!(rig.bfq.counts().slots.exhausted, 2);
+}
+
+/// The time of a slot is 125 ms: 125 reads of 1 ms, and the one in the device.
+#[test]
+fn a_slot_ends_when_its_time_is_over() {
+    let mut rig = Rig::new(true, plain(), std::vec![Reader::new(1), Reader::new(2)]);
+    rig.run(at_ms(200));
+    let first = rig.log.iter().take_while(|entry| entry.0 == 1).count();
+    assert_eq!((first, rig.bfq.counts().slots.timeout), (125, 1));
+}
+
+/// The first reader has read for 5 s when a second one begins: it is interactive, and gets 30 times
+/// as much, until its 120 000 sectors are read (1875 reads) or its time is over.
+#[test]
+fn a_process_that_starts_is_raised() {
+    for (low_latency, least, most) in [(true, 1200, 3000), (false, 900, 1100)] {
+        let tunables = BfqTunables { low_latency, ..plain() };
+        let late = Reader { due: Some(at_ms(5000)), ..Reader::new(2) };
+        let mut rig = Rig::new(true, tunables, std::vec![Reader::new(1), late]);
+        rig.run(at_ms(7000));
+        let reads = rig.log.iter().filter(|entry| entry.0 == 2).count();
+        assert!((least..=most).contains(&reads), "{reads} reads, low latency {low_latency}");
+    }
+}
+
+/// Eight processes that begin within 180 ms of each other are a burst: none stays raised.
+#[test]
+fn processes_of_a_burst_are_not_raised() {
+    let begin = |process| Reader {
+        due: Some(at_ms(10 * u64::from(process))),
+        // Not merged for good: each has another weight than the one before.
+        prio: IoPrio { class: PrioClass::BestEffort, level: if process % 2 == 0 { 4 } else { 5 } },
+        ..Reader::new(process)
+    };
+    for (count, are_raised) in [(7, true), (9, false)] {
+        let readers = (1..=count).map(begin).collect();
+        let mut rig = Rig::new(true, BfqTunables::default(), readers);
+        rig.run(at_ms(1000));
+        let raised = rig.bfq.scheduler.raised;
+        assert_eq!(raised > 0, are_raised, "{count} processes, {raised} are raised");
+    }
+}
+
+/// Two processes read every other block of one range: their queues become one.
+#[test]
+fn processes_that_read_in_turn_share_a_queue() {
+    let first = Reader { at: 1 << 20, step: 128, ..Reader::new(1) };
+    let second = Reader { at: (1 << 20) + 64, step: 128, ..Reader::new(2) };
+    let readers = std::vec![Reader::new(9), first, second];
+    let mut rig = Rig::new(true, plain(), readers);
+    rig.run(at_ms(700));
+    assert!(rig.bfq.counts().merged >= 1, "{:?}", rig.bfq.counts());
+    let shared = rig.bfq.queues.iter().filter(|queue| queue.is(Marks::SHARED));
+    assert!(shared.count() >= 1);
+}
+
+/// On a device without moving parts, queues of one priority that are created together are merged at
+/// once; those of another priority are not.
+#[test]
+fn queues_created_together_are_merged_for_good() {
+    let mut rig = Rig::new(false, plain(), std::vec![Reader::new(1), Reader::new(2)]);
+    rig.run(at_ms(10));
+    assert_eq!(rig.bfq.counts().merged, 1);
+    let light = IoPrio { class: PrioClass::BestEffort, level: 7 };
+    let other = Reader { prio: light, ..Reader::new(2) };
+    let mut rig = Rig::new(false, plain(), std::vec![Reader::new(1), other]);
+    rig.run(at_ms(10));
+    assert_eq!(rig.bfq.counts().merged, 0);
+}
+
+/// Of as many processes as are remembered and 20 more, those that have been silent for the longest
+/// time are forgotten, and nothing else changes ([next-is-held]: all their reads go).
+#[test]
+fn more_processes_come_than_are_remembered() {
+    let begin = |process: u32| Reader {
+        due: Some(at_ms(12 * u64::from(process))),
+        think: Duration::from_secs(100),
+        ..Reader::new(process)
+    };
+    let count = u32::try_from(CAPACITY + SILENT + 20).unwrap();
+    let mut rig = Rig::new(true, plain(), (1..=count).map(begin).collect());
+    rig.run(at_ms(5000));
+    assert_eq!(rig.log.len(), count as usize);
+    assert!(rig.bfq.is_empty());
+}

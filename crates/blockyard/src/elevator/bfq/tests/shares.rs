@@ -1,0 +1,119 @@
+//! Shares: what B-WF2Q+ guarantees, and that a scheduler that breaks it is caught.
+
+use super::*;
+use crate::prng::Prng;
+use alloc::string::String;
+
+/// What an entity got, and the largest budget that it had.
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    weight: u64,
+    served: u64,
+    budget: u64,
+}
+
+/// Checks [service-near-share]: of `accounts`, all of which have had requests all the time. An
+/// entity is behind or ahead of its share by its own budget and the largest of the others at most.
+fn check_shares(accounts: &[Account]) -> Result<(), String> {
+    let weights: u64 = accounts.iter().map(|of| of.weight).sum();
+    let served: u64 = accounts.iter().map(|of| of.served).sum();
+    for (at, of) in accounts.iter().enumerate() {
+        let others = accounts.iter().enumerate().filter(|(other, _)| *other != at);
+        let largest = others.map(|(_, other)| other.budget).max().unwrap_or(0);
+        let apart = (of.served * weights).abs_diff(served * of.weight);
+        if apart > (of.budget + largest) * weights {
+            return Err(std::format!("[service-near-share] {at} of {accounts:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// How a scheduler is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drive {
+    Sound,
+    /// An entity is told nothing of the service of every other slot.
+    LosesService,
+    /// Entity 0 is served half as much again as its budget.
+    FavoursOne,
+}
+
+/// Serves 2 to 8 queues of random weights and budgets, all of which always have requests. Returns
+/// the first broken rule.
+fn serve_all(seed: u64, drive: Drive) -> Result<(), String> {
+    let mut prng = Prng::new(seed);
+    let count = prng.pick(&[2, 3, 5, 8]);
+    let mut scheduler = Scheduler::new(count, 1);
+    let mut accounts = Vec::new();
+    for queue in 0..count {
+        let weight = prng.pick(&[1, 10, 40, 80, 1000]);
+        scheduler.renew(queue, 0, 1, weight);
+        scheduler.of_mut(queue).budget = prng.pick(&[8, 100, 1024]);
+        scheduler.activate(queue, false, false, Instant::ZERO);
+        scheduler.set_busy(queue, true);
+        let budget = u64::from(scheduler.of(queue).budget);
+        accounts.push(Account { weight: weight.into(), served: 0, budget });
+    }
+    let mut last_slot = std::vec![0; count];
+    for slot in 1..3000 {
+        let queue = scheduler.take_next(Instant::ZERO).expect("all are active");
+        last_slot[queue] = slot;
+        let budget = scheduler.of(queue).budget;
+        let used = if prng.below(3) == 0 { 1 + budget / 2 } else { budget };
+        let extra = if drive == Drive::FavoursOne && queue == 0 { used / 2 } else { 0 };
+        if drive != Drive::LosesService || slot % 2 == 0 {
+            scheduler.served(queue, used);
+        }
+        accounts[queue].served += u64::from(used + extra);
+        check_shares(&accounts)?;
+        let next = prng.pick(&[8, 100, 1024]);
+        scheduler.of_mut(queue).budget = next;
+        accounts[queue].budget = accounts[queue].budget.max(next.into());
+        scheduler.activate(queue, false, true, Instant::ZERO);
+        scheduler.leave_service(queue);
+        scheduler.of_mut(queue).service = 0;
+    }
+    // [class-starves-none]: a queue of weight 1 beside seven of 1000 waits for at most its own
+    // budget of 1024 × 7000 sectors, in slots of 5 at least.
+    match last_slot.iter().position(|last| *last == 0) {
+        Some(at) if accounts[at].weight >= 40 => Err(std::format!("[class-starves-none] {at}")),
+        _ => Ok(()),
+    }
+}
+
+#[test]
+fn service_stays_near_its_share() {
+    for seed in 0..300 {
+        assert_eq!(serve_all(seed, Drive::Sound), Ok(()), "seed {seed}");
+    }
+}
+
+/// The canaries of the check.
+#[test]
+fn a_scheduler_that_serves_too_much_is_caught() {
+    for drive in [Drive::LosesService, Drive::FavoursOne] {
+        let caught = (0..300).filter(|seed| serve_all(*seed, drive).is_err()).count();
+        assert!(caught > 100, "{drive:?}: {caught} of 300 seeds");
+    }
+}
+
+/// Levels 4 and 0 of real time have weights of 40 and 80. Of two sequential readers each has its
+/// share within three budgets of 16384 sectors, where the device is held for both: a disk, and any
+/// device with strict guarantees.
+#[test]
+fn readers_get_sectors_by_their_weights() {
+    let prio = |level| IoPrio { class: PrioClass::RealTime, level };
+    for rotational in [false, true] {
+        let readers = std::vec![
+            Reader { prio: prio(4), ..Reader::new(1) },
+            Reader { prio: prio(0), ..Reader::new(2) },
+        ];
+        let tunables = BfqTunables { strict_guarantees: !rotational, ..plain() };
+        let mut rig = Rig::new(rotational, tunables, readers);
+        rig.run(at_ms(60_000));
+        let [light, heavy] = [1, 2].map(|process| rig.sectors_of(process));
+        // 60 s at 64 sectors in a millisecond, without a pause.
+        assert!(light + heavy >= 64 * 59_900, "{light} and {heavy} sectors");
+        assert!(heavy.abs_diff(2 * light) <= 3 * 16_384, "{light} and {heavy} sectors");
+    }
+}
