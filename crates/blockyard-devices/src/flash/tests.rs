@@ -198,30 +198,34 @@ fn amplification(collection: Choice, hot: u64) -> u64 {
     rig.count("write_amplification_percent")
 }
 
+fn amplifications(hot: u64) -> [u64; 2] {
+    [Choice::Greedy, Choice::CostBenefit].map(|by| amplification(by, hot))
+}
+
 /// M. Rosenblum and J. Ousterhout, "The Design and Implementation of a Log-Structured File System",
 /// TOCS 10(1), 1992: greedy cleaning costs more with locality than without, and cost-benefit
 /// cleaning up to half of greedy's. A. Kawaguchi, S. Nishioka and H. Motoda, "A Flash-Memory Based
 /// File System", USENIX 1995, have the same in flash, where cleaned data has segments of its own.
 #[test]
 fn cost_benefit_collection_moves_less_than_greedy_where_writes_are_skewed() {
-    let both = |hot| [Choice::Greedy, Choice::CostBenefit].map(|by| amplification(by, hot));
-    let even = both(50);
-    let skewed = both(80);
-    let more = both(90);
+    let even = amplifications(50);
+    let skewed = amplifications(80);
+    let more = amplifications(90);
     println!("greedy and cost-benefit: uniform {even:?}, 80 to 20 {skewed:?}, 90 to 10 {more:?} %");
     assert!(even[0].abs_diff(even[1]) * 100 <= even[0] * 5);
     assert!(even[0] < skewed[0] && skewed[0] < more[0]);
     assert!(skewed[1] * 100 < skewed[0] * 90 && more[1] * 100 < more[0] * 75);
 }
 
+/// Blocks of four units. Their ages are 4, 3, 2 and 1, so age (1 - u) / u is 4/3, 3, 2 and 1.
+fn order(take: fn(&mut Closed, usize) -> Option<u32>, valid: [u32; 4]) -> [u32; 4] {
+    let mut closed = Closed::new(1, 4, 4);
+    (0..4).zip(valid).for_each(|(block, valid)| closed.insert(0, block, valid));
+    [(); 4].map(|()| take(&mut closed, 0).expect("a block"))
+}
+
 #[test]
 fn cost_benefit_weighs_the_age_of_a_block_against_its_valid_units() {
-    // Blocks of four units. Their ages are 4, 3, 2 and 1, so age (1 - u) / u is 4/3, 3, 2 and 1.
-    let order = |take: fn(&mut Closed, usize) -> Option<u32>, valid: [u32; 4]| {
-        let mut closed = Closed::new(1, 4, 4);
-        (0..4).zip(valid).for_each(|(block, valid)| closed.insert(0, block, valid));
-        [(); 4].map(|()| take(&mut closed, 0).expect("a block"))
-    };
     assert_eq!(order(Closed::take_best, [3, 2, 2, 2]), [1, 2, 0, 3]);
     assert_eq!(order(Closed::take_least, [3, 2, 2, 2]), [3, 2, 1, 0]);
     // A block without valid units costs nothing, and a full one has no benefit.
@@ -236,65 +240,87 @@ fn random_writes_at_steady_state_slow_down_as_the_fill_rises() {
     assert!(high.0 > 2 * low.0 && high.1 > low.1);
 }
 
+/// Writes 32 MiB, as much as the cache of single-level cells holds, and then as much again.
+/// Returns the times of both in nanoseconds.
+fn write_twice(slc_bypass: bool) -> (u64, u64, Rig) {
+    let profile = FlashProfile { fill: 10, slc: 32 << 20, buffer: 1 << 18, ..profile() };
+    let mut rig = Rig::new(FlashProfile { slc_bypass, ..profile });
+    rig.run(8, 8192, |nth| at(Op::Write, nth.into()));
+    rig.run(1, 1, |_| FLUSH);
+    let fast = rig.now.as_ns();
+    assert_eq!(rig.count("slc_programs"), 2048);
+    rig.run(8, 8192, |nth| at(Op::Write, (8192 + nth).into()));
+    rig.run(1, 1, |_| FLUSH);
+    (fast, rig.now.as_ns() - fast, rig)
+}
+
+/// Whether `time` is that of 512 rows, within a tenth.
+fn are_rows(time: u64, row: u64) -> bool {
+    time.abs_diff(512 * row) < 512 * row / 10
+}
+
+fn has_work(rig: &Rig, kind: Work) -> bool {
+    let load = rig.flash.load();
+    let mut work = load.parts.iter().flat_map(|parts| parts.work.iter());
+    work.any(|(work, time)| work == kind && time > Duration::ZERO)
+}
+
 #[test]
 fn the_write_rate_drops_once_the_cache_of_single_level_cells_is_full_and_idle_time_frees_it() {
-    let profile = FlashProfile { fill: 10, slc: 32 << 20, buffer: 1 << 18, ..profile() };
-    let write = |slc_bypass| {
-        let mut rig = Rig::new(FlashProfile { slc_bypass, ..profile });
-        rig.run(8, 8192, |nth| at(Op::Write, nth.into()));
-        rig.run(1, 1, |_| FLUSH);
-        let fast = rig.now.as_ns();
-        assert_eq!(rig.count("slc_programs"), 2048);
-        rig.run(8, 8192, |nth| at(Op::Write, (8192 + nth).into()));
-        rig.run(1, 1, |_| FLUSH);
-        (fast, rig.now.as_ns() - fast, rig)
-    };
     // Four dies program rows of four units: in the cache 220 us each, past it 720 us, and with
     // folding 60 us and 20 us more for the read and as much as a program past the cache.
-    let (fast, past, mut rig) = write(true);
+    let (fast, past, mut rig) = write_twice(true);
     println!("first 32 MiB: {fast} ns, next past the cache: {past} ns");
-    let near = |time: u64, row: u64| time.abs_diff(512 * row) < 512 * row / 10;
-    assert!(near(fast, 220_000) && near(past, 720_000));
+    assert!(are_rows(fast, 220_000) && are_rows(past, 720_000));
     assert_eq!((rig.count("slc_programs"), rig.count("units_folded")), (2048, 0));
     // A second later the host has been idle for long enough.
     rig.wait(rig.now.as_ns() + 1_000_000_000);
     assert_eq!((rig.count("units_folded"), rig.count("units_written")), (8192, 16_384));
     assert_eq!(rig.count("write_amplification_percent"), 150);
-    let of = |rig: &Rig, kind| {
-        let load = rig.flash.load();
-        let mut work = load.parts.iter().flat_map(|parts| parts.work.iter());
-        work.any(|(work, time)| work == kind && time > Duration::ZERO)
-    };
-    assert!(of(&rig, Work::IdleFolding) && !of(&rig, Work::Folding), "{:?}", rig.flash.load());
+    assert!(
+        has_work(&rig, Work::IdleFolding) && !has_work(&rig, Work::Folding),
+        "{:?}",
+        rig.flash.load()
+    );
     assert_eq!(rig.flash.load().written.unwrap().folded, 0, "no write needed the room");
 
-    let (fast, folded, rig) = write(false);
+    let (fast, folded, rig) = write_twice(false);
     println!("first 32 MiB: {fast} ns, next with folding: {folded} ns");
-    assert!(near(folded, 220_000 + 60_000 + 20_000 + 720_000));
+    assert!(are_rows(folded, 220_000 + 60_000 + 20_000 + 720_000));
     assert_eq!((rig.count("slc_programs"), rig.count("units_folded")), (4096, 8192));
-    assert!(of(&rig, Work::Folding) && !of(&rig, Work::IdleFolding), "{:?}", rig.flash.load());
+    assert!(
+        has_work(&rig, Work::Folding) && !has_work(&rig, Work::IdleFolding),
+        "{:?}",
+        rig.flash.load()
+    );
     assert_eq!(rig.flash.load().written.unwrap().folded, 8192);
+}
+
+/// The 99.9th percentile of reads, and their waits, in nanoseconds.
+fn tail_of_reads(writes: bool) -> (u64, u64) {
+    let mut rig = Rig::new(FlashProfile { overwritten: 100, ..profile() });
+    let mut prng = Prng::new(3);
+    let units = rig.flash.map.units();
+    let times = rig.run(2, 20_000, |nth| {
+        let op = if writes && nth % 4 == 0 { Op::Write } else { Op::Read };
+        at(op, prng.below(units))
+    });
+    let reads = times.into_iter().filter(|(op, _)| *op == Op::Read);
+    let mut reads: Vec<_> = reads.map(|(_, time)| time.as_ns()).collect();
+    reads.sort_unstable();
+    (reads[reads.len() * 999 / 1000], rig.count("read_wait_ns"))
 }
 
 #[test]
 fn a_tail_of_reads_rises_by_an_order_of_magnitude_beside_writes() {
-    let tail = |writes: bool| {
-        let mut rig = Rig::new(FlashProfile { overwritten: 100, ..profile() });
-        let mut prng = Prng::new(3);
-        let units = rig.flash.map.units();
-        let times = rig.run(2, 20_000, |nth| {
-            let op = if writes && nth % 4 == 0 { Op::Write } else { Op::Read };
-            at(op, prng.below(units))
-        });
-        let reads = times.into_iter().filter(|(op, _)| *op == Op::Read);
-        let mut reads: Vec<_> = reads.map(|(_, time)| time.as_ns()).collect();
-        reads.sort_unstable();
-        (reads[reads.len() * 999 / 1000], rig.count("read_wait_ns"))
-    };
-    let alone = tail(false);
-    let beside = tail(true);
+    let alone = tail_of_reads(false);
+    let beside = tail_of_reads(true);
     println!("p99.9 alone {} ns, beside writes {} ns", alone.0, beside.0);
     assert!(beside.0 > 10 * alone.0 && beside.1 > 10 * alone.1);
+}
+
+fn count_of(times: &[(Op, Duration)], us: u64) -> usize {
+    times.iter().filter(|(_, time)| *time == Duration::from_us(us)).count()
 }
 
 /// The pages of a cell with several bits take different times.
@@ -308,10 +334,9 @@ fn reads_take_the_times_of_their_spread_and_no_longer_on_average() {
     let mut prng = Prng::new(3);
     let units = rig.flash.map.units();
     let times = rig.run(1, 10_000, |_| at(Op::Read, prng.below(units)));
-    let took = |us| times.iter().filter(|(_, time)| *time == Duration::from_us(us)).count();
     // 5 us more on the channel.
-    let fast = took(30 + 5);
-    let slow = took(90 + 5);
+    let fast = count_of(&times, 30 + 5);
+    let slow = count_of(&times, 90 + 5);
     assert_eq!(fast + slow, 10_000);
     assert!((4800..5200).contains(&fast), "{fast} fast reads, {slow} slow ones");
 }
@@ -469,60 +494,70 @@ fn a_die_reads_a_page_again_before_it_begins_with_another() {
     assert_eq!(ends, [(0, 185), (1, 245), (2, 370)]);
 }
 
+/// The time of a read of `unit`.
+fn read_ns(rig: &mut Rig, unit: u64) -> u64 {
+    rig.run(1, 1, |_| at(Op::Read, unit))[0].1.as_ns()
+}
+
 #[test]
 fn only_data_from_before_the_run_is_read_again() {
     let retries = Spread::new(&[(0, 3), (100_000_000, 3)]);
     let mut rig = Rig::new(FlashProfile { retries, ..profile() });
-    let read = |rig: &mut Rig| rig.run(1, 1, |_| at(Op::Read, 7))[0].1.as_ns();
-    assert_eq!(read(&mut rig), 4 * 65_000);
+    assert_eq!(read_ns(&mut rig, 7), 4 * 65_000);
     rig.run(1, 2, |nth| if nth == 0 { at(Op::Write, 7) } else { FLUSH });
-    assert_eq!((read(&mut rig), rig.count("read_retries")), (65_000, 3));
+    assert_eq!((read_ns(&mut rig, 7), rig.count("read_retries")), (65_000, 3));
+}
+
+fn median_and_tail(retries: Option<Spread>) -> [u64; 2] {
+    let mut rig = Rig::new(FlashProfile { retries, ..profile() });
+    let mut prng = Prng::new(3);
+    let units = rig.flash.map.units();
+    let times = rig.run(4, 50_000, |_| at(Op::Read, prng.below(units)));
+    let mut times: Vec<_> = times.into_iter().map(|(_, time)| time.as_ns()).collect();
+    times.sort_unstable();
+    [times.len() / 2, times.len() * 995 / 1000].map(|at| times[at])
 }
 
 /// A page in a hundred is read five times more.
 #[test]
 fn read_retries_cause_a_tail_that_reads_of_other_data_share() {
-    let tail = |retries| {
-        let mut rig = Rig::new(FlashProfile { retries, ..profile() });
-        let mut prng = Prng::new(3);
-        let units = rig.flash.map.units();
-        let times = rig.run(4, 50_000, |_| at(Op::Read, prng.below(units)));
-        let mut times: Vec<_> = times.into_iter().map(|(_, time)| time.as_ns()).collect();
-        times.sort_unstable();
-        [times.len() / 2, times.len() * 995 / 1000].map(|at| times[at])
-    };
-    let aged = tail(Spread::new(&[(0, 0), (99_000_000, 0), (99_000_001, 5), (100_000_000, 5)]));
-    let fresh = tail(None);
+    let aged =
+        median_and_tail(Spread::new(&[(0, 0), (99_000_000, 0), (99_000_001, 5), (100_000_000, 5)]));
+    let fresh = median_and_tail(None);
     println!("p50 and p99.5: {aged:?} ns, without retries {fresh:?} ns");
     assert!(aged[0] <= fresh[0] * 11 / 10 && aged[1] >= fresh[1] + 4 * 65_000);
+}
+
+fn full_after(profile: FlashProfile, from: u64, discarded: u64) -> u64 {
+    let units = profile.simulated / UNIT_BYTES;
+    let sectors = 10 * units * UNIT_SECTORS;
+    let mut flash = Flash::new(profile, sectors, Prng::new(1));
+    flash.discard(from..from + discarded);
+    (0..units).filter(|unit| flash.map.row_of(flash.entry(*unit)).is_some()).count() as u64
 }
 
 #[test]
 fn a_discard_empties_its_share_of_the_map() {
     let profile = FlashProfile { fill: 100, ..profile() };
     let units = profile.simulated / UNIT_BYTES;
-    let full_after = |from: u64, discarded: u64| {
-        let sectors = 10 * units * UNIT_SECTORS;
-        let mut flash = Flash::new(profile, sectors, Prng::new(1));
-        flash.discard(from..from + discarded);
-        (0..units).filter(|unit| flash.map.row_of(flash.entry(*unit)).is_some()).count() as u64
-    };
-    assert_eq!(full_after(0, 10 * units), 0);
+    assert_eq!(full_after(profile, 0, 10 * units), 0);
     // A tenth of the drive, in one piece or across the end of the simulated span.
     for (from, discarded) in [(0, units), (units / 2, units), (7 * units, units)] {
-        let emptied = units - full_after(from, discarded);
+        let emptied = units - full_after(profile, from, discarded);
         assert!(emptied.abs_diff(units / 10) < units / 100, "{emptied} of {units} units");
     }
-    let halves = full_after(0, units / 2) + full_after(units / 2, units / 2);
-    assert_eq!(halves, units + full_after(0, units));
+    let halves = full_after(profile, 0, units / 2) + full_after(profile, units / 2, units / 2);
+    assert_eq!(halves, units + full_after(profile, 0, units));
+}
+
+const fn discard(sectors: u32) -> Access {
+    Access { op: Op::Discard, start: 0, sectors, fua: false, queue: HctxId(0) }
 }
 
 #[test]
 fn a_discard_takes_a_time_by_its_length_and_the_next_one_waits() {
     // 60 us, and 5 ms for each GiB.
     let mut rig = Rig::new(profile());
-    let discard =
-        |sectors| Access { op: Op::Discard, start: 0, sectors, fua: false, queue: HctxId(0) };
     assert_eq!(rig.run(1, 1, |_| discard(8))[0].1.as_ns(), 60_000 + 5_000_000 / (1 << 18));
     rig.now = Instant::ZERO + Duration::from_secs(1);
     let start = rig.now.as_ns();
@@ -571,12 +606,17 @@ fn a_discard_looks_only_at_units_that_have_a_place() {
 fn a_map_that_does_not_fit_costs_a_read_of_flash() {
     // The memory has the places of 8 pages, of 4 MiB each.
     let mut rig = Rig::new(FlashProfile { map_memory: Some(32 << 10), ..profile() });
-    let mut time = |unit| rig.run(1, 1, |_| at(Op::Read, unit))[0].1.as_ns();
-    assert_eq!((time(0), time(1023), time(1024)), (130_000, 65_000, 130_000));
-    (2..8).for_each(|page| assert_eq!(time(page * 1024), 130_000));
-    assert_eq!(time(0), 65_000);
+    assert_eq!(
+        (read_ns(&mut rig, 0), read_ns(&mut rig, 1023), read_ns(&mut rig, 1024)),
+        (130_000, 65_000, 130_000)
+    );
+    (2..8).for_each(|page| assert_eq!(read_ns(&mut rig, page * 1024), 130_000));
+    assert_eq!(read_ns(&mut rig, 0), 65_000);
     // The ninth page replaces the one that was not used for the longest time, which is the second.
-    assert_eq!((time(8 * 1024), time(0), time(1024)), (130_000, 65_000, 130_000));
+    assert_eq!(
+        (read_ns(&mut rig, 8 * 1024), read_ns(&mut rig, 0), read_ns(&mut rig, 1024)),
+        (130_000, 65_000, 130_000)
+    );
     assert_eq!(rig.count("map_pages_read"), 10);
 }
 
@@ -641,15 +681,16 @@ fn data_that_is_discarded_in_the_buffer_is_there_once() {
     assert_eq!((rig.count("units_written"), rig.count("units_combined")), (2, 1));
 }
 
+fn flush_ns(protected: bool) -> u64 {
+    let mut rig = Rig::new(FlashProfile { protected, fill: 10, ..profile() });
+    let next = |nth| if nth == 0 { at(Op::Write, 0) } else { FLUSH };
+    rig.run(1, 2, next)[1].1.as_ns()
+}
+
 #[test]
 fn a_flush_ends_when_the_data_is_in_flash_unless_the_buffer_survives_a_loss_of_power() {
-    let flush = |protected| {
-        let mut rig = Rig::new(FlashProfile { protected, fill: 10, ..profile() });
-        let next = |nth| if nth == 0 { at(Op::Write, 0) } else { FLUSH };
-        rig.run(1, 2, next)[1].1.as_ns()
-    };
-    assert_eq!(flush(false), 705_000);
-    assert_eq!(flush(true), 0);
+    assert_eq!(flush_ns(false), 705_000);
+    assert_eq!(flush_ns(true), 0);
 }
 
 #[test]
@@ -688,16 +729,17 @@ fn a_flush_leaves_the_rest_of_a_row_empty() {
     assert_eq!((rig.count("units_written"), rig.count("programs")), (4, 3));
 }
 
+fn put(map: &mut Map, units: [u32; 4]) {
+    units.iter().for_each(|unit| assert!(!map.buffer(*unit)));
+    map.program(0, &units.map(Source::buffer));
+}
+
 #[test]
 fn collection_frees_space_from_blocks_with_one_invalid_unit_each() {
     // 128 of 130 blocks are full, and the first row of another one.
     let profile = FlashProfile { channels: 1, dies: 1, spare: 2, ..profile() };
     let mut map = Map::new(&profile);
     let mut collection = Collection::default();
-    let put = |map: &mut Map, units: [u32; 4]| {
-        units.iter().for_each(|unit| assert!(!map.buffer(*unit)));
-        map.program(0, &units.map(Source::buffer));
-    };
     (0..64 * 128).for_each(|row| put(&mut map, [0, 1, 2, 3].map(|nth| 4 * row + nth)));
     (0..90).for_each(|block| map.discard(256 * block..256 * block + 1, |_| true));
     assert!(!map.is_short(0));

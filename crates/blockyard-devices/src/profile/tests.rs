@@ -2,6 +2,7 @@
 
 use super::Reach;
 use super::wbt::WbtLatency;
+use blockyard::limits::Limits;
 use blockyard::policy::{
     BfqTunables, BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging,
     KyberTunables, Merges, Model, Policies, SchedDepth, SwqMerge,
@@ -9,6 +10,7 @@ use blockyard::policy::{
 use blockyard::time::Duration;
 use blockyard_btt::{LaneChoice, Policy, ReadTracking};
 use blockyard_mmc::policy::Bounce;
+use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::*;
@@ -256,13 +258,14 @@ fn a_misspelt_key_is_reported_before_the_missing_key() {
     );
 }
 
+fn with_base(name: &str) -> String {
+    format!(
+        "; with `base = \"{name}\"` at the top, or another name that `blockyard list` prints, a file needs only the lines that differ"
+    )
+}
+
 #[test]
 fn a_missing_key_is_reported_at_the_line_of_its_table() {
-    let with_base = |name: &str| {
-        format!(
-            "; with `base = \"{name}\"` at the top, or another name that `blockyard list` prints, a file needs only the lines that differ"
-        )
-    };
     let design = with_base("mq-deadline");
     assert_eq!(design_error(""), format!("my.toml:1: missing key `model` in `[queue]`{design}"));
     let text = "title = \"x\"\n[queue]\nmodel = \"multi\"\nelevator = \"none\"\n";
@@ -308,21 +311,31 @@ fn a_file_that_lacks_a_line_is_blamed_itself() {
     }
 }
 
+/// The error of a design of two lines: `base`, and `line`.
+fn design_over(base: &str, line: &str) -> String {
+    design_error(&format!("base = \"{base}\"\n{line}\n"))
+}
+
 #[test]
 fn a_value_of_the_wrong_type_or_form_is_reported_with_the_right_one() {
-    let over = |line: &str| design_error(&format!("base = \"mq-deadline\"\n{line}\n"));
-    assert_eq!(over("queue = 3"), "my.toml:2: `queue` is `integer`, not a table");
     assert_eq!(
-        over("queue.depth = \"deep\""),
+        design_over("mq-deadline", "queue = 3"),
+        "my.toml:2: `queue` is `integer`, not a table"
+    );
+    assert_eq!(
+        design_over("mq-deadline", "queue.depth = \"deep\""),
         "my.toml:2: `depth` is `deep`, not a whole number: write one from 1 to 10240"
     );
-    assert_eq!(over("queue.model = 1"), "my.toml:2: `model` is `1`, not a string");
     assert_eq!(
-        over("queue.deadline.classes = \"yes\""),
+        design_over("mq-deadline", "queue.model = 1"),
+        "my.toml:2: `model` is `1`, not a string"
+    );
+    assert_eq!(
+        design_over("mq-deadline", "queue.deadline.classes = \"yes\""),
         "my.toml:2: `classes` is `yes`, not true or false: write true"
     );
     assert_eq!(
-        over("queue.deadline.read-expire = 500"),
+        design_over("mq-deadline", "queue.deadline.read-expire = 500"),
         "my.toml:2: `read-expire` is `500`, not a time with its unit: write \"500ns\" or \"500us\" or \
          \"500ms\" or \"500s\""
     );
@@ -335,18 +348,20 @@ fn a_value_of_the_wrong_type_or_form_is_reported_with_the_right_one() {
 
 #[test]
 fn a_number_out_of_range_is_reported_with_the_range() {
-    let over = |line: &str| design_error(&format!("base = \"mq-deadline\"\n{line}\n"));
-    assert_eq!(over("queue.depth = 0"), "my.toml:2: `depth` is `0`, out of range (1 to 10240)");
     assert_eq!(
-        over("queue.hw-queues = 70_000"),
+        design_over("mq-deadline", "queue.depth = 0"),
+        "my.toml:2: `depth` is `0`, out of range (1 to 10240)"
+    );
+    assert_eq!(
+        design_over("mq-deadline", "queue.hw-queues = 70_000"),
         "my.toml:2: `hw-queues` is `70000`, out of range (1 to 1024)"
     );
     assert_eq!(
-        over("queue.deadline.read-expire = \"3601s\""),
+        design_over("mq-deadline", "queue.deadline.read-expire = \"3601s\""),
         "my.toml:2: `read-expire` is `3601s`, out of range (at most 1h)"
     );
     assert_eq!(
-        over("queue.sched-depth = \"device\""),
+        design_over("mq-deadline", "queue.sched-depth = \"device\""),
         "my.toml:2: unknown value `device` for `sched-depth` (one of from-device-depth)"
     );
 }
@@ -379,47 +394,48 @@ fn the_hardware_queues_of_a_kind_carry_their_line() {
     assert!(unknown.contains("did you mean `poll-queues`?"));
 }
 
+fn lock_batch(base: &str, keys: &str) -> Result<u32, String> {
+    let text = format!("base = \"{base}\"\n[queue]\n{keys}");
+    Design::parse("my.toml", &text).map(|design| design.lock_batch).map_err(|e| e.to_string())
+}
+
 #[test]
 fn only_a_design_with_an_elevators_lock_takes_it_for_a_batch() {
-    let read = |base: &str, keys: &str| {
-        let text = format!("base = \"{base}\"\n[queue]\n{keys}");
-        Design::parse("my.toml", &text).map(|design| design.lock_batch).map_err(|e| e.to_string())
-    };
-    assert_eq!(read("mq-deadline", ""), Ok(1));
-    assert_eq!(read("mq-deadline", "lock-batch = 8"), Ok(8));
+    assert_eq!(lock_batch("mq-deadline", ""), Ok(1));
+    assert_eq!(lock_batch("mq-deadline", "lock-batch = 8"), Ok(8));
     assert_eq!(
-        read("mq-deadline", "lock-batch = 0").unwrap_err(),
+        lock_batch("mq-deadline", "lock-batch = 0").unwrap_err(),
         "my.toml:3: `lock-batch` is `0`, out of range (1 to 10240)"
     );
     for base in ["mq-none", "mq-kyber", "legacy-deadline"] {
-        let wrong = read(base, "lock-batch = 8").unwrap_err();
+        let wrong = lock_batch(base, "lock-batch = 8").unwrap_err();
         assert!(wrong.starts_with("my.toml:3: `lock-batch` goes only with `model = "), "{wrong}");
     }
 }
 
+fn reach(limits: &Limits, keys: &str) -> (u64, u64) {
+    let design = Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{keys}")).unwrap();
+    let Reach { usual, widest, .. } = design.read_ahead.reach(limits);
+    (usual, widest)
+}
+
+fn page_copy_ns(keys: &str) -> u64 {
+    let text = format!("base = \"null\"\n[cpu]\n{keys}");
+    Device::parse("my.toml", &text).unwrap().machine.page_copy.as_ns()
+}
+
 #[test]
 fn read_ahead_is_that_of_linux_by_default() {
-    let design = |keys: &str| {
-        Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{keys}")).unwrap()
-    };
     let mut limits = Device::lookup("null").unwrap().limits;
     limits.max_sectors = 2560;
-    let reach = |keys: &str| {
-        let Reach { usual, widest, .. } = design(keys).read_ahead.reach(&limits);
-        (usual, widest)
-    };
-    assert_eq!(reach(""), (32, 320));
-    assert_eq!(reach("read-ahead = \"1MiB\"\nread-ahead-cap = \"setting\"\n"), (256, 0));
-    assert_eq!(reach("read-ahead = \"0B\"\n"), (0, 320));
+    assert_eq!(reach(&limits, ""), (32, 320));
+    assert_eq!(reach(&limits, "read-ahead = \"1MiB\"\nread-ahead-cap = \"setting\"\n"), (256, 0));
+    assert_eq!(reach(&limits, "read-ahead = \"0B\"\n"), (0, 320));
     assert_eq!(
         design_error("base = \"mq-none\"\n[queue]\nread-ahead = \"6KiB\"\n"),
         "my.toml:3: `read-ahead` is a whole number of pages of 4KiB"
     );
-    let copy = |keys: &str| {
-        let text = format!("base = \"null\"\n[cpu]\n{keys}");
-        Device::parse("my.toml", &text).unwrap().machine.page_copy.as_ns()
-    };
-    assert_eq!([copy(""), copy("page-copy = \"29us\"\n")], [1_000, 29_000]);
+    assert_eq!([page_copy_ns(""), page_copy_ns("page-copy = \"29us\"\n")], [1_000, 29_000]);
 }
 
 /// A null device on a machine with `keys`.
@@ -450,35 +466,44 @@ fn limits_on_dirty_pages_fit_in_the_memory() {
     );
 }
 
+fn btt_error(text: &str) -> String {
+    design_error(&format!("base = \"btt\"\n[btt]\n{text}\n"))
+}
+
 #[test]
 fn errors_in_the_table_of_a_btt_are_reported() {
-    let over = |text: &str| design_error(&format!("base = \"btt\"\n[btt]\n{text}\n"));
     assert_eq!(
-        over("rrt = \"scan\""),
+        btt_error("rrt = \"scan\""),
         "my.toml:3: unknown key `rrt` in `[btt]`: did you mean `rtt`?"
     );
     assert_eq!(
-        over("rtt = \"scan-paded\""),
+        btt_error("rtt = \"scan-paded\""),
         "my.toml:3: unknown value `scan-paded` for `rtt`: did you mean `scan-padded`?"
     );
     assert_eq!(
-        over("copy = \"alligned-nt\""),
+        btt_error("copy = \"alligned-nt\""),
         "my.toml:3: unknown value `alligned-nt` for `copy`: did you mean `aligned-nt`?"
     );
     assert_eq!(
-        over("lane = \"mutex\"\nlane-sets = 4"),
+        btt_error("lane = \"mutex\"\nlane-sets = 4"),
         "my.toml:4: `lane-sets` goes only with `lane = \"own\"`"
     );
-    assert_eq!(over("lane-sets = 257"), "my.toml:3: `lane-sets` is `257`, out of range (1 to 256)");
+    assert_eq!(
+        btt_error("lane-sets = 257"),
+        "my.toml:3: `lane-sets` is `257`, out of range (1 to 256)"
+    );
     let alone = design_error("base = \"pmem-raw\"\n[btt]\nrtt = \"scan\"\n");
     assert_eq!(alone, "my.toml:2: missing key `lane` in `[btt]`");
 }
 
+fn policy_of(name: &str) -> Policy {
+    Design::lookup(name).unwrap().btt.unwrap().policy(12)
+}
+
 #[test]
 fn btt_designs_have_the_policies_of_the_library_and_of_linux() {
-    let policy = |name| Design::lookup(name).unwrap().btt.unwrap().policy(12);
-    assert_eq!(policy("btt"), Policy::DEFAULT);
-    assert_eq!(policy("btt-linux"), Policy::LINUX);
+    assert_eq!(policy_of("btt"), Policy::DEFAULT);
+    assert_eq!(policy_of("btt-linux"), Policy::LINUX);
     assert_eq!(Design::lookup("pmem-raw").unwrap().btt, None);
     let of_2015 = Design::lookup("btt-linux-2015").unwrap().btt.unwrap();
     assert_eq!(of_2015.copy, Copying::Bytewise);
@@ -487,14 +512,20 @@ fn btt_designs_have_the_policies_of_the_library_and_of_linux() {
     assert_eq!(counted, BttDesign { lanes: Some(LaneChoice::Counter), ..of_2015 });
 }
 
+fn limits_error(text: &str) -> String {
+    device_error(&format!("base = \"pmem-dram\"\n[limits]\n{text}\n"))
+}
+
 #[test]
 fn persistent_memory_fits_an_arena_and_has_no_cache() {
-    let over = |text: &str| device_error(&format!("base = \"pmem-dram\"\n[limits]\n{text}\n"));
     let size =
         "my.toml:2: a disk in `[pmem]` has 16MiB to 504GiB, so that it fits one arena of a BTT";
-    assert_eq!([over("capacity = \"15MiB\""), over("capacity = \"505GiB\"")], [size; 2]);
     assert_eq!(
-        over("write-cache = true"),
+        [limits_error("capacity = \"15MiB\""), limits_error("capacity = \"505GiB\"")],
+        [size; 2]
+    );
+    assert_eq!(
+        limits_error("write-cache = true"),
         "my.toml:2: `[pmem]` has no volatile cache: a write is durable when it ends"
     );
     assert_eq!(
@@ -505,22 +536,24 @@ fn persistent_memory_fits_an_arena_and_has_no_cache() {
 
 #[test]
 fn contradictions_are_refused() {
-    let over = |line: &str| design_error(&format!("base = \"mq-none\"\n{line}\n"));
     assert_eq!(
-        over("[queue.deadline]"),
+        design_over("mq-none", "[queue.deadline]"),
         "my.toml:2: `[queue.deadline]` goes only with `elevator = \"mq-deadline\"`"
     );
     assert_eq!(
-        over("[queue]\nelevator = \"mq-deadline\"\n[queue.kyber]"),
+        design_over("mq-none", "[queue]\nelevator = \"mq-deadline\"\n[queue.kyber]"),
         "my.toml:4: `[queue.kyber]` goes only with `elevator = \"kyber\"`"
     );
     assert_eq!(
-        over("[queue]\nelevator = \"kyber\"\n[queue.kyber]\nadjust = \"steps\"\ndiscard-depth = 9"),
+        design_over(
+            "mq-none",
+            "[queue]\nelevator = \"kyber\"\n[queue.kyber]\nadjust = \"steps\"\ndiscard-depth = 9"
+        ),
         "my.toml:6: `discard-depth` goes only with `adjust = \"percentiles\"`: with steps discards \
          are among the others"
     );
     assert_eq!(
-        over("[queue]\nmodel = \"single-lock\"\ndispatch = \"drain-all\""),
+        design_over("mq-none", "[queue]\nmodel = \"single-lock\"\ndispatch = \"drain-all\""),
         "my.toml:4: `model = \"single-lock\"` goes only with `dispatch = \"budget\"`: it takes a \
          request only when the device has room"
     );
@@ -558,7 +591,10 @@ fn contradictions_are_refused() {
         "`pio-stall-per-kib` is at least `pio-miss-per-kib`: the bus waits for the processor";
     assert_eq!(device_error(stall), format!("my.toml:3: {shorter}"));
     assert_eq!(
-        over("[host]\npipeline = \"serial\"\nbusy-detect = \"hw\"\n[host.hsq]\nlimit = 2"),
+        design_over(
+            "mq-none",
+            "[host]\npipeline = \"serial\"\nbusy-detect = \"hw\"\n[host.hsq]\nlimit = 2"
+        ),
         "my.toml:5: `[host.hsq]` goes only with `pipeline = \"hsq\"`"
     );
     let host_full = "base = \"srp\"\n[hba.refusal]\nmode = \"host-full\"\nlimit = 9\n\
@@ -587,13 +623,16 @@ fn shares_divide_what_dma_takes_longer_and_keep_its_sum() {
     assert_eq!(both, [45_000, 15_000, 6000, 2000, 2000]);
 }
 
+fn srp_error(line: &str) -> String {
+    device_error(&format!("base = \"srp\"\n{line}\n"))
+}
+
 #[test]
 fn a_figure_with_an_origin_has_a_value() {
-    let over = |line: &str| device_error(&format!("base = \"srp\"\n{line}\n"));
-    assert_eq!(over("hba.luns = { value = 2 }"), "my.toml:2: missing key `origin`");
-    assert_eq!(over("hba.luns = { origin = \"x\" }"), "my.toml:2: missing key `value`");
+    assert_eq!(srp_error("hba.luns = { value = 2 }"), "my.toml:2: missing key `origin`");
+    assert_eq!(srp_error("hba.luns = { origin = \"x\" }"), "my.toml:2: missing key `value`");
     assert_eq!(
-        over("hba.luns = { vale = 2, origin = \"x\" }"),
+        srp_error("hba.luns = { vale = 2, origin = \"x\" }"),
         "my.toml:2: unknown key `vale`: did you mean `value`?"
     );
 }
@@ -654,25 +693,33 @@ fn a_file_that_cannot_be_read_is_reported_with_its_path() {
     assert!(error.starts_with("./: "), "{error}");
 }
 
+fn looked_up(path: &Path, bytes: &[u8]) -> Result<String, String> {
+    std::fs::write(path, bytes).unwrap();
+    Design::lookup(path.to_str().unwrap())
+        .map(|design| design.name)
+        .map_err(|error| error.to_string())
+}
+
 #[test]
 fn a_file_that_is_too_long_or_no_text_is_refused() {
     let path = std::env::temp_dir().join(format!("blockyard-profile-{}.toml", std::process::id()));
     let name = path.to_str().unwrap();
-    let told = |bytes: &[u8]| {
-        std::fs::write(&path, bytes).unwrap();
-        Design::lookup(name).map(|design| design.name).map_err(|error| error.to_string())
-    };
-    let at = |rest: &str| Err(format!("{name}{rest}"));
-    assert_eq!(told(b"base = \"mq-none\""), Ok(name.to_owned()));
-    assert_eq!(told(b"# one\ntitle = \"\xff\"\n"), at(":2: not UTF-8 text"));
+    assert_eq!(looked_up(&path, b"base = \"mq-none\""), Ok(name.to_owned()));
     assert_eq!(
-        told(&[b'#'; 64 * 1024]),
-        at(
-            ":1: missing key `model` in `[queue]`; with `base = \"mq-deadline\"` at the top, or another name that \
-         `blockyard list` prints, a file needs only the lines that differ"
-        )
+        looked_up(&path, b"# one\ntitle = \"\xff\"\n"),
+        Err(format!("{name}:2: not UTF-8 text"))
     );
-    assert_eq!(told(&[b'#'; 64 * 1024 + 1]), at(": longer than 64 KiB"));
+    assert_eq!(
+        looked_up(&path, &[b'#'; 64 * 1024]),
+        Err(format!(
+            "{name}:1: missing key `model` in `[queue]`; with `base = \"mq-deadline\"` at the top, or another name \
+             that `blockyard list` prints, a file needs only the lines that differ"
+        ))
+    );
+    assert_eq!(
+        looked_up(&path, &[b'#'; 64 * 1024 + 1]),
+        Err(format!("{name}: longer than 64 KiB"))
+    );
     std::fs::remove_file(&path).unwrap();
 }
 
@@ -759,23 +806,27 @@ fn every_value_of_a_historical_policy_has_a_builtin_design() {
     }
 }
 
-#[test]
-fn each_mode_of_refusal_has_a_builtin_device() {
-    let refusal = |name| match Device::lookup(name).unwrap().model {
+fn refusal(name: &str) -> RefusalMode {
+    match Device::lookup(name).unwrap().model {
         DeviceModel::Hba(hba) => hba.refusal.unwrap().mode,
         _ => panic!("{name} is no SCSI host"),
-    };
+    }
+}
+
+#[test]
+fn each_mode_of_refusal_has_a_builtin_device() {
     assert_eq!(refusal("lpfc-host-full"), RefusalMode::HostFull);
     assert_eq!(refusal("lpfc-target-full"), RefusalMode::TargetFull);
     assert!(matches!(refusal("lpfc-lun-full"), RefusalMode::LunFull { .. }));
 }
 
+fn merges(value: &str) -> Result<Merges, ProfileError> {
+    let text = format!("base = \"mq-none\"\n[queue]\nnomerges = {value}\n");
+    Design::parse("my.toml", &text).map(|design| design.policies.merges)
+}
+
 #[test]
 fn nomerges_has_linuxs_values() {
-    let merges = |value: &str| {
-        let text = format!("base = \"mq-none\"\n[queue]\nnomerges = {value}\n");
-        Design::parse("my.toml", &text).map(|design| design.policies.merges)
-    };
     assert_eq!(merges("0").unwrap(), Merges::All);
     assert_eq!(merges("1").unwrap(), Merges::Last);
     assert_eq!(merges("2").unwrap(), Merges::Off);

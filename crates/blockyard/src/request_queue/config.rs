@@ -187,18 +187,19 @@ mod tests {
         }
     }
 
+    fn sizes(policies: Policies, reserved: u16) -> (usize, usize, usize, Vec<u32>) {
+        let config = QueueConfig::new(2, 2, Limits::new(64), policies);
+        assert_eq!((config.max_bios, config.max_waiters), (4096, 1024));
+        assert_eq!((config.run_batch_max, config.timeout), (1024, Duration::from_secs(30)));
+        let tags = TagSetConfig { hctxs: 2, depth: 10, reserved, ..TagSetConfig::single(10) };
+        let sched_tags: Vec<_> =
+            config.sched_tags(&tags).iter().map(|tags| tags.map().reserved()).collect();
+        let woken = config.max_woken(&tags) / 1024;
+        (config.requests(&tags), config.hashed_requests(&tags), woken, sched_tags)
+    }
+
     #[test]
     fn a_configuration_reserves_what_its_documentation_says() {
-        let sizes = |policies, reserved| {
-            let config = QueueConfig::new(2, 2, Limits::new(64), policies);
-            assert_eq!((config.max_bios, config.max_waiters), (4096, 1024));
-            assert_eq!((config.run_batch_max, config.timeout), (1024, Duration::from_secs(30)));
-            let tags = TagSetConfig { hctxs: 2, depth: 10, reserved, ..TagSetConfig::single(10) };
-            let sched_tags: Vec<_> =
-                config.sched_tags(&tags).iter().map(|tags| tags.map().reserved()).collect();
-            let woken = config.max_woken(&tags) / 1024;
-            (config.requests(&tags), config.hashed_requests(&tags), woken, sched_tags)
-        };
         let hash = Policies { swq_merge: SwqMerge::Hash, ..Policies::NONE };
         // Without an elevator: the driver tags of two hardware queues, and two flush commands.
         assert_eq!(sizes(Policies::NONE, 2), (22, 0, 1, Vec::new()));

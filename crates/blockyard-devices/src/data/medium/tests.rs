@@ -96,6 +96,10 @@ proptest! {
     }
 }
 
+fn stamp_at(image: &Image, at: u64) -> Option<u64> {
+    image.pieces(at..at + 1).next().map(|(_, held)| held.stamp.0)
+}
+
 #[test]
 fn after_a_loss_of_power_a_block_holds_any_of_its_versions() {
     let draws = &mut Prng::new(1);
@@ -107,8 +111,7 @@ fn after_a_loss_of_power_a_block_holds_any_of_its_versions() {
             disk.write(0..2 * BLOCK, Content::of(Stamp(number)), false, draws);
         }
         let left = disk.survivors(draws);
-        let stamp_at = |at| left.pieces(at..at + 1).next().map(|(_, held)| held.stamp.0);
-        seen.insert((stamp_at(0), stamp_at(BLOCK)));
+        seen.insert((stamp_at(&left, 0), stamp_at(&left, BLOCK)));
     }
     assert_eq!(seen.len(), 9, "two blocks with three versions each: {seen:?}");
 }
@@ -166,33 +169,45 @@ fn held(image: &Image) -> Vec<(Range<u64>, u64, i64)> {
     image.iter().map(|(range, held)| (range, held.stamp.0, held.shift)).collect()
 }
 
+fn stamp_of(image: &Image) -> u64 {
+    image.pieces(0..1).next().map_or(0, |(_, held)| held.stamp.0)
+}
+
 /// The stamps that a loss of power may leave at the first sector.
 fn may_be_left(media: &Media) -> Vec<u64> {
     let draws = &mut Prng::new(1);
-    let stamp = |image: &Image| image.pieces(0..1).next().map_or(0, |(_, held)| held.stamp.0);
-    let mut left: Vec<_> = (0..400).map(|_| stamp(&media.survivors(QUEUE, draws))).collect();
+    let mut left: Vec<_> = (0..400).map(|_| stamp_of(&media.survivors(QUEUE, draws))).collect();
     left.sort_unstable();
     left.dedup();
     left
 }
 
+fn two_writes() -> Work {
+    writes(&[(8..12, Stamp(1)), (12..20, Stamp(2))])
+}
+
 #[test]
 fn a_device_receives_parts_of_a_write_wherever_it_puts_them() {
-    let work = || writes(&[(8..12, Stamp(1)), (12..20, Stamp(2))]);
-    let mut media = card(work(), false);
+    let mut media = card(two_writes(), false);
     media.apply(received(2, 10..16, 1));
     assert_eq!(held(media.live(QUEUE)), [(10..12, 1, 0), (12..16, 2, 0)]);
     assert_eq!(media.cached_sectors(QUEUE), 6);
-    let mut media = card(work(), false);
+    let mut media = card(two_writes(), false);
     media.apply(received(3, 17..22, 1));
     assert_eq!(held(media.live(QUEUE)), [(17..18, 1, -6), (18..22, 2, -6)]);
 }
 
+const fn piece(cookie: u64, sector: u64, sectors: u32) -> Piece {
+    Piece { cookie, sector, sectors, offset_sectors: 0 }
+}
+
+const fn partial(sectors: u32) -> Outcome {
+    Outcome::Partial { sectors, status: Status::IoError }
+}
+
 #[test]
 fn a_read_finds_what_the_device_sent_of_its_whole_pieces() {
-    let piece = |cookie, sector, sectors| Piece { cookie, sector, sectors, offset_sectors: 0 };
     let pieces = [(piece(1, 6, 4), 6), (piece(2, 10, 6), 10)];
-    let partial = |sectors| Outcome::Partial { sectors, status: Status::IoError };
     for (outcome, samples) in [
         (Outcome::Done(Status::Ok), 2),
         (Outcome::Done(Status::IoError), 0),
@@ -516,22 +531,32 @@ fn share(run: impl Fn(&mut Bench) -> Image) -> usize {
     runs.filter(holds).count()
 }
 
+fn survivors_of(bench: &mut Bench, disk: u16) -> Image {
+    let draws = &mut bench.host.driver.media.draws.clone();
+    bench.media().survivors(QueueId(disk), draws)
+}
+
+fn share_flushed(outcome: Outcome) -> usize {
+    share(|bench| {
+        bench.done(0, Bio::write(0, 4, 1));
+        bench.submit(0, Bio::new(Op::Flush, 0, 0, 2));
+        bench.end(outcome);
+        bench.media().disks[0].durable.clone()
+    })
+}
+
 // [block-is-never-torn], [power-loss-keeps-durable-data], [flush-empties-cache]
 #[test]
 fn what_the_rules_leave_open_is_drawn() {
     let half = 430..570;
-    let left = |bench: &mut Bench, disk: u16| {
-        let draws = &mut bench.host.driver.media.draws.clone();
-        bench.media().survivors(QueueId(disk), draws)
-    };
     let in_flight = share(|bench| {
         bench.submit(0, Bio::write(0, 8, 1).with_flags(Flags::FUA));
-        left(bench, 0)
+        survivors_of(bench, 0)
     });
     assert!(half.contains(&in_flight), "a write in flight: {in_flight}");
     let of_other = share(|bench| {
         bench.submit(1, Bio::write(0, 8, 1));
-        left(bench, 0)
+        survivors_of(bench, 0)
     });
     assert_eq!(of_other, 0, "a write to another disk");
     let failed = share(|bench| {
@@ -546,17 +571,9 @@ fn what_the_rules_leave_open_is_drawn() {
         bench.media().live(QUEUE).clone()
     });
     assert!((690..810).contains(&discarded), "a discard that has an effect: {discarded}");
-    let flushed = |outcome| {
-        share(|bench| {
-            bench.done(0, Bio::write(0, 4, 1));
-            bench.submit(0, Bio::new(Op::Flush, 0, 0, 2));
-            bench.end(outcome);
-            bench.media().disks[0].durable.clone()
-        })
-    };
-    let failed = flushed(FAILED);
+    let failed = share_flushed(FAILED);
     assert!(half.start + 20 < failed && failed < half.end + 60, "a failed flush: {failed}");
-    assert_eq!(flushed(Outcome::Done(Status::Ok)), 1000);
+    assert_eq!(share_flushed(Outcome::Done(Status::Ok)), 1000);
     // Only FUA, where the device has it, makes a write durable at once.
     for (fua, flags, most) in
         [(true, Flags::FUA, 1000), (true, Flags::NONE, 200), (false, Flags::NONE, 200)]
@@ -590,9 +607,12 @@ fn a_flush_covers_the_writes_that_were_done_when_it_was_accepted() {
     assert!(covered.count() > 30, "the second write stays in the cache, or leaves it early");
 }
 
+const fn flushed_page<P>() -> DataEvent<P> {
+    DataEvent::Flushed { page: 7 }
+}
+
 #[test]
 fn reports_are_taken_whenever_the_device_is_called() {
-    let sent = || DataEvent::Flushed { page: 7 };
     let calls: [fn(&mut Bench); 3] = [
         |bench| bench.host.driver.advance_data(Instant::ZERO),
         |bench| bench.submit(0, Bio::read(0, 4, 9)),
@@ -604,9 +624,9 @@ fn reports_are_taken_whenever_the_device_is_called() {
         bench.submit(0, Bio::read(100, 4, 8));
         let below = &mut bench.host.driver.below;
         if number == 0 {
-            below.late.push(sent())
+            below.late.push(flushed_page())
         } else {
-            below.reports.push(sent())
+            below.reports.push(flushed_page())
         }
         bench.media().disks[0].cache.set(0..4, vec![Cached { done: 7, content: WIPED }]);
         call(&mut bench);
@@ -701,11 +721,14 @@ fn the_verifier_keeps_some_violations_and_counts_all() {
     assert_eq!(before, 3 * 4 + 4, "four at each loss of power and four at the end");
 }
 
+const fn received_at(place: u8) -> DataEvent<u8> {
+    DataEvent::Received { place, sectors: 3..5, page: 2 }
+}
+
 #[test]
 fn an_event_keeps_its_data_under_another_name() {
-    let event = |place| DataEvent::Received { place, sectors: 3..5, page: 2 };
-    assert_eq!(event(1).of(|place| Some(place + 1)), Some(event(2)));
-    assert_eq!(event(1).of(|_| None::<u8>), None);
+    assert_eq!(received_at(1).of(|place| Some(place + 1)), Some(received_at(2)));
+    assert_eq!(received_at(1).of(|_| None::<u8>), None);
     let lost: Option<DataEvent<u8>> = DataEvent::<u8>::Lost.of(|_| None);
     assert_eq!(lost, Some(DataEvent::Lost));
     assert!(!Toy::default().keeps_data());

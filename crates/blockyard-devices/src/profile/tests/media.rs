@@ -2,9 +2,12 @@
 
 use super::*;
 
+fn disk_error(text: &str) -> String {
+    device_error(&format!("base = \"hdd-7200\"\n{text}"))
+}
+
 #[test]
 fn an_impossible_disk_is_refused_where_it_says_so() {
-    let on_disk = |text: &str| device_error(&format!("base = \"hdd-7200\"\n{text}"));
     for (text, error) in [
         (
             "[platters]\ninner = \"220MB/s\"",
@@ -56,13 +59,16 @@ fn an_impossible_disk_is_refused_where_it_says_so() {
             "my.toml:2: a drive has one medium: `[crosspoint]`, `[flash]`, `[platters]` or `[volume]`",
         ),
     ] {
-        assert_eq!(on_disk(text), error, "{text}");
+        assert_eq!(disk_error(text), error, "{text}");
     }
+}
+
+fn disk(text: &str) -> Device {
+    Device::parse("x", &format!("base = \"hdd-7200\"\n{text}")).unwrap()
 }
 
 #[test]
 fn a_disk_has_a_write_cache_if_its_profile_has_one() {
-    let disk = |text: &str| Device::parse("x", &format!("base = \"hdd-7200\"\n{text}")).unwrap();
     assert!(disk("").limits.write_cache && !disk("").limits.fua);
     assert!(!disk("[platters.cache]\nwrite = \"0B\"").limits.write_cache);
     assert!(Device::lookup("hdd-15k").unwrap().limits.fua);
@@ -122,25 +128,27 @@ fn flash_that_cannot_work_is_refused_with_its_line() {
     }
 }
 
+fn flash_of(planes: u32, programs: u32, simulated: &str) -> String {
+    let geometry = FLASH.replace("planes = 1", &format!("planes = {planes}"));
+    let geometry = geometry.replace("programs = 64", &format!("programs = {programs}"));
+    let geometry = geometry.replace("128MiB", simulated).replace("spare = 28", "spare = 400");
+    geometry.replace("\"16KiB", "\"4KiB")
+}
+
+fn fits(flash: &str) -> Result<(), String> {
+    let file = format!("base = \"nvme-3dxpoint\"\n[flash]\n{flash}");
+    Device::parse("my.toml", &file).map(|_| ()).map_err(|error| error.to_string())
+}
+
 /// [bounded-memory]
 #[test]
 fn flash_that_takes_too_much_memory_or_time_is_refused_with_what_to_change() {
     let large = FLASH.replace("\"128MiB", "\"64GiB");
-    let blocks = |planes: u32, programs: u32, simulated: &str| {
-        let geometry = FLASH.replace("planes = 1", &format!("planes = {planes}"));
-        let geometry = geometry.replace("programs = 64", &format!("programs = {programs}"));
-        let geometry = geometry.replace("128MiB", simulated).replace("spare = 28", "spare = 400");
-        geometry.replace("\"16KiB", "\"4KiB")
-    };
     let many = "my.toml:7: flash has at most 4194304 blocks: raise `programs`, `planes` or `page`, or lower `simulated` or `spare`";
-    assert_eq!(flash_error(&blocks(1, 1, "64GiB")), many);
+    assert_eq!(flash_error(&flash_of(1, 1, "64GiB")), many);
     // 20 GiB of flash are 5242880 blocks of 4 KiB, and a quarter as many of 16 KiB.
-    assert_eq!(flash_error(&blocks(1, 1, "4GiB")), many);
-    let fits = |flash: &str| {
-        let file = format!("base = \"nvme-3dxpoint\"\n[flash]\n{flash}");
-        Device::parse("my.toml", &file).map(|_| ()).map_err(|error| error.to_string())
-    };
-    assert_eq!(fits(&blocks(2, 2, "4GiB")), Ok(()));
+    assert_eq!(flash_error(&flash_of(1, 1, "4GiB")), many);
+    assert_eq!(fits(&flash_of(2, 2, "4GiB")), Ok(()));
     let long = "my.toml:11: overwriting so much before the start takes too long: lower `overwritten`, `simulated` or `fill`, or raise `spare`";
     assert_eq!(flash_error(&large.replace("overwritten = 0", "overwritten = 400")), long);
     assert_eq!(fits(&large.replace("overwritten = 0", "overwritten = 200")), Ok(()));
@@ -150,36 +158,38 @@ fn flash_that_takes_too_much_memory_or_time_is_refused_with_what_to_change() {
     );
 }
 
+fn retries_error(retries: &str) -> String {
+    let retries = format!("retries = {retries}\nread =");
+    flash_error(&FLASH.replace("read =", &retries))
+}
+
 #[test]
 fn a_page_of_flash_is_read_again_at_most_a_hundred_times() {
-    let error = |retries: &str| {
-        let retries = format!("retries = {retries}\nread =");
-        flash_error(&FLASH.replace("read =", &retries))
-    };
     assert_eq!(
-        error("[[0, 0], [100, 101]]"),
+        retries_error("[[0, 0], [100, 101]]"),
         "my.toml:12: `retries` is `[[0, 0], [100, 101]]`, not up to 16 points `[percentile, times]` that rise \
          from percentile 0 to 100, with at most 100 times"
     );
     let range = "{ value = [[0, 0], [100, 9]], range = [[[0, 0], [100, 9]], [[0, 0], [100, 8]]], origin = \"assumed: x\" }";
     assert_eq!(
-        error(range),
+        retries_error(range),
         "my.toml:12: both ends of the range of a spread have the same percentiles, and the second is higher somewhere"
     );
     let most = Device::parse("d", "base = \"nvme-tlc\"\nflash.retries = [[0, 0], [100, 100]]\n");
     assert!(most.is_ok(), "{most:?}");
 }
 
+fn drive_of(capacity: &str) -> Result<(), String> {
+    let file = format!("base = \"nvme-tlc\"\n[limits]\ncapacity = \"{capacity}\"\n");
+    Device::parse("my.toml", &file).map(|_| ()).map_err(|error| error.to_string())
+}
+
 #[test]
 fn a_drive_smaller_than_the_data_of_its_map_is_refused() {
-    let drive = |capacity: &str| {
-        let file = format!("base = \"nvme-tlc\"\n[limits]\ncapacity = \"{capacity}\"\n");
-        Device::parse("my.toml", &file).map(|_| ()).map_err(|error| error.to_string())
-    };
     // Half of 4 GiB hold data.
-    assert_eq!(drive("2GiB"), Ok(()));
+    assert_eq!(drive_of("2GiB"), Ok(()));
     assert_eq!(
-        drive("2147479552B").unwrap_err(),
+        drive_of("2147479552B").unwrap_err(),
         "my.toml:2: the capacity is below the data of the map, `simulated` times `fill`: raise `capacity`, or lower \
          `simulated` of `[flash]`"
     );

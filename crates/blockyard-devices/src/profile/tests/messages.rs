@@ -15,16 +15,17 @@ fn check(cases: &[(&str, &str, &str)]) {
     }
 }
 
+fn lack(line: usize, blocks: u64, data: u64, remedy: &str) -> String {
+    format!(
+        "{line}: too little spare flash for collection: a die has {blocks} blocks and needs {}, {data} for the data \
+             and 4 for collection: {remedy}",
+        data + 4
+    )
+}
+
 /// The drive that `nvme-tlc` is has 32 dies of 128 blocks of 1 MiB, with a tenth in spare.
 #[test]
 fn flash_with_too_little_spare_says_how_much_it_needs() {
-    let lack = |line: usize, blocks: u64, data: u64, remedy: &str| {
-        format!(
-            "{line}: too little spare flash for collection: a die has {blocks} blocks and needs {}, {data} for the data \
-             and 4 for collection: {remedy}",
-            data + 4
-        )
-    };
     check(&[
         // 1 % of 128 blocks are one block, and 4 % are five.
         (

@@ -48,6 +48,10 @@ fn an_assumed_figure_has_a_range() {
     }
 }
 
+fn keys(device: &Device) -> Vec<String> {
+    device.figures.iter().map(|of| of.key.clone()).collect::<Vec<_>>()
+}
+
 #[test]
 fn every_reading_of_a_device_is_sound_and_has_other_figures() {
     for builtin in builtin_devices() {
@@ -55,9 +59,6 @@ fn every_reading_of_a_device_is_sound_and_has_other_figures() {
         let readings = Device::readings(builtin.name, &[], 1, 8).unwrap();
         let varies = stated.figures.iter().any(|figure| figure.range.is_some());
         for reading in &readings {
-            let keys = |device: &Device| {
-                device.figures.iter().map(|of| of.key.clone()).collect::<Vec<_>>()
-            };
             assert_eq!(keys(reading), keys(&stated), "{}", builtin.name);
             let differs = (&reading.model, &reading.machine) != (&stated.model, &stated.machine);
             assert_eq!(differs, varies, "{}", builtin.name);
@@ -92,20 +93,21 @@ fn a_reading_stays_within_the_range() {
     assert!(queues.iter().eq(&[1, 2, 3, 4]), "{queues:?}");
 }
 
+fn with_range(range: &str) -> String {
+    format!(
+        "base = \"null\"\n[null]\ncompletion-time = {{ value = \"1us\", range = {range}, origin = \"assumed: x\" }}"
+    )
+}
+
 #[test]
 fn a_range_that_is_none_is_refused() {
-    let figure = |range: &str| {
-        format!(
-            "base = \"null\"\n[null]\ncompletion-time = {{ value = \"1us\", range = {range}, origin = \"assumed: x\" }}"
-        )
-    };
     for (range, words) in [
         ("\"1us\"", "a lowest and a highest value"),
         ("[\"1us\"]", "a lowest and a highest value"),
         ("[\"2us\", \"1us\"]", "the lowest value of a range is above the highest"),
         ("[\"1us\", 3]", "a time with its unit"),
     ] {
-        let error = Device::parse("my.toml", &figure(range)).unwrap_err().to_string();
+        let error = Device::parse("my.toml", &with_range(range)).unwrap_err().to_string();
         assert!(error.starts_with("my.toml:3: ") && error.contains(words), "{range}: {error}");
     }
 }

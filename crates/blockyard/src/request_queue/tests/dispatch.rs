@@ -342,11 +342,14 @@ fn staged(mut rig: Rig, reads: &[(CpuId, u64)]) -> Rig {
     rig
 }
 
+fn rig_of(hctxs: u16, policies: Policies) -> Rig {
+    Rig::new(hctxs, 8, policies, Limits::new(CAPACITY_SECTORS))
+}
+
 /// The driver learns which request is the last of its run, and needs no commit then; a run goes to
 /// one hardware queue ([last-or-commit]).
 #[test]
 fn the_last_request_of_a_run_is_marked_and_no_other() {
-    let new = |hctxs, policies| Rig::new(hctxs, 8, policies, Limits::new(CAPACITY_SECTORS));
     let at_once = Policies { dequeue: Dequeue::SpliceAll, ..Policies::NONE };
     let in_turn = Policies { dequeue: Dequeue::RoundRobin, ..Policies::NONE };
     let deadline = Policies::mq_deadline();
@@ -361,7 +364,7 @@ fn the_last_request_of_a_run_is_marked_and_no_other() {
         (2, deadline, mixed, [false, false, true], 1),
         (2, one_by_one, mixed, [true; 3], 0),
     ] {
-        let mut rig = staged(new(hctxs, policies), &reads);
+        let mut rig = staged(rig_of(hctxs, policies), &reads);
         assert_eq!(rig.queue.run(&mut rig.host, H0, rig.now), RunStop::Idle);
         rig.check();
         let marked: Vec<_> = rig.host.driver.sent.iter().map(|sent| sent.last).collect();
@@ -369,7 +372,7 @@ fn the_last_request_of_a_run_is_marked_and_no_other() {
     }
     // Refused at the first, the second, the last: a commit where something went before.
     for (accepted, commits) in [(0, 0), (1, 1), (2, 1)] {
-        let mut rig = staged(new(1, deadline), &own);
+        let mut rig = staged(rig_of(1, deadline), &own);
         rig.host.driver.answers.extend([Accept::Queued; 2].into_iter().take(accepted));
         rig.host.driver.answers.push_back(Accept::Busy(Busy::Device));
         let stop = rig.queue.run(&mut rig.host, H0, rig.now);

@@ -43,17 +43,18 @@ fn a_buffer_takes_data_at_the_wire_s_speed_until_it_is_full() {
     assert!(host.status().is_ready());
 }
 
+fn write_in(pieces: &[u32]) -> (Instant, Option<Instant>) {
+    let mut host = Host::new(emmc(), slow());
+    // Sectors 5 to 31: 3 sectors of a page, then three whole pages.
+    host.begin_write(5, 27);
+    let last = pieces.iter().map(|&blocks| host.transfer(blocks)).last().unwrap();
+    (last.end, last.busy_until)
+}
+
 #[test]
 fn data_asked_for_block_by_block_flows_as_if_asked_for_at_once() {
-    let run = |pieces: &[u32]| {
-        let mut host = Host::new(emmc(), slow());
-        // Sectors 5 to 31: 3 sectors of a page, then three whole pages.
-        host.begin_write(5, 27);
-        let last = pieces.iter().map(|&blocks| host.transfer(blocks)).last().unwrap();
-        (last.end, last.busy_until)
-    };
-    assert_eq!(run(&[27]), run(&[1; 27]));
-    assert_eq!(run(&[27]), run(&[2, 8, 9, 8]));
+    assert_eq!(write_in(&[27]), write_in(&[1; 27]));
+    assert_eq!(write_in(&[27]), write_in(&[2, 8, 9, 8]));
 }
 
 #[test]
@@ -68,6 +69,13 @@ fn a_page_that_is_written_in_part_costs_more() {
     let first_block = Duration::from_ns(1051 * 20);
     let programs = Duration::from_us(1300 + 1000 + 1300);
     assert_eq!(stop.busy_until, Some(from + first_block + programs + Duration::from_us(50)));
+}
+
+/// Reads a block. Returns when it was there, and when it was asked for.
+fn read_block(host: &mut Host, sector: u32) -> (Instant, Instant) {
+    let _ = host.send(&Command::read_single(sector));
+    let asked = host.now;
+    (host.transfer(1).end, asked)
 }
 
 #[test]
@@ -85,17 +93,10 @@ fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     assert_eq!(first.data_from, Some(first.at + Duration::from_us(100)));
     let done = host.transfer(1);
     assert_eq!(done.end, first.at + Duration::from_us(100) + block);
-    // A read that follows at once gets its block 50 us after the previous one. A late read finds
-    // its block there.
-    let read = |host: &mut Host, sector| {
-        let _ = host.send(&Command::read_single(sector));
-        let asked = host.now;
-        (host.transfer(1).end, asked)
-    };
     let fetched = done.end + Duration::from_us(50);
-    assert_eq!(read(&mut host, 101).0, fetched);
+    assert_eq!(read_block(&mut host, 101).0, fetched);
     host.idle(Duration::from_us(60));
-    let (end, asked) = read(&mut host, 102);
+    let (end, asked) = read_block(&mut host, 102);
     assert_eq!(end, asked + block);
     // A long pause yields no more than four blocks: the fifth is fetched while they are sent.
     host.idle(ONE_MS);
@@ -106,39 +107,40 @@ fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     // A read up to four blocks back continues the stream. A read elsewhere or after a write does
     // not.
     host.idle(ONE_MS);
-    let (end, asked) = read(&mut host, 105);
+    let (end, asked) = read_block(&mut host, 105);
     assert_eq!(end, asked + block);
     host.idle(ONE_MS);
-    let (end, asked) = read(&mut host, 104);
+    let (end, asked) = read_block(&mut host, 104);
     assert_eq!(end, asked + Duration::from_us(100) + block);
     let _ = host.send(&Command::write_single(9));
     let _ = host.transfer(1);
     host.idle(ONE_MS);
-    let (end, asked) = read(&mut host, 105);
+    let (end, asked) = read_block(&mut host, 105);
     assert_eq!(end, asked + Duration::from_us(100) + block);
     let mut host = Host::new(sd(), at_random);
     for sector in 0..2 {
-        let (end, asked) = read(&mut host, sector);
+        let (end, asked) = read_block(&mut host, sector);
         assert_eq!(end, asked + Duration::from_us(100) + block);
         host.idle(ONE_MS);
     }
 }
 
+fn read_in(per_kib: Duration, pieces: &[u32]) -> Instant {
+    let mut timing = CardTiming::instant(4096);
+    timing.read.ahead =
+        Some(AheadTiming { per_kib, window_bytes: 2048, command: Duration::ZERO, streams: 1 });
+    let mut host = Host::new(sd(), timing);
+    let _ = host.send(&Command::read_single(0));
+    let _ = host.transfer(1);
+    let _ = host.send(&Command::read_multiple(1, 12));
+    pieces.iter().map(|&blocks| host.transfer(blocks).end).last().unwrap()
+}
+
 #[test]
 fn blocks_that_are_fetched_as_they_are_sent_flow_alike_in_pieces() {
-    let run = |per_kib: Duration, pieces: &[u32]| {
-        let mut timing = CardTiming::instant(4096);
-        timing.read.ahead =
-            Some(AheadTiming { per_kib, window_bytes: 2048, command: Duration::ZERO, streams: 1 });
-        let mut host = Host::new(sd(), timing);
-        let _ = host.send(&Command::read_single(0));
-        let _ = host.transfer(1);
-        let _ = host.send(&Command::read_multiple(1, 12));
-        pieces.iter().map(|&blocks| host.transfer(blocks).end).last().unwrap()
-    };
     for per_kib in [Duration::from_us(1), Duration::from_us(100)] {
-        assert_eq!(run(per_kib, &[12]), run(per_kib, &[1; 12]));
-        assert_eq!(run(per_kib, &[12]), run(per_kib, &[3, 1, 8]));
+        assert_eq!(read_in(per_kib, &[12]), read_in(per_kib, &[1; 12]));
+        assert_eq!(read_in(per_kib, &[12]), read_in(per_kib, &[3, 1, 8]));
     }
 }
 
@@ -232,6 +234,11 @@ fn a_host_that_waits_no_longer_has_the_blocks_before_and_must_stop_the_card() {
     assert_eq!((done.error, done.blocks, done.end), (Some(DataError::Timeout), 0, from));
 }
 
+/// The host moves data without a command, or more data than it asked for.
+fn wrong_transfer(host: &mut Host, blocks: u32) -> Wrong {
+    host.card.transfer(blocks, host.now).unwrap_err().wrong
+}
+
 /// [misuse-changes-nothing]
 #[test]
 fn what_a_host_must_not_do_is_named_with_command_state_and_instant() {
@@ -278,11 +285,9 @@ fn what_a_host_must_not_do_is_named_with_command_state_and_instant() {
     assert_eq!(host.card.state(host.now), CardState::Data);
     let _ = host.send(&Command::stop_transmission(Direction::Read));
     let _ = host.send(&count(8));
-    // The host moves data without a command, or more data than it asked for.
-    let data = |host: &mut Host, blocks| host.card.transfer(blocks, host.now).unwrap_err().wrong;
-    assert_eq!(data(&mut host, 1), Wrong::Transfer(1));
+    assert_eq!(wrong_transfer(&mut host, 1), Wrong::Transfer(1));
     let _ = host.send(&Command::read_multiple(0, 8));
-    assert_eq!(data(&mut host, 9), Wrong::Transfer(9));
+    assert_eq!(wrong_transfer(&mut host, 9), Wrong::Transfer(9));
     // Time moves forward, and a host waits for each response.
     let early = host.card.command(&Command::send_status(RCA), Instant::ZERO).unwrap_err();
     assert!(matches!(early.wrong, Wrong::Backwards(_)));
@@ -458,6 +463,10 @@ fn work_put_off_becomes_urgent_and_is_done_when_asked_for() {
     assert_eq!(host.ext_csd().bkops_level(), BkopsLevel::Wanted);
 }
 
+fn packed(blocks: u16) -> Command {
+    Command::set_block_count(BlockCount { packed: true, ..BlockCount::new(blocks) })
+}
+
 #[test]
 fn packed_writes_are_one_transfer_with_one_busy() {
     let mut host = Host::new(emmc(), slow());
@@ -465,12 +474,9 @@ fn packed_writes_are_one_transfer_with_one_busy() {
     header[..3].copy_from_slice(&[1, 2, 2]);
     // 8 blocks at sector 0x1000, and 8 at sector 0x2004, which are half of each of two pages.
     header[8..24].copy_from_slice(&[8, 0, 0, 0, 0, 0x10, 0, 0, 8, 0, 0, 0, 4, 0x20, 0, 0]);
-    let packed =
-        |blocks| Command::set_block_count(BlockCount { packed: true, ..BlockCount::new(blocks) });
     let _ = host.send(&packed(17));
     let from = host.send(&Command::write_multiple(0x1000, 17)).data_from.unwrap();
-    let data = |host: &mut Host| host.card.transfer(17, host.now).unwrap_err().wrong;
-    assert_eq!(data(&mut host), Wrong::Header);
+    assert_eq!(wrong_transfer(&mut host, 17), Wrong::Header);
     let mut short = header;
     short[16] = 7;
     let wrong = host.card.packed_header(&short).unwrap_err().wrong;
@@ -508,6 +514,17 @@ fn packed_writes_are_one_transfer_with_one_busy() {
     );
 }
 
+/// Queues a task of 8 blocks. Returns when it is queued.
+fn queue(host: &mut Host, task: u8, direction: Direction, sector: u32) -> Instant {
+    let parameters = TaskParameters::new(TaskId::new(task), direction, 8);
+    let _ = host.send(&Command::queue_task_parameters(parameters));
+    host.send(&Command::queue_task_address(sector)).at
+}
+
+fn ready_tasks(host: &mut Host) -> u32 {
+    host.send(&Command::send_queue_status(RCA)).answer.unwrap().short().unwrap()
+}
+
 #[test]
 fn a_command_queue_accesses_while_data_flows() {
     let mut timing = slow();
@@ -517,21 +534,13 @@ fn a_command_queue_accesses_while_data_flows() {
     host.switch(index::CMDQ_MODE_EN, 1);
     assert!(matches!(host.misuse(&Command::read_single(0)), Wrong::Illegal(_)));
     assert_eq!(host.misuse(&Command::queue_task_address(0)), Wrong::NoTask);
-    let queue = |host: &mut Host, task, direction, sector| {
-        let parameters = TaskParameters::new(TaskId::new(task), direction, 8);
-        let _ = host.send(&Command::queue_task_parameters(parameters));
-        host.send(&Command::queue_task_address(sector)).at
-    };
     let first = queue(&mut host, 3, Direction::Read, 0);
     let second = queue(&mut host, 4, Direction::Read, 800);
     let third = queue(&mut host, 5, Direction::Read, 1600);
     let _ = queue(&mut host, 6, Direction::Write, 0);
-    let ready = |host: &mut Host| {
-        host.send(&Command::send_queue_status(RCA)).answer.unwrap().short().unwrap()
-    };
     // The write is ready. The reads are ready 200 us after they were queued, the third after the
     // first.
-    assert_eq!(ready(&mut host), 1 << 6);
+    assert_eq!(ready_tasks(&mut host), 1 << 6);
     let access = Duration::from_us(200);
     assert_eq!(host.card.next_task_ready(host.now), Some(first + access));
     assert_eq!(host.card.next_task_ready(first + access), Some(second + access));
@@ -546,7 +555,7 @@ fn a_command_queue_accesses_while_data_flows() {
     assert_eq!(reaction.data_from, Some(reaction.at));
     // While the task's data flows, the next task becomes ready and a new one is queued.
     host.idle(Duration::from_us(2));
-    assert_eq!(ready(&mut host), 1 << 6 | 1 << 4);
+    assert_eq!(ready_tasks(&mut host), 1 << 6 | 1 << 4);
     let _ = queue(&mut host, 3, Direction::Read, 8);
     let double = TaskParameters::new(TaskId::new(4), Direction::Read, 1);
     assert_eq!(host.misuse(&Command::queue_task_parameters(double)), Wrong::Task(4));
@@ -566,12 +575,16 @@ fn a_command_queue_accesses_while_data_flows() {
     let _ = host.send(&Command::discard_task(TaskId::new(4)));
     host.wait();
     host.idle(ONE_MS);
-    assert_eq!(ready(&mut host), 1 << 7 | 1 << 5 | 1 << 3);
+    assert_eq!(ready_tasks(&mut host), 1 << 7 | 1 << 5 | 1 << 3);
     let _ = host.send(&Command::discard_queue());
     host.wait();
-    assert_eq!(ready(&mut host), 0);
+    assert_eq!(ready_tasks(&mut host), 0);
     host.switch(index::CMDQ_MODE_EN, 0);
     let _ = host.send(&Command::read_single(0));
+}
+
+fn errors(reaction: &Reaction) -> u32 {
+    reaction.answer.unwrap().status().unwrap().errors()
 }
 
 #[test]
@@ -581,9 +594,8 @@ fn an_erase_needs_its_three_commands_in_a_row() {
     timing.erase.trim = Duration::from_ms(6);
     let mut host = Host::new(emmc(), timing);
     let erase = Command::mmc_erase(MmcErase::Erase);
-    let errors = |reaction: Reaction| reaction.answer.unwrap().status().unwrap().errors();
     let refused = host.send(&erase);
-    assert_eq!((errors(refused), refused.busy_until), (Status::ERASE_SEQ_ERROR, None));
+    assert_eq!((errors(&refused), refused.busy_until), (Status::ERASE_SEQ_ERROR, None));
     // Sectors 1023 and 1024 are in two erase groups of 1024, or in one of 4096 with high-capacity
     // groups.
     let _ = host.send(&Command::mmc_erase_start(1023));
@@ -603,12 +615,12 @@ fn an_erase_needs_its_three_commands_in_a_row() {
     host.wait();
     let _ = host.send(&Command::mmc_erase_start(1024));
     let _ = host.send(&Command::mmc_erase_end(1023));
-    assert_eq!(errors(host.send(&erase)), Status::ERASE_PARAM);
+    assert_eq!(errors(&host.send(&erase)), Status::ERASE_PARAM);
     let _ = host.send(&Command::mmc_erase_start(0));
     let between = host.send(&count(1)).answer.unwrap().status().unwrap();
     assert!(between.has(Status::ERASE_RESET));
     let _ = host.send(&Command::mmc_erase_end(0));
-    assert_eq!(errors(host.send(&erase)), Status::ERASE_SEQ_ERROR);
+    assert_eq!(errors(&host.send(&erase)), Status::ERASE_SEQ_ERROR);
 }
 
 #[test]

@@ -76,17 +76,18 @@ fn what_is_in_the_cache_is_certain_by_a_flush_alone_and_only_what_is_programmed(
     assert_eq!(host.data_events_by(until), [DataEvent::Lost]);
 }
 
+fn queue(host: &mut Host, task: u8, direction: Direction, sector: u32) {
+    let parameters = TaskParameters::new(TaskId::new(task), direction, 8);
+    let _ = host.send(&Command::queue_task_parameters(parameters));
+    let _ = host.send(&Command::queue_task_address(sector));
+}
+
 /// The swarm found this bug: a read in the command queue went before the last page of a write, and
 /// the host still took the write for durable at the instant that the card had first given.
 #[test]
 fn a_read_that_goes_before_the_last_page_of_a_write_keeps_the_card_busy() {
     let mut host = host(false);
     host.switch(index::CMDQ_MODE_EN, 1);
-    let queue = |host: &mut Host, task, direction, sector| {
-        let parameters = TaskParameters::new(TaskId::new(task), direction, 8);
-        let _ = host.send(&Command::queue_task_parameters(parameters));
-        let _ = host.send(&Command::queue_task_address(sector));
-    };
     queue(&mut host, 0, Direction::Write, 0);
     let _ = host.send(&Command::execute_write(TaskId::new(0), 8));
     let done = host.transfer(8);
@@ -97,6 +98,22 @@ fn a_read_that_goes_before_the_last_page_of_a_write_keeps_the_card_busy() {
     assert_eq!(host.data_events_by(busy_until + ONE_MS), [certain(1)]);
 }
 
+fn packed(blocks: u16) -> Command {
+    Command::set_block_count(BlockCount { packed: true, ..BlockCount::new(blocks) })
+}
+
+fn send_header(host: &mut Host, header: &[u8; 512]) {
+    let _ = host.send(&packed(1));
+    let _ = host.send(&Command::write_multiple(0x1000, 1));
+    host.card.packed_header(header).unwrap();
+    let _ = host.transfer(1);
+    host.wait();
+}
+
+const fn sent(place: u32, sectors: Range<u64>) -> DataEvent<u32> {
+    DataEvent::Sent { place, sectors }
+}
+
 #[test]
 fn packed_reads_are_named_by_their_place_in_all_that_is_read() {
     let mut registers = emmc();
@@ -105,29 +122,19 @@ fn packed_reads_are_named_by_their_place_in_all_that_is_read() {
     let mut host = Host::new(registers, CardTiming::instant(1 << 16));
     host.card.timing.read.access = ONE_MS;
     host.card.keep_data();
-    let packed =
-        |blocks| Command::set_block_count(BlockCount { packed: true, ..BlockCount::new(blocks) });
     let mut header = [0; 512];
     header[..3].copy_from_slice(&[1, 1, 2]);
     // 8 blocks at sector 0x1000, 4 at sector 0x2004.
     header[8..24].copy_from_slice(&[8, 0, 0, 0, 0, 0x10, 0, 0, 4, 0, 0, 0, 4, 0x20, 0, 0]);
-    let tell = |host: &mut Host| {
-        let _ = host.send(&packed(1));
-        let _ = host.send(&Command::write_multiple(0x1000, 1));
-        host.card.packed_header(&header).unwrap();
-        let _ = host.transfer(1);
-        host.wait();
-    };
-    tell(&mut host);
+    send_header(&mut host, &header);
     let _ = host.send(&packed(12));
     let from = host.send(&Command::read_multiple(0x1000, 12)).data_from.unwrap();
     let done = host.transfer(12);
     // Each read's data is fetched when its turn comes.
     assert!(done.end > from + ONE_MS + ONE_MS && done.blocks == 12);
-    let sent = |place, sectors| DataEvent::Sent { place, sectors };
     assert_eq!(host.data_events_by(done.end), [sent(0, 0x1000..0x1008), sent(8, 0x2004..0x2008)]);
     // A header covers only the reads that follow it, and only the blocks that it lists.
-    tell(&mut host);
+    send_header(&mut host, &header);
     let _ = host.send(&packed(11));
     assert_eq!(host.misuse(&Command::read_multiple(0x1000, 11)), Wrong::Count(12));
     let _ = host.send(&packed(12));

@@ -51,8 +51,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// The number of commands that [`command`] knows.
 const COMMANDS: u8 = 35;
 
+fn switch(byte: u16, value: u8) -> Command {
+    Command::switch(SwitchAccess::WriteByte, byte, value)
+}
+
 fn command(which: u8, sector: u32, blocks: u16, task: u8) -> Command {
-    let switch = |byte, value| Command::switch(SwitchAccess::WriteByte, byte, value);
     let task = TaskId::new(task);
     let count = BlockCount::new(blocks);
     let direction = if sector.is_multiple_of(2) { Direction::Read } else { Direction::Write };
