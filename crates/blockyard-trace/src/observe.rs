@@ -77,6 +77,14 @@ pub enum Work {
     MmcDriverStep(ActKind, Option<SlotId>),
 }
 
+impl Work {
+    /// Whether a thread that dispatches requests does it: a worker, or that of an MMC host.
+    #[must_use]
+    pub const fn dispatches(&self) -> bool {
+        matches!(self, Self::Run { .. } | Self::MmcDriver(Context::Thread))
+    }
+}
+
 /// The description of a world for an observer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {

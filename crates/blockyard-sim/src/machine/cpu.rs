@@ -1,7 +1,7 @@
 //! Processors. Each does one thing at a time.
 
 use blockyard::time::{Duration, Instant};
-use blockyard_mmc::block::Context;
+use blockyard::unit::CpuId;
 use blockyard_trace::observe::{ActorId, TaskId, Work};
 use std::collections::VecDeque;
 
@@ -171,9 +171,8 @@ impl Cpu {
             | Work::MmcDriverStep(..) => {
                 return Switch::None;
             }
-            Work::MmcDriver(Context::Interrupt) => return Switch::None,
-            Work::MmcDriver(Context::Deferred) => Thread::Deferred,
-            Work::Run { .. } | Work::MmcDriver(Context::Thread) => Thread::Worker,
+            Work::Run { .. } | Work::MmcDriver(_) if work.dispatches() => Thread::Worker,
+            Work::Run { .. } | Work::MmcDriver(_) => Thread::Deferred,
             Work::Step(task) | Work::Copy(task) | Work::Poll(task) => Thread::Task(*task),
             Work::Actor(actor) => Thread::Actor(*actor),
         };
@@ -189,5 +188,52 @@ impl Cpu {
 impl Default for Cpu {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Returns the processor for a thread that is woken at `at`: the first one from `preferred` on that
+/// will be idle and is not taken by another woken thread, or `preferred` if there is none.
+pub(crate) fn idle_cpu(
+    cpus: &[Cpu],
+    preferred: CpuId,
+    is_taken: impl Fn(CpuId) -> bool,
+    at: Instant,
+) -> CpuId {
+    debug_assert!(preferred.index() < cpus.len(), "{preferred:?} of {}", cpus.len());
+    // From processor 2 of 4 the order is 2, 3, 0, 1.
+    for step in 0..cpus.len() {
+        let number = u16::try_from((preferred.index() + step) % cpus.len());
+        let cpu = CpuId(number.expect("a processor number should fit 16 bits"));
+        if cpus[cpu.index()].is_idle(at) && !is_taken(cpu) {
+            return cpu;
+        }
+    }
+    preferred
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(cpus: &[Cpu], preferred: u16, taken: Option<u16>) -> u16 {
+        let at = Instant::from_ns(1000);
+        idle_cpu(cpus, CpuId(preferred), |cpu| taken == Some(cpu.0), at).0
+    }
+
+    #[test]
+    fn a_thread_goes_where_nobody_is_or_is_on_the_way_to() {
+        let at = Instant::from_ns(1000);
+        let mut cpus: Vec<_> = (0..4).map(|_| Cpu::new()).collect();
+        assert_eq!(chosen(&cpus, 2, None), 2);
+        assert_eq!(chosen(&cpus, 2, Some(2)), 3);
+        assert_eq!(chosen(&cpus, 3, Some(3)), 0, "past the last is the first");
+        cpus[3].running = true;
+        assert_eq!(chosen(&cpus, 2, Some(2)), 0);
+        cpus[2].busy_until = at + Duration::from_ns(1);
+        assert_eq!(chosen(&cpus, 2, Some(1)), 0);
+        cpus[2].busy_until = at;
+        assert_eq!(chosen(&cpus, 2, Some(1)), 2, "it is idle by then");
+        cpus.iter_mut().for_each(|cpu| cpu.running = true);
+        assert_eq!(chosen(&cpus, 2, Some(2)), 2, "where all are busy, where it was");
     }
 }

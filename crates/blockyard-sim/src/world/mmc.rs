@@ -5,12 +5,13 @@
 //! charges their costs.
 
 use super::actor::Actor;
+use super::standstill::HostStandstill;
 use super::{Event, World};
-use crate::machine::cpu::Cpu;
+use crate::machine::cpu::{Cpu, idle_cpu};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_devices::mmc::contexts::{
-    Contexts, Doing, Effect, Sleepers, Step, Turn, thread_index,
+    Contexts, Doing, Effect, Sleepers, Step, THREADS, Turn, thread_index,
 };
 use blockyard_devices::mmc::host::MmcHost;
 use blockyard_devices::profile::MachineProfile;
@@ -21,7 +22,7 @@ use blockyard_trace::observe::{Observer, Runner, TaskId, Work};
 /// The driver's state, apart from that of its host.
 #[derive(Debug)]
 pub(super) struct MmcDriver {
-    pub(super) contexts: Contexts,
+    contexts: Contexts,
     /// The task that sleeps in the driver.
     submitter: Option<TaskId>,
     /// The processors on which the threads run or last ran.
@@ -57,11 +58,6 @@ impl MmcDriver {
             owed_to_waker: 0,
             paying: (0..machine.cpus).map(|_| None).collect(),
         }
-    }
-
-    /// Returns the task that is the dispatching thread, if one sleeps in the driver.
-    pub(super) const fn submitter(&self) -> Option<TaskId> {
-        self.submitter
     }
 
     /// Returns the processor on which `thread` runs or last ran.
@@ -148,6 +144,17 @@ impl<O: Observer> Actor<O> for DriverTimer {
 }
 
 impl<O> World<O> {
+    /// Returns the state of the MMC host and of its driver's threads, if the device is one.
+    pub(super) fn host_standstill(&self) -> Option<HostStandstill> {
+        let host = self.host.driver.model().mmc()?;
+        let driver = self.mmc.as_ref()?;
+        Some(HostStandstill {
+            idle: host.idle(),
+            awake: THREADS.map(|thread| driver.contexts.is_awake(thread)),
+            pending: THREADS.map(|thread| host.pending(thread, self.now)),
+        })
+    }
+
     /// Takes the driver's work that `cpu` has paid for, if there is some.
     #[inline]
     pub(super) fn take_paid(&mut self, cpu: CpuId) -> Option<Doing> {
@@ -161,7 +168,7 @@ impl<O: Observer> World<O> {
     /// # Panics
     ///
     /// Panics if the device is no MMC host.
-    pub(super) fn mmc_parts(&mut self) -> (&mut MmcDriver, &mut MmcHost) {
+    fn mmc_parts(&mut self) -> (&mut MmcDriver, &mut MmcHost) {
         let driver = self.mmc.as_mut();
         let host = self.host.driver.model_mut().mmc_mut();
         (
@@ -201,9 +208,21 @@ impl<O: Observer> World<O> {
         }
     }
 
+    /// Returns the work of the task that is the dispatching thread, if it does `work` of that
+    /// thread.
+    #[inline]
+    pub(super) fn work_of_submitter(&self, work: &Work) -> Option<Work> {
+        let submitter = self.mmc.as_ref()?.submitter?;
+        let is_its_own = match work {
+            Work::Run { by, .. } => *by == Runner::HostThread,
+            work => work.dispatches(),
+        };
+        is_its_own.then_some(Work::Step(submitter))
+    }
+
     /// Lets the task in the driver return once its requests have been started.
     fn leave_driver(&mut self) {
-        let Some(id) = self.mmc.as_ref().and_then(MmcDriver::submitter) else { return };
+        let Some(id) = self.mmc.as_ref().and_then(|driver| driver.submitter) else { return };
         let (driver, host) = self.mmc_parts();
         let has_work = driver.contexts.is_awake(Context::Thread)
             || driver.contexts.has_wanted_runs()
@@ -282,7 +301,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns the processor on which a thread of the driver runs or last ran.
-    pub(super) fn driver_cpu(&self, thread: Context) -> CpuId {
+    fn driver_cpu(&self, thread: Context) -> CpuId {
         self.mmc.as_ref().expect("only an MMC host should have such threads").cpu_of(thread)
     }
 
@@ -353,6 +372,16 @@ impl<O: Observer> World<O> {
         }
         let cpu = driver.cpu_of(thread);
         self.give_work(cpu, Work::MmcDriver(thread));
+    }
+
+    /// Returns the processor on which the dispatching thread runs or last ran.
+    pub(super) fn dispatching_cpu(&self) -> CpuId {
+        self.driver_cpu(Context::Thread)
+    }
+
+    /// Notes that the dispatching thread begins a run of a hardware queue.
+    pub(super) fn begin_run_of_host(&mut self) {
+        self.mmc_parts().0.contexts.piece_begins(Context::Thread);
     }
 
     /// Leaves a run of a hardware queue to the dispatching thread.
@@ -448,52 +477,5 @@ impl<O: Observer> World<O> {
         debug_assert!(paying.is_none(), "{cpu:?} already pays for {paying:?}");
         *paying = Some(doing);
         self.schedule_soon(end, Event::CpuFree(cpu));
-    }
-}
-
-/// Returns the processor for a thread that is woken at `at`: the first one from `preferred` on that
-/// will be idle and is not taken by another woken thread, or `preferred` if there is none.
-pub(super) fn idle_cpu(
-    cpus: &[Cpu],
-    preferred: CpuId,
-    is_taken: impl Fn(CpuId) -> bool,
-    at: Instant,
-) -> CpuId {
-    debug_assert!(preferred.index() < cpus.len(), "{preferred:?} of {}", cpus.len());
-    // From processor 2 of 4 the order is 2, 3, 0, 1.
-    for step in 0..cpus.len() {
-        let number = u16::try_from((preferred.index() + step) % cpus.len());
-        let cpu = CpuId(number.expect("a processor number should fit 16 bits"));
-        if cpus[cpu.index()].is_idle(at) && !is_taken(cpu) {
-            return cpu;
-        }
-    }
-    preferred
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chosen(cpus: &[Cpu], preferred: u16, taken: Option<u16>) -> u16 {
-        let at = Instant::from_ns(1000);
-        idle_cpu(cpus, CpuId(preferred), |cpu| taken == Some(cpu.0), at).0
-    }
-
-    #[test]
-    fn a_thread_goes_where_nobody_is_or_is_on_the_way_to() {
-        let at = Instant::from_ns(1000);
-        let mut cpus: Vec<_> = (0..4).map(|_| Cpu::new()).collect();
-        assert_eq!(chosen(&cpus, 2, None), 2);
-        assert_eq!(chosen(&cpus, 2, Some(2)), 3);
-        assert_eq!(chosen(&cpus, 3, Some(3)), 0, "past the last is the first");
-        cpus[3].running = true;
-        assert_eq!(chosen(&cpus, 2, Some(2)), 0);
-        cpus[2].busy_until = at + Duration::from_ns(1);
-        assert_eq!(chosen(&cpus, 2, Some(1)), 0);
-        cpus[2].busy_until = at;
-        assert_eq!(chosen(&cpus, 2, Some(1)), 2, "it is idle by then");
-        cpus.iter_mut().for_each(|cpu| cpu.running = true);
-        assert_eq!(chosen(&cpus, 2, Some(2)), 2, "where all are busy, where it was");
     }
 }

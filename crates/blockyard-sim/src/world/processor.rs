@@ -2,14 +2,12 @@
 //! ([lock-before-work]). Completions come before threads.
 
 use super::actor::Actor;
-use super::mmc::MmcDriver;
 use super::{Event, World};
 use crate::machine::cpu::Switch;
 use crate::machine::lock::{Ask, LockHolder};
 use blockyard::time::Duration;
 use blockyard::unit::{CpuId, QueueId};
-use blockyard_mmc::block::Context;
-use blockyard_trace::observe::{Observer, Runner, Work};
+use blockyard_trace::observe::{Observer, Work};
 
 /// The kinds of work that take the lock of a queue.
 #[derive(Clone, Copy, Debug)]
@@ -79,16 +77,7 @@ impl<O: Observer> World<O> {
     /// Counts the switch to `work` on `cpu`, if it is one. Returns what it costs: the memory of a
     /// thread that continues after a pause is still in the caches.
     pub(super) fn switch(&mut self, cpu: CpuId, work: &Work) -> Duration {
-        let submitter = self.mmc.as_ref().and_then(MmcDriver::submitter);
-        let work = &match (*work, submitter) {
-            (
-                Work::MmcDriver(Context::Thread) | Work::Run { by: Runner::HostThread, .. },
-                Some(id),
-            ) => {
-                Work::Step(id) // the submitter is the dispatching thread
-            }
-            (work, _) => work,
-        };
+        let work = &self.work_of_submitter(work).unwrap_or(*work);
         let switch = self.cpus[cpu.index()].switches_to(work);
         if switch == Switch::None {
             return Duration::ZERO;

@@ -2,14 +2,13 @@
 //! wake-ups, and calls at an instant.
 
 use super::actor::Actor;
-use super::mmc::idle_cpu;
 use super::owner::Owner;
 use super::{Event, World};
+use crate::machine::cpu::idle_cpu;
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_devices::terms::Dispatch;
-use blockyard_mmc::block::Context;
 use blockyard_trace::observe::{Observer, Runner, TaskId};
 use core::cmp::Reverse;
 
@@ -82,7 +81,7 @@ impl<O: Observer> World<O> {
     pub(super) fn cpu_of_run(&self, by: Runner, hctx: HctxId) -> CpuId {
         match by {
             Runner::Worker => self.worker_cpu[hctx.index()],
-            Runner::HostThread => self.driver_cpu(Context::Thread),
+            Runner::HostThread => self.dispatching_cpu(),
             Runner::Submitter => {
                 unreachable!("a submitter should run a hardware queue without an event")
             }
@@ -96,7 +95,7 @@ impl<O: Observer> World<O> {
             "[one-deferred-run-pending] a run that nobody deferred"
         );
         if by == Runner::HostThread {
-            self.mmc_parts().0.contexts.piece_begins(Context::Thread);
+            self.begin_run_of_host();
         }
         self.run_queue(queue, hctx);
         self.follow_up(queue, false)

@@ -1,7 +1,6 @@
 //! A standstill: the jobs, bios and requests that wait when no event is left.
 
 use super::World;
-use blockyard_devices::mmc::contexts::THREADS;
 use blockyard_mmc::block::Idle;
 use core::fmt;
 
@@ -37,17 +36,12 @@ impl<O> World<O> {
     pub fn standstill(&self) -> Standstill {
         let for_tag = self.tasks.iter().filter(|task| task.waits_for_tag()).count();
         debug_assert!(self.alive as usize <= self.tasks.len(), "{} tasks", self.alive);
-        let mmc = self.host.driver.model().mmc().zip(self.mmc.as_ref());
         Standstill {
             tasks: self.alive,
             for_tag: u32::try_from(for_tag).expect("a count of tasks should fit 32 bits"),
             bios: self.queues.iter().map(|queue| queue.bios_in_use()).sum(),
             at_driver: self.queues.iter().map(|queue| queue.in_flight()).sum(),
-            host: mmc.map(|(host, driver)| HostStandstill {
-                idle: host.idle(),
-                awake: THREADS.map(|thread| driver.contexts.is_awake(thread)),
-                pending: THREADS.map(|thread| host.pending(thread, self.now)),
-            }),
+            host: self.host_standstill(),
         }
     }
 }
