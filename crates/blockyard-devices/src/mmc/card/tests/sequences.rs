@@ -164,8 +164,8 @@ fn run(timing: CardTiming, steps: &[Step]) -> Result<Vec<String>, TestCaseError>
                     true => legal_one(&host.card, which, make, at),
                     false => make(which),
                 };
-                let (state, queue) = (host.card.state(at), host.card.queue());
-                let allowed = legal(state, command.opcode, queue);
+                let state = host.card.state(at);
+                let allowed = legal(state, command.opcode, host.card.queue());
                 match (host.card.command(&command, at), allowed) {
                     (Err(misuse), _) => {
                         prop_assert_eq!(&host.card, &before, "{}", misuse);
@@ -173,7 +173,8 @@ fn run(timing: CardTiming, steps: &[Step]) -> Result<Vec<String>, TestCaseError>
                         log.push(misuse.to_string());
                     }
                     (Ok(reaction), allowed) => {
-                        let (answer, end) = (reaction.answer, reaction.at);
+                        let answer = reaction.answer;
+                        let end = reaction.at;
                         log.push(format!("{reaction:?}"));
                         prop_assert!(end >= at);
                         prop_assert!(reaction.data_from.is_none_or(|from| from >= end));
