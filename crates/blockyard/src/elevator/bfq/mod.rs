@@ -25,8 +25,11 @@
 //! - Times are exact. Linux counts most of them in ticks of 4 ms at 250 ticks in a second.
 //! - No process ends: see `process`. A priority is that of the last request, and best effort
 //!   level 0, which bios without a priority have, counts as level 4.
-//! - Groups have one level, and the weight 100. A process is known by its number and its group.
+//! - Groups have one level, and the weight 100, which nothing changes yet. Of 15 groups besides
+//!   group 0 each is told apart. A process is known by its number and its group.
 //! - There is one actuator.
+//! - Scheduler tags are limited for asynchronous requests only. Linux limits synchronous writes to
+//!   three quarters of them, and each queue and group to its share by weight.
 //! - In its queue, a request that has waited 10 s longer than its deadline goes first. In Linux new
 //!   requests may pass it again and again ([elevator-starves-none]).
 
