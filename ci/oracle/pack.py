@@ -18,7 +18,8 @@ the line `= JOB.PLACE.SCHEDULER.1`. The lines of recording.py --writeback follow
 
 The second one is left out if it has the same bios, requests and merges, and no samples of pages.
 
-Recordings of BFQ, JOB.bfq.1 and .2, begin with `= JOB.bfq DISPLACED COUNTS`. Two lines `S ` have the
+Recordings of BFQ, JOB.bfq.1 and .2, begin with `= JOB.bfq DISPLACED COUNTS`, where a request is known
+by its job and the number of the job's requests before it. Two lines `S ` have the
 figures of both (see turns.py), and the lines of the first recording follow, as recording.py --bfq
 writes them.
 """
@@ -51,20 +52,25 @@ def timed(path):
     return read(path, "--timed", "--ftrace")
 
 
-def compared(first, second):
-    """How many requests the second of two recordings displaces, and whether both have the same counts."""
-    # TIME THREAD EVENT: the events only.
-    events = [[line.split(" ", 2)[2] for line in recording] for recording in (first, second)]
-    dispatched = [[event for event in half if event[0] == "D" and "+" in event] for half in events]
-    counts = [collections.Counter(event[0] for event in half if event[0] in COUNTED) for half in events]
-    return f"{displaced(*dispatched)} {'same' if counts[0] == counts[1] else 'other'}"
+def has_same_counts(first, second):
+    # TIME THREAD EVENT: the letter of the event.
+    letters = [[line.split(" ", 2)[2][0] for line in recording] for recording in (first, second)]
+    counts = [collections.Counter(letter for letter in half if letter in COUNTED) for half in letters]
+    return "same" if counts[0] == counts[1] else "other"
+
+
+def dispatched(lines):
+    events = [line.split(" ", 2)[2] for line in lines]
+    return [event for event in events if event[0] == "D" and "+" in event]
 
 
 def bfq(path):
     """The lines of both recordings of a job under BFQ."""
     both = [read(one, "--bfq") for one in (path, path.with_suffix(".2"))]
-    figures = [f"S {Recording(lines).summary()}" for lines in both]
-    return [f"= {path.stem} {compared(*both)}", *figures, *both[0]]
+    first, second = map(Recording, both)
+    moved = displaced(first.order(), second.order())
+    figures = [f"S {recording.summary()}" for recording in (first, second)]
+    return [f"= {path.stem} {moved} {has_same_counts(*both)}", *figures, *both[0]]
 
 
 def ends_of(path):
@@ -102,7 +108,8 @@ def main():
             lines += bfq(path)
             continue
         first, second = timed(path), timed(path.with_suffix(".2"))
-        lines += [f"= {path.stem} {compared(first, second)}", *first]
+        moved = displaced(dispatched(first), dispatched(second))
+        lines += [f"= {path.stem} {moved} {has_same_counts(first, second)}", *first]
     text = "".join(f"{line}\n" for line in lines)
     # Without the time, equal recordings make equal files.
     pathlib.Path(sys.argv[2]).write_bytes(gzip.compress(text.encode(), 9, mtime=0))

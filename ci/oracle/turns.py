@@ -7,7 +7,8 @@ For each recording it prints both of Linux's recordings and how far they differ.
 
     turns      runs of dispatched requests of one job; the median of their requests and of their ms
     share      percent of the sectors that each job is given, from the first dispatch of the last one
-               to the first end of one; of the whole recording, if that is less than 5 % of it
+               to the first end of one; of the whole recording, if that is less than 5 % of it, or
+               if there are more than five jobs
     gaps       instants at which the device had nothing to do although requests waited, since BFQ
                waited for a job: their number, the sum in ms, and the median in us
     life       ms from the first dispatch of each job to its last completion; that of the last job
@@ -27,9 +28,12 @@ import sys
 # The reasons for which BFQ ends the service of a queue, by their number in its messages.
 REASONS = ("too-idle", "timeout", "exhausted", "no-more-requests", "preempted")
 
-# A device without work for less time than this was waiting for the processor: a request takes some
-# 60 us through BFQ in the guest, and its messages.
-GAP_US = 300
+# A device without work for less time than this was waiting for the processor: in the guest, a
+# request takes some 60 us through BFQ, with its messages, and reading 256 KiB ahead 400 us.
+GAP_US = 800
+
+# Of more jobs than this, few run at the same time.
+MANY = 5
 
 
 def events_of(lines):
@@ -119,6 +123,15 @@ class Recording:
         elif name == "raise":
             self.raised[thread] += 1
 
+    def order(self):
+        """The dispatches in order, each as its job and the number of the job's dispatches before it."""
+        before = collections.Counter()
+        order = []
+        for _, thread, _ in self.dispatches:
+            order.append((thread, before[thread]))
+            before[thread] += 1
+        return order
+
     def turns(self):
         """The jobs that had a turn, with their requests and the length in us."""
         turns = []
@@ -144,7 +157,7 @@ class Recording:
         begin = max(begin for begin, _ in lives)
         end = min(end for _, end in lives)
         last = max(end for _, end in lives)
-        if end - begin < last // 20:
+        if len(lives) > MANY or end - begin < last // 20:
             begin, end = 0, last
         given = collections.Counter()
         for at, thread, sectors in self.dispatches:
