@@ -1,9 +1,9 @@
-//! Reads any bytes as a design, as a device, and as a value that replaces one of a device. The
-//! result is a profile within its bounds, or an error that names the file or the key. Nothing
-//! panics.
+//! Reads any bytes as a design, as a device, as a file system, and as a value that replaces one of
+//! a device. The result is a profile within its bounds, or an error that names the file or the key.
+//! Nothing panics.
 #![no_main]
 
-use blockyard_devices::profile::{Design, Device, Override, ProfileError};
+use blockyard_devices::profile::{Design, Device, FileSystem, Override, ProfileError};
 use libfuzzer_sys::fuzz_target;
 
 /// The file name in errors.
@@ -25,10 +25,26 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Err(error) => check(&error, &text),
     }
+    match FileSystem::parse(NAME, &text) {
+        Ok(file_system) => check_sizes(&file_system),
+        Err(error) => check(&error, &text),
+    }
     if let Some((key, value)) = text.split_once('=') {
         replace(key.trim(), value.trim());
     }
 });
+
+/// Checks that the bios of data are whole pages, and that a bio of a commit has whole units and
+/// fits the journal.
+fn check_sizes(file_system: &FileSystem) {
+    assert_eq!(file_system.name, NAME);
+    let FileSystem { rules, commit, .. } = file_system;
+    assert!(rules.write_max_bytes.is_multiple_of(4096) && rules.write_max_bytes > 0);
+    assert!(commit.unit_bytes.is_multiple_of(512) && commit.head > 0 && commit.inodes > 0);
+    assert!(commit.write_bytes >= commit.unit_bytes);
+    assert!(commit.write_bytes.is_multiple_of(commit.unit_bytes));
+    assert!(commit.write_bytes <= rules.journal_bytes);
+}
 
 /// Replaces the value of `key` in a card with most tables.
 fn replace(key: &str, value: &str) {
