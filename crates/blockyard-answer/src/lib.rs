@@ -12,6 +12,7 @@ mod direction;
 mod equality;
 mod explanation;
 mod figures;
+mod file_system;
 pub mod goal;
 mod job_figures;
 mod job_time;
@@ -45,6 +46,7 @@ pub use buffered::{BufferedFigures, CallFigures};
 pub use direction::Direction;
 pub use explanation::{Bottleneck, CpuUse, Evidence, Explanation, Factor, JobReason, LongestStage};
 pub use figures::Figures;
+pub use file_system::{CommitFigures, FileSystemFigures};
 pub use job_figures::{DirectionFigures, JobFigures};
 pub use job_time::JobTime;
 pub use latency::{Buckets, Latency};
@@ -75,6 +77,9 @@ pub struct Answer {
     pub device: String,
     /// What the device's figures rest on.
     pub rests: Rests,
+    /// The file system on each disk, if one is assumed; otherwise jobs use raw disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<FileSystemFigures>,
     /// The seed of all random draws.
     pub seed: u64,
     /// What the designs do to each job.
@@ -245,6 +250,7 @@ fn answer(
         job: names.join(","),
         device: device.name.clone(),
         rests: Rests::of(device),
+        file_system: conditions.file_system.map(FileSystemFigures::from),
         seed: conditions.seed,
         reasons: explanation::reasons(&outcomes, &verdict.rows),
         verdict,

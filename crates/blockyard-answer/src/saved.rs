@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::buffered::BufferedFigures;
+use super::file_system::FileSystemFigures;
 use super::job_figures::JobFigures;
 use super::latency::Latency;
 use super::outcome::Stop;
@@ -18,6 +19,9 @@ pub struct Saved {
     pub job: String,
     /// The name of the device.
     pub device: String,
+    /// The file system on each disk, if one was assumed.
+    #[serde(default)]
+    pub file_system: Option<FileSystemFigures>,
     /// The seed of all random draws.
     pub seed: u64,
     /// What each design made of the job.

@@ -110,9 +110,13 @@ impl<'a> Comparison<'a> {
             head += &changed(what, one, other);
             head += ", ";
         }
+        if [first, second].iter().any(|saved| saved.file_system.is_some()) {
+            head += &changed("file system", &on_disk(first), &on_disk(second));
+            head += ", ";
+        }
         head += &changed("seed", &first.seed, &second.seed);
         let mut text = render::wrapped(&head, width) + "\n";
-        for sentence in self.stopped() {
+        for sentence in self.findings() {
             text += &(render::wrapped(&sentence, width) + "\n");
         }
         for pair in pairs {
@@ -134,6 +138,17 @@ impl<'a> Comparison<'a> {
         text
     }
 
+    /// Says that file systems of one name have other figures, and which runs were stopped early.
+    fn findings(&self) -> Vec<String> {
+        let [first, second] = self.saved.each_ref().map(|saved| saved.file_system.as_ref());
+        let others =
+            first.zip(second).filter(|(one, other)| one.name == other.name && one != other);
+        let of_disks = others.map(|(one, _)| {
+            format!("Both answers assume {}, but with different figures of it.", one.name)
+        });
+        of_disks.into_iter().chain(self.stopped()).collect()
+    }
+
     /// Says which runs were stopped early.
     fn stopped(&self) -> Vec<String> {
         let each = self.saved.iter().zip(&self.names);
@@ -152,7 +167,7 @@ impl<'a> Comparison<'a> {
         let mut parts: Vec<_> =
             pairs.chain(self.rest.iter().map(|rest| self.rest_part(rest))).collect();
         if let Some(first) = parts.first_mut() {
-            first.findings = self.stopped();
+            first.findings = self.findings();
         }
         if let Some(last) = parts.last_mut() {
             last.command = posted::command_line();
@@ -211,9 +226,18 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The job, the device and the seed of a saved answer.
+/// The job, the device with its file system if it has one, and the seed of a saved answer.
 fn source_of(saved: &Saved) -> String {
-    format!("{} on {} (seed {})", saved.job, saved.device, saved.seed)
+    let Saved { job, device, seed, .. } = saved;
+    match &saved.file_system {
+        Some(of) => format!("{job} on {device} with {} (seed {seed})", of.name),
+        None => format!("{job} on {device} (seed {seed})"),
+    }
+}
+
+/// The name of the file system of a saved answer.
+fn on_disk(saved: &Saved) -> &str {
+    saved.file_system.as_ref().map_or("none", |of| of.name.as_str())
 }
 
 /// Returns `what` and its value in both answers.

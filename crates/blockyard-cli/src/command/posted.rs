@@ -23,7 +23,7 @@ pub(super) fn of_answer(
     trust.extend(certainty::lines(answer, &fio_command(job)));
     let names: Vec<_> = answer.designs.iter().map(|of| of.name.as_str()).collect();
     let shown = Page {
-        title: format!("{} on {}, seed {}", answer.job, answer.device, answer.seed),
+        title: render::whatif::title(answer),
         command: command_line(),
         findings: render::whatif::findings(&answer.designs),
         verdict: &answer.verdict,

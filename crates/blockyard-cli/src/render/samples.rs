@@ -104,6 +104,7 @@ pub(super) fn answer() -> Answer {
         job: "seq.fio".to_owned(),
         device: "srp".to_owned(),
         rests: Rests { fitted: 9, stated: 4, assumed: 20, varied: 18 },
+        file_system: None,
         seed: 1,
         verdict: Verdict::default(),
         goals: Vec::new(),

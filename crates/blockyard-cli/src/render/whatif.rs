@@ -17,8 +17,7 @@ pub(crate) struct Layout {
 /// Formats `answer` with escape sequences for a terminal. `command` is the job for fio.
 pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     let Layout { width, details } = layout;
-    let title = format!("{} on {}, seed {}", answer.job, answer.device, answer.seed);
-    let mut text = wrapped(&title, width) + "\n";
+    let mut text = wrapped(&title(answer), width) + "\n";
     for sentence in findings(&answer.designs) {
         text += &(wrapped(&sentence, width) + "\n");
     }
@@ -36,6 +35,15 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     text += &paragraph(&why(answer), width);
     let more = if details { "" } else { "--details shows where requests spend their time. " };
     text + &wrapped(&format!("{more}`blockyard help columns` explains the columns."), width) + "\n"
+}
+
+/// Returns the job, the device with its file system if it has one, and the seed.
+pub(crate) fn title(answer: &Answer) -> String {
+    let Answer { job, device, seed, .. } = answer;
+    match &answer.file_system {
+        Some(on_disk) => format!("{job} on {device} with {}, seed {seed}", on_disk.name),
+        None => format!("{job} on {device}, seed {seed}"),
+    }
 }
 
 /// Lines after an empty line, if there are any.

@@ -18,6 +18,7 @@ use crate::reader::table::{Choices, Table, table_of};
 use crate::reader::value::{Bytes, Count, Flag, OneOf, Text, Time};
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
+use serde::{Deserialize, Serialize};
 
 use super::PAGE_BYTES;
 
@@ -26,7 +27,9 @@ pub(crate) const BUILTIN: &[Builtin] = builtins!("filesystems": "ext4", "xfs");
 const KEYS: &[&str] = &["title", "base", "filesystem", "commit"];
 
 /// How a file system keeps its metadata together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum Journal {
     /// It does not: a sync writes data and flushes the disk.
     None,

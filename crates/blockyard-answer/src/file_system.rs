@@ -1,0 +1,93 @@
+//! The file system that an answer assumes, with its figures.
+
+use blockyard_devices::profile::{self, Journal};
+use serde::{Deserialize, Serialize};
+
+/// The file system on each disk, as the runs assume it. Without one, jobs use raw disks, which have
+/// no journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileSystemFigures {
+    /// The name of a built-in file system, or the path of its file.
+    pub name: String,
+    /// How it keeps its metadata together.
+    pub journal: Journal,
+    /// The age at which changes are committed if no sync asks for it, in nanoseconds.
+    pub commit_interval_ns: u64,
+    /// The length of the journal, in bytes, on a disk that has room for it: at most an eighth of a
+    /// disk is journal.
+    pub journal_bytes: u64,
+    /// The longest bio of data, in bytes.
+    pub write_max_bytes: u64,
+    /// Whether a sync plugs its bios of data, so that neighbours merge.
+    pub plugs: bool,
+    /// The size of a commit.
+    pub commit: CommitFigures,
+}
+
+/// The units that a commit writes: a head, and those that changes add.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CommitFigures {
+    /// The bytes of a unit.
+    pub unit_bytes: u64,
+    /// The longest bio of a commit, in bytes.
+    pub write_bytes: u64,
+    /// Units of each commit.
+    pub head: u32,
+    /// Units for the creation of files, once for each commit.
+    pub create: u32,
+    /// Units for the inodes of changed files.
+    pub inode: u32,
+    /// The number of neighbouring files whose inodes share these.
+    pub inodes: u32,
+    /// Units for each file of which preallocated blocks were written.
+    pub convert: u32,
+    /// Units for new blocks of files, once for each commit.
+    pub allocate: u32,
+    /// The extents of a file for which its inode has room; 0: any number.
+    pub inline_extents: u32,
+    /// The extents of each further unit of a file with more than that.
+    pub leaf_extents: u32,
+}
+
+impl From<&profile::FileSystem> for FileSystemFigures {
+    fn from(of: &profile::FileSystem) -> Self {
+        let profile::FileSystem { name, rules, commit, .. } = of;
+        Self {
+            name: name.clone(),
+            journal: rules.journal,
+            commit_interval_ns: rules.commit_interval.as_ns(),
+            journal_bytes: rules.journal_bytes,
+            write_max_bytes: rules.write_max_bytes,
+            plugs: rules.plugs,
+            commit: CommitFigures {
+                unit_bytes: commit.unit_bytes,
+                write_bytes: commit.write_bytes,
+                head: commit.head,
+                create: commit.create,
+                inode: commit.inode,
+                inodes: commit.inodes,
+                convert: commit.convert,
+                allocate: commit.allocate,
+                inline_extents: commit.inline_extents,
+                leaf_extents: commit.leaf_extents,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The built-in ext4 commits every 5 s, as its file says, in blocks of 4 KiB.
+    #[test]
+    fn an_answer_has_the_figures_of_the_file() {
+        let ext4 = profile::FileSystem::lookup("ext4").unwrap();
+        let figures = FileSystemFigures::from(&ext4);
+        assert_eq!((figures.name.as_str(), figures.journal), ("ext4", Journal::Ordered));
+        assert_eq!(figures.commit_interval_ns, 5_000_000_000);
+        assert_eq!(figures.commit.unit_bytes, 4096);
+    }
+}
