@@ -44,6 +44,10 @@ pub struct MachineProfile {
     pub dirty_background_bytes: u64,
     /// The dirty pages that writers do not exceed; 0: 20 % of the memory.
     pub dirty_bytes: u64,
+    /// The age of dirty pages that are written back in the background.
+    pub dirty_expire: Duration,
+    /// The time between two looks for such pages; 0: nobody looks.
+    pub dirty_writeback: Duration,
     /// Waking a sleeping thread, on the processor that wakes it.
     pub wakeup: Duration,
     /// Switching from one thread to another.
@@ -213,6 +217,8 @@ table_of!(CPU, fn costs("cpu") -> MachineProfile {
     memory_bytes: "memory" take_or(Bytes(MEMORY_MIN..=1 << 46), MEMORY),
     dirty_background_bytes: "dirty-background-bytes" take_or(Bytes(0..=1 << 46), 0),
     dirty_bytes: "dirty-bytes" take_or(Bytes(0..=1 << 46), 0),
+    dirty_expire: "dirty-expire" take_or(Time, Duration::from_ms(30_000)),
+    dirty_writeback: "dirty-writeback" take_or(Time, Duration::from_ms(5_000)),
     wakeup: "wakeup" need(Time),
     context_switch: "context-switch" need(Time),
     run_delay: "run-delay" need(Time),

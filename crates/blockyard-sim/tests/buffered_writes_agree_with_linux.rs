@@ -93,8 +93,8 @@ const MISSED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "both jobs begin at the same instant here, and share commits; in the recordings they take \
-         turns",
+        "both jobs begin at the same instant here, and share commits; in the recordings the second \
+         one begins 0.4 ms later, and they take turns (startdelay=410us does the same here)",
         &[
             "two-syncers.ext4.mq-deadline FUA",
             "two-syncers.ext4.mq-deadline bios",

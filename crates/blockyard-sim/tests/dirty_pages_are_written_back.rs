@@ -13,13 +13,18 @@ use blockyard_sim::simulate::{Report, Simulation};
 /// A device that writes 40 MiB a second, on a machine that begins to write back at 8 MiB of dirty
 /// pages and has 32 MiB of them at most. So are the recordings of Linux 6.12 and 7.3.
 fn device() -> Device {
+    device_with("")
+}
+
+/// The same with more `keys` of the machine.
+fn device_with(keys: &str) -> Device {
     let free = free::steps();
     let text = format!(
         "base = \"null\"\n[limits]\nmax-sectors = 2048\nmax-segments = 256\n\
          [null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\nsubmit-queues = 1\ndepth = 64\n\
          bandwidth-limit = \"41943040B/s\"\n\
          [cpu]\ncpus = 2\npage-copy = \"10us\"\ndirty-background-bytes = \"8MiB\"\n\
-         dirty-bytes = \"32MiB\"\n{free}"
+         dirty-bytes = \"32MiB\"\n{keys}{free}"
     );
     Device::parse("test", &text).unwrap()
 }
@@ -96,6 +101,28 @@ fn two_writers_that_are_too_fast_share_the_device() {
     // 4 s at 40 MiB/s, and at most 32 MiB dirty.
     assert!((180..=192).contains(&((a + b) / MIB)), "{} MiB", (a + b) / MIB);
     assert!((45..=55).contains(&(a * 100 / (a + b))), "{a} and {b}");
+}
+
+/// Pages that are dirty from the start on are old after 1 s. A flusher that looks every 400 ms
+/// finds so at 1.2 s. If nobody looks, they are written when the job closes the disk, after 65
+/// copies of 16 pages, 10.4 ms, and a pause of 3 s. The first request, 1 MiB at 40 MiB/s, takes
+/// 25 ms, and the device counts in steps of 20 ms.
+#[test]
+fn the_age_of_pages_and_the_time_between_two_looks_are_settings() {
+    let text = "[w]\nioengine=sync\nrw=write\nbs=64k\nsize=8m\nfilename=/dev/a\nnumber_ios=65\n\
+                thinktime=3s\nthinktime_blocks=64\n";
+    let jobs = parse_bytes("f.fio", text.as_bytes(), &NoSource).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    for (writeback, first_ms) in [("400ms", 1_200), ("0s", 3_010)] {
+        let keys = format!("dirty-expire = \"1s\"\ndirty-writeback = \"{writeback}\"\n");
+        let device = device_with(&keys);
+        let mut simulation = Simulation::new(&jobs, &device, &design, 1).unwrap();
+        while commands(&simulation.report()) == 0 {
+            assert!(simulation.advance(1).unwrap(), "a command comes before the end");
+        }
+        let ms = simulation.world().now().as_ns() / 1_000_000;
+        assert!((first_ms..first_ms + 45).contains(&ms), "{writeback}: {ms} ms");
+    }
 }
 
 /// When the job ends, the task that closes the card has 16 MiB under writeback and waits for room,

@@ -85,8 +85,16 @@ mod tests {
         let listed: Vec<_> = crate::machine::CHARGES.iter().map(|(key, _)| *key).collect();
         let missing: Vec<_> =
             crate::machine::KEYS.iter().filter(|key| !listed.contains(*key)).collect();
-        let no_times = ["cpus", "memory", "dirty-background-bytes", "dirty-bytes", "wake-on-waker"];
-        assert_eq!(missing, no_times.each_ref(), "numbers and a choice");
+        let no_costs = [
+            "cpus",
+            "memory",
+            "dirty-background-bytes",
+            "dirty-bytes",
+            "dirty-expire",
+            "dirty-writeback",
+            "wake-on-waker",
+        ];
+        assert_eq!(missing, no_costs.each_ref(), "numbers, settings and a choice");
     }
 
     #[test]

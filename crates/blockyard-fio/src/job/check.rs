@@ -93,11 +93,6 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     if job.hipri {
         return contradiction(job, "hipri", option, "nothing polls for the I/O of the page cache");
     }
-    if job.pre_read {
-        let reason = "the reads that fill the page cache before the job begins are not modelled; let an \
-                      earlier job read the file, and give this one `stonewall` and `invalidate=0`";
-        return fail(job, "pre_read", Fault::Unsupported { option: "pre_read", reason });
-    }
     Ok(())
 }
 

@@ -590,9 +590,8 @@ pub struct Job {
     pub direct: bool,
     /// Drop the files' pages from the page cache when an instance begins; default true.
     pub invalidate: bool,
-    /// Read the files before the job begins; default false. Never true in a job that was accepted
-    /// without `direct`.
-    pub(crate) pre_read: bool,
+    /// Read the files before the job begins; default false. A job with `direct` does not.
+    pub pre_read: bool,
     /// Default [`FadviseHint::Pattern`].
     pub fadvise_hint: FadviseHint,
     /// The meaning of `k` in values of this job.

@@ -449,7 +449,9 @@ impl<O: Observer> Simulation<O> {
         for planned in wave {
             earliest = earliest.min(self.begin(planned, now));
         }
-        if first {
+        // Where all jobs fill the cache first, the first one that has done so begins the
+        // measurement.
+        if first && earliest < Instant::MAX {
             self.world.measure_from(earliest);
         }
         true
@@ -482,7 +484,8 @@ impl<O: Observer> Simulation<O> {
             self.next_task as usize,
             "every task must have a job"
         );
+        let is_held = task.is_pre_reading();
         self.world.add_task(task, begin, ramp, limit);
-        begin + ramp
+        if is_held { Instant::MAX } else { begin + ramp }
     }
 }

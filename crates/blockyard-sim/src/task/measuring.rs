@@ -36,6 +36,11 @@ impl Measuring {
         }
     }
 
+    /// Measures nothing until the instance begins.
+    pub(crate) const fn hold(&mut self) {
+        (self.begun, self.from) = (Instant::MAX, Instant::MAX);
+    }
+
     /// Begins the instance at `now`. Measurement begins after `ramp`.
     pub(super) fn begin(&mut self, now: Instant, ramp: Duration) {
         self.begun = now;

@@ -130,8 +130,9 @@ impl Task {
         assert!(depth > 0, "a job must have a depth of at least 1");
         // Direct I/O passes the page cache by; traces have no files.
         let buffered = match &origin {
-            Origin::Generated { placements, .. } if !job.direct => {
-                Some(Box::new(Buffered::new(job, placements.clone())))
+            Origin::Generated { placements, resolved, .. } if !job.direct => {
+                let buffered = Buffered::new(job, placements.clone());
+                Some(Box::new(buffered.read_before(job, resolved)))
             }
             Origin::Generated { placements, meets_cache: true, has_fua, .. } => {
                 Some(Box::new(Buffered::of_direct(job, placements.clone(), *has_fua)))
@@ -177,7 +178,16 @@ impl Task {
         self.measuring.begin(now, ramp);
         self.pauses.begin_job(now);
         self.targets.begin(now);
-        self.stop_at = limit.map_or(Instant::MAX, |limit| self.measured_from() + limit);
+        let end = limit.map_or(Instant::MAX, |limit| self.measured_from() + limit);
+        // A job that was stopped while it filled the cache stays so.
+        self.stop_at = self.stop_at.min(end);
+    }
+
+    /// Whether the job has not begun, because its files are still being read (`pre_read`).
+    #[inline]
+    #[must_use]
+    pub(crate) fn is_pre_reading(&self) -> bool {
+        self.buffered.as_ref().is_some_and(|buffered| buffered.is_pre_reading())
     }
 
     /// Ends the job: it issues no I/O from `now` on.

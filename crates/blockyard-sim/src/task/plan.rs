@@ -43,6 +43,9 @@ impl Task {
         if self.due_flush().is_some() {
             return Plan::Submit;
         }
+        if self.is_pre_reading() {
+            return Plan::Step;
+        }
         match self.calls.in_call {
             InCall::None => {}
             InCall::Waits(_) => {
@@ -267,7 +270,8 @@ impl Task {
 
     /// Returns from the call at `now`.
     pub(crate) fn end_buffered(&mut self, status: Status, now: Instant, cache: &PageCache) {
-        // A sync of disks is no I/O of the job.
+        self.buffered().end_pre_read(status);
+        // A sync of disks is no I/O of the job, nor is a read before it begins.
         let Some(slot) = self.buffered().end_call(cache) else { return };
         // The call that submits is the one that copies, so its end is the submission too.
         if self.is_async() && !matches!(self.tail, Tail::Flushing(_)) {

@@ -41,7 +41,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns the disks that only this task had open through the page cache, before its end.
-    fn disks_to_close(&self, id: TaskId) -> Vec<QueueId> {
+    pub(super) fn disks_to_close(&self, id: TaskId) -> Vec<QueueId> {
         let task = &self.tasks[id.0 as usize];
         let mut disks = task.disks_used(&self.cache);
         for other in self.tasks.iter().filter(|other| other.id != id) {

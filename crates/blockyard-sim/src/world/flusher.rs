@@ -1,7 +1,8 @@
 //! Flushers: each writes the dirty pages of one disk back in the background; nobody waits for it.
 //!
 //! Linux 6.12 (`wb_workfn`). A flusher looks 5 s after its disk got a dirty page, and every 5 s
-//! while there are any: it then writes all pages if the disk has had some for 30 s. A writer that
+//! while there are any (`dirty-writeback`): it then writes all pages if the disk has had some for
+//! 30 s (`dirty-expire`). A writer that
 //! finds more pages than the background limit wakes it, and it writes until there are
 //! fewer. It goes through the disk in order, from where it stopped, in chunks under a plug. It
 //! skips pages that are under writeback.
@@ -16,12 +17,6 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
 use blockyard_trace::observe::{ActorId, Observer, Work};
-
-/// The time between two looks (`dirty_writeback_interval`).
-const PERIOD: Duration = Duration::from_ms(5_000);
-
-/// The age of dirty pages that are written back (`dirty_expire_interval`).
-const AGE: Duration = Duration::from_ms(30_000);
 
 /// The maximum number of pages of a flusher under writeback. Linux has no such bound, but tags
 /// bound their requests; these are 128 MiB.
@@ -130,7 +125,7 @@ impl Flusher {
     fn reason<O>(&self, world: &World<O>, looks: bool) -> Option<Reason> {
         let levels = world.cache.levels();
         let since = levels.dirty_since(self.disk)?;
-        if looks && since + AGE <= world.now {
+        if looks && since + world.machine.dirty_expire <= world.now {
             return Some(Reason::Age);
         }
         let limits = world.flushing.as_ref()?.limits;
@@ -287,10 +282,12 @@ impl<O: Observer> World<O> {
 
     /// Plans the next look of a flusher, if its disk has dirty pages.
     pub(super) fn plan_look(&mut self, disk: QueueId) {
-        if self.cache.levels().dirty_since(disk).is_none() {
+        let period = self.machine.dirty_writeback;
+        // As in Linux, nobody looks at the age of pages if the time between two looks is 0.
+        if self.cache.levels().dirty_since(disk).is_none() || period == Duration::ZERO {
             return;
         }
-        let at = self.now + PERIOD;
+        let at = self.now + period;
         let writeback = self.writeback(disk);
         if writeback.looks_at.is_none() {
             writeback.looks_at = Some(at);

@@ -69,6 +69,7 @@ mod mmc;
 mod owner;
 mod owners_of_work;
 mod polling;
+mod pre_reading;
 mod processor;
 mod queue;
 mod replaying;
@@ -202,6 +203,9 @@ pub struct World<O = ()> {
     flushing: Option<Flushing>,
     /// The committer of each disk, if a file system has journals there.
     committers: Vec<ActorId>,
+    /// The tasks whose jobs fill the page cache before they begin, with their ramp times and
+    /// limits.
+    pre_reading: Vec<(TaskId, Duration, Option<Duration>)>,
     /// The reach of read-ahead through the page cache, in pages.
     reach: Reach,
     tasks: Vec<Task>,
@@ -272,6 +276,7 @@ impl<O: Observer> World<O> {
             cache: PageCache::default(),
             flushing: None,
             committers: Vec::new(),
+            pre_reading: Vec::new(),
             reach: Reach { usual: 0, widest: 0, aligned: false },
             tasks: Vec::new(),
             stats: Vec::new(),
@@ -315,15 +320,17 @@ impl<O: Observer> World<O> {
             "{:?} is on no processor",
             task.id
         );
-        task.begin(begin, ramp, limit);
-        let stats = &mut self.stats[task.stats];
-        stats.started = stats.started.min(task.measured_from());
-        self.events.push(begin, Event::Wake(task.id));
-        if let Some(watch) = task.measuring.steady.take() {
-            self.watch_for_steady_state(task.stats, watch, begin);
+        let id = task.id;
+        self.events.push(begin, Event::Wake(id));
+        self.alive += 1;
+        if task.is_pre_reading() {
+            task.measuring.hold();
+            self.pre_reading.push((id, ramp, limit));
+            self.tasks.push(task);
+            return;
         }
         self.tasks.push(task);
-        self.alive += 1;
+        self.begin_task(id, begin, ramp, limit);
     }
 
     /// Returns the current virtual time.

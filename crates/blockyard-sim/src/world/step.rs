@@ -61,6 +61,9 @@ impl<O: Observer> World<O> {
         if self.tasks[id.0 as usize].buffered_step(&self.cache).is_some() {
             return self.continue_buffered(id);
         }
+        if self.tasks[id.0 as usize].is_pre_reading() {
+            return self.read_before(id);
+        }
         let mut cost = self.take_results(id);
         if self.has_turn(id) && self.tasks[id.0 as usize].is_buffered_next(self.now) {
             return cost + self.continue_buffered(id);

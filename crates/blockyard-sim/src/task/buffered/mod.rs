@@ -11,6 +11,7 @@
 mod clocks;
 mod disk_sync;
 mod meeting;
+mod pre_read;
 mod sync;
 
 use crate::page_cache::{
@@ -31,6 +32,7 @@ use clocks::Clocks;
 use disk_sync::{DiskStep, DiskSync};
 use meeting::Meeting;
 pub(super) use meeting::pages_of;
+use pre_read::PreRead;
 use std::collections::{BTreeSet, VecDeque};
 use sync::{Sync, SyncStep};
 
@@ -142,6 +144,10 @@ pub struct Buffered {
     pub(crate) pause: Option<Instant>,
     /// The times of its writes and syncs.
     pub(crate) clocks: Clocks,
+    /// Whether the job names its files, which without a file system are devices.
+    names_devices: bool,
+    /// The reads before the job begins, while they are not done.
+    pre_read: Option<PreRead>,
     /// What a direct job knows of the pages of its files.
     pub(super) meeting: Option<Meeting>,
 }
@@ -159,8 +165,9 @@ impl Buffered {
         Self {
             advice,
             mapped: job.is_mapped(),
-            drops: job.invalidate,
-            writes_before_drop: job.invalidate,
+            // As in fio, a job that fills the cache drops nothing.
+            drops: job.invalidate && !job.pre_read,
+            writes_before_drop: job.invalidate && !job.pre_read,
             range_sync: job.sync_file_range,
             is_dsync: job.sync == SyncMode::Dsync,
             start: start_of_files(job),
@@ -175,6 +182,8 @@ impl Buffered {
             looks: None,
             pause: None,
             clocks: Clocks::default(),
+            names_devices: !job.filenames.is_empty(),
+            pre_read: None,
             meeting: None,
         }
     }
@@ -189,7 +198,9 @@ impl Buffered {
                 cache.drop_pages(file);
             }
             let errors_seen = cache.dirt(file).errors().0;
-            self.streams.push(Stream { file, ahead: ReadAhead::new(self.advice), errors_seen });
+            // What a job advises, it does when it begins.
+            let advice = if self.pre_read.is_some() { Advice::Normal } else { self.advice };
+            self.streams.push(Stream { file, ahead: ReadAhead::new(advice), errors_seen });
         }
         were_open
     }
@@ -539,6 +550,9 @@ impl Buffered {
             return None;
         }
         let Call { slot, stream, sync, .. } = self.call.take()?;
+        if self.pre_read.is_some() {
+            return None;
+        }
         // A sync has reported the errors so far, or there were none.
         if sync.is_some_and(|sync| sync.reports) {
             let stream = &mut self.streams[stream];
