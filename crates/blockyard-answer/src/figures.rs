@@ -12,8 +12,8 @@ use super::job_time::JobTime;
 use super::latency::Latency;
 use super::life::{Holds, Life};
 use super::locks::LockFigures;
+use blockyard_devices::FamilyFigures;
 use blockyard_devices::compare::RunTotals;
-use blockyard_devices::evidence::FamilyFigures;
 use blockyard_fio::job::Op;
 use blockyard_fio::measure::per_second;
 use blockyard_fio::measure::spent::Spent;
@@ -115,7 +115,7 @@ impl Figures {
         let refused = [Hold::Budget, Hold::Device, Hold::Host, Hold::Resource].map(Action::Hold);
         let refusals: u64 = refused.iter().map(|action| report.stages.count(*action)).sum();
         let family = FamilyFigures::of(&report.family, &totals(report, ios));
-        let life = Life::new(report, ios, family.in_calls_ns());
+        let life = Life::new(report, ios, family.own().in_calls_ns());
         let mut spent = Spent::default();
         report.jobs.iter().for_each(|job| spent.add(&job.stats.spent));
         let command_ns = approximate_sum(report.commands_held_ns);

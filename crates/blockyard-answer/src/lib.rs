@@ -27,19 +27,18 @@ mod stream;
 mod verdict;
 mod verified;
 
-pub use blockyard_devices::compare::Pair;
-pub use blockyard_devices::evidence::{FamilyEvidence, FamilyFigures};
-pub use blockyard_devices::fronts::figures::{
-    BusiestDisk, DriveFigures, LoadFigures, PartsFigures,
-};
-pub use blockyard_devices::limit::{FamilyLimit, FrontPart};
+pub use blockyard_devices::compare::{BusiestDisk, Pair};
+pub use blockyard_devices::fronts::FrontPart;
+pub use blockyard_devices::fronts::evidence::DriveLimit;
+pub use blockyard_devices::fronts::figures::{DriveFigures, LoadFigures, PartsFigures};
 pub use blockyard_devices::load::{MediumCause, MediumLimit, Parts, Work, WrittenFigures};
-pub use blockyard_devices::mmc::evidence::{IdlePart, IdleTime, TransferPeriod};
+pub use blockyard_devices::mmc::evidence::{IdlePart, IdleTime, MmcLimit, TransferPeriod};
 pub use blockyard_devices::mmc::figures::{
     CommandCounts, CommandNumber, HostFigures, Overlapped, TransferCounts, TransferTimes, Woken,
 };
 pub use blockyard_devices::pmem::evidence::{CpuParts, CpuTime, PartTime};
 pub use blockyard_devices::pmem::figures::{PmemFigures, PmemParts};
+pub use blockyard_devices::{FamilyEvidence, FamilyFigures, FamilyLimit};
 pub use blockyard_sim::machine::lock::LockHolder;
 pub use blockyard_sim::machine::locks::LockKind;
 pub use buffered::{BufferedFigures, CallFigures};

@@ -3,8 +3,8 @@
 //! drive is used up.
 
 use blockyard_answer::{
-    Answer, Bottleneck, Evidence, FamilyLimit, FrontPart, MediumCause, MediumLimit, Parts, Work,
-    whatif,
+    Answer, Bottleneck, DriveLimit, Evidence, FamilyLimit, FrontPart, MediumCause, MediumLimit,
+    Parts, Work, whatif,
 };
 use blockyard_devices::profile::{Design, Device, Override};
 use blockyard_fio::job::{NoSource, parse_args};
@@ -32,7 +32,8 @@ fn bottleneck(answer: &Answer) -> &Bottleneck {
 
 #[track_caller]
 fn limit(answer: &Answer) -> &MediumLimit {
-    let Bottleneck::Family(FamilyLimit::Medium(limit)) = bottleneck(answer) else {
+    let Bottleneck::Family(FamilyLimit::Drive(DriveLimit::Medium(limit))) = bottleneck(answer)
+    else {
         panic!("{}", answer.why)
     };
     limit
@@ -247,7 +248,7 @@ fn what_serves_one_command_at_a_time_is_named() {
     let answer = ask("virtio-page-cache", &[], options);
     let named = bottleneck(&answer);
     assert!(
-        matches!(named, Bottleneck::Family(FamilyLimit::Controller { part, .. }) if *part == FrontPart::VirtioThread),
+        matches!(named, Bottleneck::Family(FamilyLimit::Drive(DriveLimit::Controller { part, .. })) if *part == FrontPart::VirtioThread),
         "{}",
         answer.why
     );

@@ -4,6 +4,7 @@
 
 use blockyard::time::Duration;
 use blockyard_text::number::nanoseconds;
+use core::fmt;
 use serde::Serialize;
 
 /// Rates and times within this factor of each other are called equal.
@@ -49,6 +50,23 @@ pub struct RunLoad {
     pub device_busy_percent: f64,
     /// The share of their time for which jobs pause or think.
     pub pausing_percent: f64,
+}
+
+/// The busiest of several disks: of all parts of all disks, one of its parts is in use for the
+/// largest share of the time. Of equals, it is the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BusiestDisk {
+    /// Its number, from 1, in the order in which the jobs name their files.
+    pub number: u16,
+    /// The number of disks.
+    pub disks: u16,
+}
+
+impl fmt::Display for BusiestDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "disk {} of {}", self.number, self.disks)
+    }
 }
 
 /// A figure under the two designs that are compared.

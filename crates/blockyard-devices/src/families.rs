@@ -1,16 +1,24 @@
 //! The device families. A new family is a folder, and a line in the list at the end of this file.
 
 use crate::activity::Activity;
+use crate::compare::{RunLoad, RunTotals};
 use crate::data::event::{DataEvent, Place, ReportsData};
-use crate::family::{FamilyModel, FamilyProfile, NoHost, Queues, Setup};
+use crate::family::{
+    Explained, FamilyModel, FamilyProfile, Limit, LimitingPart, NoFigures, NoHost, Queues,
+    RunFigures, Setup,
+};
 use crate::reader::error::ProfileError;
 use crate::reader::table::Table;
+use crate::tables::FigureTable;
 use crate::terms::{Completion, DeviceEvent, Dispatch, Events};
 use blockyard::driver::{Device, Driver};
 use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::policy::HostPolicy;
+use core::convert::Infallible;
+use core::fmt;
+use serde::Serialize;
 use std::sync::LazyLock;
 
 /// A family, for the reader of a file.
@@ -46,8 +54,20 @@ pub fn family_tables() -> impl Iterator<Item = &'static [&'static str]> {
 
 /// Defines [`DeviceModel`] and [`Model`], which hand each call to the family of a device. They are
 /// enums rather than objects, so that the calls for each request are direct.
+///
+/// A line has the profile and the model of a family. Behind them stand the figures, the limits and
+/// the evidence that only this family has, if it has any: the figures with their name in answers,
+/// and with the report that they come from.
 macro_rules! families {
-    ($($(#[doc = $doc:literal])+ $(#[cfg($cfg:meta)])? $name:ident($profile:ty => $model:ty),)+) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        $(#[cfg($cfg:meta)])?
+        $name:ident($profile:ty => $model:ty
+            $(, figures $(#[doc = $of_figures:literal])+ $(#[cfg($figures_cfg:meta)])? $field:ident: $report:ty => $figures:ty)?
+            $(, limits $(#[cfg($limits_cfg:meta)])? $limit:ty)?
+            $(, evidence $(#[cfg($evidence_cfg:meta)])? $evidence:ty)?
+        ),
+    )+) => {
         /// The figures of a device, by its family.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(clippy::large_enum_variant, reason = "there are one or two of them at a time")]
@@ -113,6 +133,31 @@ macro_rules! families {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => FamilyProfile::is_explained_by_commands(of),)+ }
             }
 
+            /// Returns the part of the device that limits a run of this load, if it is used up.
+            /// Such a part comes before the depth of the queue: that fills up because the part is
+            /// slow.
+            #[must_use]
+            pub fn limit(&self, figures: &FamilyFigures, load: &RunLoad) -> Option<Limit<FamilyLimit>> {
+                match self {
+                    $($(#[cfg($cfg)])? Self::$name(of) => {
+                        let own = None$(.or(figures.$field.as_ref()))?;
+                        Some(FamilyProfile::limit(of, own, load)?.map(FamilyLimit::from))
+                    })+
+                }
+            }
+
+            /// Returns the part of the device or its host that limits a run, if the run is limited
+            /// neither by [`Self::limit`] nor by its depth, a lock or the processors.
+            #[must_use]
+            pub fn last_limit(&self, figures: &FamilyFigures, load: &RunLoad) -> Option<FamilyLimit> {
+                match self {
+                    $($(#[cfg($cfg)])? Self::$name(of) => {
+                        let own = None$(.or(figures.$field.as_ref()))?;
+                        FamilyProfile::last_limit(of, own, load).map(FamilyLimit::from)
+                    })+
+                }
+            }
+
             /// The tables that only a device like this one has.
             pub(crate) fn tables(&self) -> Vec<&'static str> {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => FamilyProfile::tables(of),)+ }
@@ -142,6 +187,14 @@ macro_rules! families {
         }
 
         families!(@model $($(#[cfg($cfg)])? $name)+ #[cfg(test)] Probe);
+
+        explanations! {
+            figures {$($(
+                $(#[doc = $of_figures])+ $(#[cfg($figures_cfg)])? $field: $name($report => $figures),
+            )?)+}
+            limits {$($($(#[cfg($limits_cfg)])? $name($limit),)?)+}
+            evidence {$($($(#[cfg($evidence_cfg)])? $name($evidence),)?)+}
+        }
     };
     (@model $($(#[cfg($cfg:meta)])? $name:ident)+) => {
         impl Model {
@@ -248,18 +301,223 @@ macro_rules! families {
     };
 }
 
+/// Defines what the families have together of figures, limits and evidence, from the lists that
+/// [`families`] makes of its own.
+macro_rules! explanations {
+    (
+        figures {$($(#[doc = $doc:literal])+ $(#[cfg($cfg:meta)])? $field:ident: $name:ident($report:ty => $figures:ty),)+}
+        limits {$($(#[cfg($limit_cfg:meta)])? $limited:ident($limit:ty),)+}
+        evidence {$($(#[cfg($evidence_cfg:meta)])? $explained:ident($evidence:ty),)+}
+    ) => {
+        /// The counts of a run of a family's own; nothing if the family has no counts.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct FamilyReport {
+            $($(#[doc = $doc])+ $(#[cfg($cfg)])? pub $field: Option<$report>,)+
+        }
+
+        /// The figures of a run of a family's own.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub struct FamilyFigures {
+            $(
+                $(#[doc = $doc])+
+                $(#[cfg($cfg)])?
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$figures>,
+            )+
+        }
+
+        impl FamilyFigures {
+            /// The figures of a run with these `totals`.
+            #[must_use]
+            pub fn of(report: &FamilyReport, totals: &RunTotals) -> Self {
+                Self {
+                    $($(#[cfg($cfg)])? $field: report.$field.as_ref().and_then(|of| RunFigures::of(of, totals)),)+
+                }
+            }
+
+            /// The figures of the family that the device is of.
+            #[must_use]
+            pub fn own(&self) -> &dyn Explained {
+                $($(#[cfg($cfg)])? if let Some(figures) = &self.$field {
+                    return figures;
+                })+
+                &NoFigures
+            }
+
+            /// Returns the tables of runs on one device, in the order in which people read them. A
+            /// family without figures of its own has none.
+            #[must_use]
+            pub fn tables(runs: &[&Self]) -> Vec<FigureTable> {
+                let mut tables = Vec::new();
+                $($(#[cfg($cfg)])? {
+                    let own: Vec<_> = runs.iter().filter_map(|of| of.$field.as_ref()).collect();
+                    if !own.is_empty() {
+                        tables.extend(RunFigures::tables(&own));
+                    }
+                })+
+                tables
+            }
+
+            /// Explains the rates of two runs by something else than their commands, if their
+            /// family does.
+            #[must_use]
+            pub fn whole_difference(&self, high: &Self) -> Option<FamilyEvidence> {
+                $($(#[cfg($cfg)])? if let Some(low) = &self.$field {
+                    return low.whole_difference(high.$field.as_ref()?).map(Into::into);
+                })+
+                None
+            }
+
+            /// Explains why the rates of commands of two runs differ, along with their limits.
+            #[must_use]
+            pub fn command_rates(&self, high: &Self) -> Option<FamilyEvidence> {
+                $($(#[cfg($cfg)])? if let Some(low) = &self.$field {
+                    return low.command_rates(high.$field.as_ref()?).map(Into::into);
+                })+
+                None
+            }
+
+            /// Names the idle times of two runs, the one of the design `names[0]` and `high` of
+            /// `names[1]`, if these differ and say more than the rates.
+            #[must_use]
+            pub fn idle_times(&self, names: [&str; 2], high: &Self) -> Option<FamilyEvidence> {
+                $($(#[cfg($cfg)])? if let Some(low) = &self.$field {
+                    return low.idle_times(names, high.$field.as_ref()?).map(Into::into);
+                })+
+                None
+            }
+
+            /// Says what the I/Os of a design spend their time on, for a device whose I/Os a
+            /// processor does within the call: no request of it waits in a queue.
+            #[must_use]
+            pub fn time_in_calls(&self, design: &str) -> Option<FamilyEvidence> {
+                $($(#[cfg($cfg)])? if let Some(of) = &self.$field {
+                    return of.time_in_calls(design).map(Into::into);
+                })+
+                None
+            }
+        }
+
+        impl Model {
+            /// What the device counted until `now` of its family's own.
+            #[must_use]
+            pub fn report(&self, now: Instant) -> FamilyReport {
+                let mut report = FamilyReport::default();
+                match self {
+                    $($(#[cfg($cfg)])? Self::$name(of) => {
+                        report.$field = Some(<$figures as RunFigures>::report(of, now));
+                    })+
+                    _ => {}
+                }
+                report
+            }
+        }
+
+        /// A part of a device or of its host that limits a run, by the family of the device.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum FamilyLimit {
+            $(
+                /// Of a device of this family.
+                $(#[cfg($limit_cfg)])?
+                $limited($limit),
+            )+
+        }
+
+        /// A clause that says how the part is the bottleneck.
+        impl fmt::Display for FamilyLimit {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.part().fmt(f)
+            }
+        }
+
+        $($(#[cfg($limit_cfg)])? impl From<$limit> for FamilyLimit {
+            fn from(limit: $limit) -> Self {
+                Self::$limited(limit)
+            }
+        })+
+
+        impl From<Infallible> for FamilyLimit {
+            fn from(no: Infallible) -> Self {
+                match no {}
+            }
+        }
+
+        impl FamilyLimit {
+            /// The part.
+            #[must_use]
+            pub fn part(&self) -> &dyn LimitingPart {
+                match self { $($(#[cfg($limit_cfg)])? Self::$limited(part) => part,)+ }
+            }
+        }
+
+        /// A fact of a family behind a difference. Times are in nanoseconds.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum FamilyEvidence {
+            $(
+                /// Of devices of this family.
+                $(#[cfg($evidence_cfg)])?
+                $explained($evidence),
+            )+
+        }
+
+        $($(#[cfg($evidence_cfg)])? impl From<$evidence> for FamilyEvidence {
+            fn from(evidence: $evidence) -> Self {
+                Self::$explained(evidence)
+            }
+        })+
+
+        impl From<Infallible> for FamilyEvidence {
+            fn from(no: Infallible) -> Self {
+                match no {}
+            }
+        }
+
+        /// The evidence as a sentence, or as several.
+        impl fmt::Display for FamilyEvidence {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self { $($(#[cfg($evidence_cfg)])? Self::$explained(of) => of.fmt(f),)+ }
+            }
+        }
+    };
+}
+
 families! {
     /// A device that only completes requests: `[null]`.
     Null(crate::null::profile::NullProfile => crate::null::Null),
     /// A SCSI host with its target: `[hba]`.
-    Hba(crate::scsi::profile::HbaProfile => crate::scsi::Hba),
+    Hba(crate::scsi::profile::HbaProfile => crate::scsi::Hba,
+        limits crate::scsi::evidence::HbaLimit),
     /// An eMMC device or SD card behind its host: `[card]` and `[host]`.
-    Mmc(crate::mmc::profile::MmcProfile => Box<crate::mmc::host::MmcHost>),
+    Mmc(crate::mmc::profile::MmcProfile => Box<crate::mmc::host::MmcHost>,
+        figures
+        /// The MMC host, if the device is one.
+        mmc: crate::mmc::host::HostReport => crate::mmc::figures::HostFigures,
+        limits crate::mmc::evidence::MmcLimit,
+        evidence crate::mmc::evidence::MmcEvidence),
     /// Memory that keeps its bytes: `[pmem]`.
-    Pmem(crate::pmem::profile::PmemProfile => Box<crate::pmem::Pmem>),
+    Pmem(crate::pmem::profile::PmemProfile => Box<crate::pmem::Pmem>,
+        figures
+        /// What processors spent I/Os on, if the device is persistent memory.
+        pmem: crate::pmem::PmemReport => crate::pmem::figures::PmemFigures,
+        evidence crate::pmem::evidence::PmemEvidence),
     /// A drive: the tables of a front end and of a medium.
-    Drive(crate::fronts::profile::DriveProfile => Box<crate::fronts::Drive>),
+    Drive(crate::fronts::profile::DriveProfile => Box<crate::fronts::Drive>,
+        figures
+        /// What the drive did, if the device is one.
+        drive: crate::fronts::DriveReport => crate::fronts::figures::DriveFigures,
+        limits crate::fronts::evidence::DriveLimit),
     /// The example of a family.
     #[cfg(test)]
-    Fixed(crate::fixed::FixedProfile => crate::fixed::Fixed),
+    Fixed(crate::fixed::FixedProfile => crate::fixed::Fixed,
+        figures
+        /// The number of commands.
+        #[cfg(test)]
+        fixed: u64 => crate::fixed::FixedFigures,
+        limits #[cfg(test)] crate::fixed::FixedLimit,
+        evidence #[cfg(test)] crate::fixed::FixedEvidence),
 }

@@ -2,21 +2,30 @@
 //!
 //! A family has a [`FamilyProfile`], its figures as a file states them, and a [`FamilyModel`], the
 //! device that the figures build. [`families`](crate::families) lists all of them in one place.
+//! If runs on it have figures of their own, these are [`RunFigures`] and [`Explained`]; a part of
+//! the device that limits runs is a [`LimitingPart`].
+//!
 //! Every method with a usual answer has it here, so that a simple family states only what it is:
 //! its tables, its queues and its model.
 
 use crate::activity::Activity;
 use crate::btt::BttDesign;
 use crate::cache::CacheProfile;
+use crate::charges::Resource;
+use crate::compare::{BusiestDisk, RunLoad, RunTotals};
 use crate::data::event::ReportsData;
 use crate::reader::error::ProfileError;
 use crate::reader::table::Table;
+use crate::tables::FigureTable;
 use crate::terms::{Completion, DeviceEvent, Dispatch, Events};
 use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::block::Unsupported;
 use blockyard_mmc::policy::HostPolicy;
+use blockyard_text::number::percent;
+use core::convert::Infallible;
+use core::fmt;
 
 /// The keys of the table `[limits]`.
 pub(crate) const LIMITS: &[&str] = &[
@@ -88,6 +97,10 @@ pub(crate) struct NoHost {
 pub(crate) trait FamilyProfile: Copy {
     /// The model that the figures build.
     type Model: FamilyModel;
+    /// The figures of a run that only such devices have; [`Infallible`] if there are none.
+    type Figures;
+    /// The parts that only such devices have and that limit runs; [`Infallible`] if there are none.
+    type Limit;
 
     /// The tables of a file that only this family has.
     const TABLES: &'static [&'static str];
@@ -154,6 +167,20 @@ pub(crate) trait FamilyProfile: Copy {
     fn is_explained_by_commands(&self) -> bool {
         false
     }
+
+    /// Returns the part of the device that limits a run of this `load`, if it is used up, or the
+    /// pace of the jobs although such a part is full at times. `figures` are those of the run.
+    fn limit(&self, figures: Option<&Self::Figures>, load: &RunLoad) -> Option<Limit<Self::Limit>> {
+        let _ = (figures, load);
+        None
+    }
+
+    /// Returns the part of the device or its host that limits a run, if the run is limited neither
+    /// by [`Self::limit`] nor by its depth, a lock or the processors.
+    fn last_limit(&self, figures: Option<&Self::Figures>, load: &RunLoad) -> Option<Self::Limit> {
+        let _ = (figures, load);
+        None
+    }
 }
 
 /// A modelled device.
@@ -215,5 +242,134 @@ pub(crate) trait FamilyModel: ReportsData {
     /// loss of power leaves.
     fn keep_data(&mut self, draws: Prng) {
         let _ = draws;
+    }
+}
+
+/// The limit of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Limit<P> {
+    /// A part of the device or of its host.
+    Part(P),
+    /// The pace of the jobs, although a part of the device is full at times.
+    Jobs,
+}
+
+impl<P> Limit<P> {
+    /// Returns the limit with its part as a part of another type.
+    pub(crate) fn map<Q>(self, of: impl FnOnce(P) -> Q) -> Limit<Q> {
+        match self {
+            Self::Part(part) => Limit::Part(of(part)),
+            Self::Jobs => Limit::Jobs,
+        }
+    }
+}
+
+/// Figures of a run that only devices of one family have. They come from what a model counted.
+/// `high` is another run, of the same device.
+pub(crate) trait RunFigures: Explained + Sized {
+    /// The model of a device of the family.
+    type Model;
+    /// What it counts.
+    type Report;
+    /// The facts behind a difference; [`Infallible`] if there are none.
+    type Evidence;
+
+    /// Returns what `model` counted until `now`.
+    fn report(model: &Self::Model, now: Instant) -> Self::Report;
+
+    /// Returns the figures of a run with this `report` and these `totals`, if there are any.
+    fn of(report: &Self::Report, totals: &RunTotals) -> Option<Self>;
+
+    /// Returns the tables of `runs`, at least one, in the order in which people read them.
+    fn tables(runs: &[&Self]) -> Vec<FigureTable>;
+
+    /// Explains the rates of two runs by something else than their commands.
+    fn whole_difference(&self, high: &Self) -> Option<Self::Evidence> {
+        let _ = high;
+        None
+    }
+
+    /// Explains why the rates of commands of two runs differ, along with their limits.
+    fn command_rates(&self, high: &Self) -> Option<Self::Evidence> {
+        let _ = high;
+        None
+    }
+
+    /// Names the idle times of two runs, the one of the design `names[0]` and `high` of `names[1]`,
+    /// if these differ and say more than the rates.
+    fn idle_times(&self, names: [&str; 2], high: &Self) -> Option<Self::Evidence> {
+        let _ = (names, high);
+        None
+    }
+
+    /// Says what the I/Os of `design` spend their time on, for a device whose I/Os a processor does
+    /// within the call: no request of it waits in a queue.
+    fn time_in_calls(&self, design: &str) -> Option<Self::Evidence> {
+        let _ = design;
+        None
+    }
+}
+
+/// What the figures of a single run tell. A family overrides what it has.
+pub trait Explained {
+    /// Returns the figures of a single run in fio's style, if the family has such lines.
+    fn lines(&self) -> Option<String> {
+        None
+    }
+
+    /// The disk that the figures are of, if they are those of the busiest of several disks.
+    fn busiest_disk(&self) -> Option<BusiestDisk> {
+        None
+    }
+
+    /// The commands at that disk, on average.
+    fn at_busiest_disk(&self) -> Option<f64> {
+        None
+    }
+
+    /// The resources of the family that the commands of a run of this `load` spend their time on.
+    fn resources(&self, load: &RunLoad) -> Vec<Resource> {
+        let _ = load;
+        Vec::new()
+    }
+
+    /// The CPU time of an I/O that is spent in a device whose I/Os a processor does, in
+    /// nanoseconds.
+    fn in_calls_ns(&self) -> f64 {
+        0.0
+    }
+}
+
+/// The figures of a family without any.
+pub(crate) struct NoFigures;
+
+impl Explained for NoFigures {}
+
+/// A part of a device or of its host that limits a run. It is shown as a clause that says how the
+/// part is the bottleneck.
+pub trait LimitingPart: fmt::Display {
+    /// Whether each of several disks has this part of its own.
+    fn is_of_disk(&self) -> bool {
+        false
+    }
+
+    /// Whether an answer that says why the rates of commands differ has thereby stated this limit.
+    fn is_told_by_command_rates(&self) -> bool {
+        false
+    }
+
+    /// Returns the resources whose time limits a run of this `load`.
+    fn resources(&self, load: &RunLoad) -> Vec<Resource>;
+}
+
+/// The clause of a link to a device that is in use for this share of the time.
+pub(crate) fn link(percent_used: f64) -> String {
+    debug_assert!(percent_used >= 0.0, "a link in use for {percent_used} % of the time");
+    format!("the link to the device is the bottleneck ({} in use)", percent(percent_used))
+}
+
+impl LimitingPart for Infallible {
+    fn resources(&self, _load: &RunLoad) -> Vec<Resource> {
+        match *self {}
     }
 }

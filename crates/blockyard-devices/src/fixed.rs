@@ -4,16 +4,23 @@
 //! It took this file, a line in [`families`](crate::families) and one in the crate's root.
 
 use crate::activity::Activity;
+use crate::charges::Resource;
+use crate::compare::{RunLoad, RunTotals, USED_UP};
 use crate::data::event::ReportsData;
-use crate::family::{FamilyModel, FamilyProfile, NoHost, Queues, Setup};
+use crate::family::{
+    Explained, FamilyModel, FamilyProfile, Limit, LimitingPart, NoHost, Queues, RunFigures, Setup,
+};
 use crate::reader::error::ProfileError;
 use crate::reader::table::{Table, table_of};
 use crate::reader::value::{Count, Time};
+use crate::tables::FigureTable;
 use crate::terms::{DeviceEvent, Events};
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::policy::HostPolicy;
+use core::fmt;
+use serde::Serialize;
 use std::collections::VecDeque;
 
 /// The figures.
@@ -32,6 +39,8 @@ table_of!(FIXED, fn fixed("fixed") -> FixedProfile {
 
 impl FamilyProfile for FixedProfile {
     type Model = Fixed;
+    type Figures = FixedFigures;
+    type Limit = FixedLimit;
 
     const TABLES: &'static [&'static str] = &["fixed"];
     const SIGN_WORDS: &'static str = ""; // no message names a family of tests
@@ -58,12 +67,85 @@ impl FamilyProfile for FixedProfile {
     fn build(&self, _setup: Setup<'_>) -> Result<Self::Model, NoHost> {
         Ok(Fixed { latency: self.latency, ..Fixed::default() })
     }
+
+    fn limit(&self, figures: Option<&FixedFigures>, load: &RunLoad) -> Option<Limit<FixedLimit>> {
+        let commands = figures?.commands;
+        (load.device_busy_percent >= USED_UP).then_some(Limit::Part(FixedLimit { commands }))
+    }
+}
+
+/// The figures of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FixedFigures {
+    /// Commands that began.
+    pub commands: u64,
+}
+
+impl RunFigures for FixedFigures {
+    type Model = Fixed;
+    type Report = u64;
+    type Evidence = FixedEvidence;
+
+    fn report(model: &Fixed, _now: Instant) -> u64 {
+        model.commands
+    }
+
+    fn of(report: &u64, _totals: &RunTotals) -> Option<Self> {
+        Some(Self { commands: *report })
+    }
+
+    fn tables(runs: &[&Self]) -> Vec<FigureTable> {
+        let mut table = FigureTable::new("Commands of fixed latency:");
+        table.column("commands", runs, |of| of.commands.to_string());
+        vec![table]
+    }
+
+    fn command_rates(&self, high: &Self) -> Option<FixedEvidence> {
+        Some(FixedEvidence { more: high.commands - self.commands })
+    }
+}
+
+impl Explained for FixedFigures {}
+
+/// The device as the limit of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FixedLimit {
+    commands: u64,
+}
+
+impl LimitingPart for FixedLimit {
+    fn resources(&self, _load: &RunLoad) -> Vec<Resource> {
+        vec![Resource::Device]
+    }
+}
+
+impl fmt::Display for FixedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} commands of fixed latency are the bottleneck", self.commands)
+    }
+}
+
+/// Why the rates of two runs differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FixedEvidence {
+    more: u64,
+}
+
+impl fmt::Display for FixedEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "The device began {} commands more.", self.more)
+    }
 }
 
 /// The model.
 #[derive(Debug, Default)]
 pub struct Fixed {
     latency: Duration,
+    /// Commands that began.
+    commands: u64,
     handed_over: Vec<Finished>,
     in_flight: VecDeque<Finished>,
     finished: VecDeque<Finished>,
@@ -82,6 +164,7 @@ impl FamilyModel for Fixed {
     fn start(&mut self, at: Instant, events: &mut Events) {
         for command in self.handed_over.drain(..) {
             self.activity.begin(at);
+            self.commands += 1;
             events.push_back((at + self.latency, DeviceEvent(command.tag.0.into())));
             self.in_flight.push_back(command);
         }
@@ -125,6 +208,7 @@ impl ReportsData for Fixed {}
 
 mod tests {
     use super::*;
+    use crate::families::{FamilyFigures, Model};
     use crate::live::Live;
     use crate::profile::Device as Profile;
     use blockyard::bio::Bio;
@@ -173,6 +257,61 @@ cpus = 1
         queue.turn(&mut host, Instant::from_ns(30_000));
         let ended = core::iter::from_fn(|| queue.next_ended());
         assert_eq!(ended.map(|ended| ended.bio.cookie).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    }
+
+    /// The figures of an idle run in which `commands` began, by way of the model and its report.
+    fn figures(commands: u64) -> FamilyFigures {
+        let model = Model::Fixed(Fixed { commands, ..Fixed::default() });
+        let totals = RunTotals {
+            span: Duration::from_ms(1),
+            ios: commands,
+            device_busy: Duration::ZERO,
+            cpu: Duration::ZERO,
+            interrupts: 0,
+            wakeups: 0,
+            context_switches: 0,
+        };
+        FamilyFigures::of(&model.report(Instant::ZERO), &totals)
+    }
+
+    fn load(device_busy_percent: f64) -> RunLoad {
+        RunLoad {
+            commands: 4,
+            bytes: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            bytes_per_s: 0,
+            device_busy_percent,
+            pausing_percent: 0.0,
+        }
+    }
+
+    #[test]
+    fn a_family_of_one_file_has_figures_and_tables() {
+        let runs = [&figures(4), &figures(7)];
+        let only =
+            FamilyFigures { fixed: Some(FixedFigures { commands: 4 }), ..Default::default() };
+        assert_eq!(*runs[0], only);
+        let tables = FamilyFigures::tables(&runs);
+        assert_eq!(tables[0].columns, [("commands".into(), vec!["4".into(), "7".into()])]);
+        assert_eq!(FamilyFigures::tables(&[&FamilyFigures::default()]), []);
+    }
+
+    #[test]
+    fn a_family_of_one_file_has_a_limit_and_evidence() {
+        let device = Profile::parse("small", FILE).unwrap();
+        assert_eq!(device.model.limit(&figures(4), &load(50.0)), None);
+        let Some(Limit::Part(limit)) = device.model.limit(&figures(4), &load(99.0)) else {
+            panic!("a device that is always busy should be a limit");
+        };
+        assert_eq!(limit.to_string(), "4 commands of fixed latency are the bottleneck");
+        let part = limit.part();
+        assert_eq!(part.resources(&load(99.0)), [Resource::Device]);
+        assert_eq!((part.is_of_disk(), part.is_told_by_command_rates()), (false, false));
+        assert_eq!(device.model.last_limit(&figures(4), &load(99.0)), None);
+        let evidence = figures(4).command_rates(&figures(7)).unwrap();
+        assert_eq!(evidence.to_string(), "The device began 3 commands more.");
+        assert_eq!(figures(4).whole_difference(&figures(7)), None);
     }
 
     #[test]

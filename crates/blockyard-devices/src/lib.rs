@@ -19,14 +19,12 @@ pub(crate) mod crosspoint;
 pub mod data;
 pub(crate) mod disk;
 pub mod event;
-pub mod evidence;
 mod families;
 mod family;
 #[cfg(test)]
 mod fixed;
 pub(crate) mod flash;
 pub mod fronts;
-pub mod limit;
 pub mod live;
 pub mod load;
 mod machine;
@@ -46,8 +44,8 @@ pub mod tables;
 pub mod terms;
 pub(crate) mod volume;
 
-pub use families::Model;
-pub use family::Queues;
+pub use families::{FamilyEvidence, FamilyFigures, FamilyLimit, FamilyReport, Model};
+pub use family::{Explained, Limit, LimitingPart, Queues};
 pub use terms::{DeviceEvent, Events};
 
 /// The example of the README.

@@ -6,7 +6,8 @@
 //! front end carries the data of a read to the host afterwards. The instants of all calls on a
 //! medium do not fall.
 
-use super::load::{MediumCause, MediumLoad, Parts, Work};
+use super::load::{MediumCause, MediumLimit, MediumLoad, Parts, Work};
+use crate::counters::Counter;
 use crate::reader::error::ProfileError;
 use crate::reader::table::Table;
 use blockyard::bio::Op;
@@ -55,6 +56,8 @@ pub(crate) trait MediumFamily: Copy {
 
     /// The words of its evidence.
     const WORDS: MediumWords;
+    /// The counters that it counts, in their order ([every-counter-is-explained]).
+    const COUNTERS: &'static [Counter];
 
     /// Reads the figures from `top`, or else from its base.
     fn read(top: &Table<'_>) -> Result<Self, ProfileError>;
@@ -88,6 +91,20 @@ pub(crate) struct MediumWords {
     pub(crate) parts: &'static [(Parts, &'static str)],
     /// Each kind of work, and why there is such work.
     pub(crate) work: &'static [(Work, &'static str, MediumCause)],
+    /// What it says of the cause of a limit.
+    pub(crate) of_cause: fn(&MediumLimit) -> CauseWords,
+}
+
+/// The words for what takes much of the time of a medium. Usually that is the commands, and there
+/// are none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CauseWords {
+    /// The subject of "the bottleneck", with its verb, if it is work that no command asks for.
+    pub(crate) subject: Option<&'static str>,
+    /// The parts that a share counts, where the subject does not say it.
+    pub(crate) units: &'static str,
+    /// What the cause does to the data that is written.
+    pub(crate) moved: Option<String>,
 }
 
 /// The front end's number of a command, dense from 0. A number is used again when its command has
@@ -119,7 +136,7 @@ pub(crate) type MediumEvents = VecDeque<(Instant, MediumEvent)>;
 
 /// Counters of a medium that explain a result. A name has words with underscores; the amount is a
 /// time in nanoseconds if it ends in `_ns`, and a share if it ends in `_percent`. A medium always
-/// has the same names, in the same order, and [`COUNTERS`](super::counters::COUNTERS) explains them
+/// has the same names, in the same order, and [`counters`](super::counters::counters) explains them
 /// ([every-counter-is-explained]).
 pub type MediumCounts = Vec<(&'static str, u64)>;
 

@@ -58,7 +58,7 @@ fn runs_differ(a: &Policies, b: &Policies) -> bool {
 /// queue is full, its commands take long.
 fn of_limit(device: &Device, jobs: &JobFile, figures: &Figures) -> Vec<Resource> {
     match bottleneck(device, figures) {
-        Bottleneck::Family(limit) => limit.resources(&load(figures)),
+        Bottleneck::Family(limit) => limit.part().resources(&load(figures)),
         Bottleneck::Lock { lock: LockKind::Queue, .. } => ONE_LOCK.to_vec(),
         Bottleneck::Lock { lock: LockKind::Elevator, .. } => [ELEVATOR, LOCK_MOVES].concat(),
         Bottleneck::Lock { .. } => LOCK_MOVES.to_vec(),
@@ -67,7 +67,7 @@ fn of_limit(device: &Device, jobs: &JobFile, figures: &Figures) -> Vec<Resource>
             [Resource::Processors].into_iter().chain(copies).collect()
         }
         Bottleneck::Depth { .. } | Bottleneck::DeviceLatency { .. } => {
-            [figures.family.resources(&load(figures)), vec![Resource::Device]].concat()
+            [figures.family.own().resources(&load(figures)), vec![Resource::Device]].concat()
         }
         Bottleneck::Jobs { .. } => Vec::new(),
     }

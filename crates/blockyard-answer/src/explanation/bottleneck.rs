@@ -17,8 +17,8 @@ use super::depth::{self, Occupied};
 use super::evidence::{Bottleneck, CpuUse};
 use crate::figures::Figures;
 use crate::locks::LockFigures;
+use blockyard_devices::Limit;
 use blockyard_devices::compare::{RunLoad, USED_UP};
-use blockyard_devices::limit::Limit;
 use blockyard_devices::profile::Device;
 
 /// The share of the CPU time from which waiting for locks, or polling, is worth naming, in percent.
@@ -28,7 +28,7 @@ const MUCH_SPINNING: f64 = 15.0;
 pub(crate) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
     let load = load(figures);
     match device.model.limit(&figures.family, &load) {
-        Some(Limit::Family(limit)) => return Bottleneck::Family(limit),
+        Some(Limit::Part(limit)) => return Bottleneck::Family(limit),
         Some(Limit::Jobs) => return of_jobs(figures),
         None => {}
     }

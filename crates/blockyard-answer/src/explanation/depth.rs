@@ -36,7 +36,7 @@ pub(super) enum Occupied {
 pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> Option<Bottleneck> {
     let of_all = f64::from(device.model.commands_max()?);
     debug_assert!(of_all > 0.0, "a device takes a command");
-    let family = &figures.family;
+    let family = figures.family.own();
     let (commands, depth) = match (family.at_busiest_disk(), family.busiest_disk()) {
         (Some(commands), Some(of)) => (commands, of_all / f64::from(of.disks)),
         _ => (figures.at_device, of_all),

@@ -15,7 +15,6 @@ use super::evidence::{Bottleneck, Evidence, Explanation, Factor, LongestStage};
 use crate::figures::Figures;
 use crate::life::{Life, LifeStage};
 use blockyard_devices::compare::{EQUAL, Pair};
-use blockyard_devices::evidence::FamilyFigures;
 use blockyard_devices::profile::Device;
 
 /// The name of a design and the figures of its run.
@@ -96,7 +95,7 @@ fn larger_factor(device: &Device, low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec
         let limits = [low, high].map(|run| bottleneck(device, run.1));
         // Of hosts, the period of transfers says already what the larger part of it is.
         let is_told = |of: &Bottleneck| match of {
-            Bottleneck::Family(limit) => limit.is_told_by_transfers(),
+            Bottleneck::Family(limit) => limit.part().is_told_by_command_rates(),
             _ => false,
         };
         if !limits.iter().all(is_told) {
@@ -130,13 +129,13 @@ fn limit(device: &Device, run: &Run<'_>) -> Evidence {
 fn limited(run: &Run<'_>, bottleneck: Bottleneck) -> Evidence {
     let is_of_disk = match &bottleneck {
         Bottleneck::Depth { .. } => true,
-        Bottleneck::Family(limit) => limit.is_of_disk(),
+        Bottleneck::Family(limit) => limit.part().is_of_disk(),
         Bottleneck::Lock { .. }
         | Bottleneck::Cpus { .. }
         | Bottleneck::DeviceLatency { .. }
         | Bottleneck::Jobs { .. } => false,
     };
-    let disk = run.1.family.busiest_disk().filter(|_| is_of_disk);
+    let disk = run.1.family.own().busiest_disk().filter(|_| is_of_disk);
     Evidence::Bottleneck { design: run.0.to_owned(), disk, bottleneck }
 }
 
@@ -170,8 +169,7 @@ fn longest(life: &Life) -> (LifeStage, f64) {
 
 /// The idle times of two runs, if the family of the device has them and they differ.
 fn idle_times(low: &Run<'_>, high: &Run<'_>) -> Option<Evidence> {
-    let low = (low.0, &low.1.family);
-    FamilyFigures::idle_times(low, (high.0, &high.1.family)).map(Evidence::Family)
+    low.1.family.idle_times([low.0, high.0], &high.1.family).map(Evidence::Family)
 }
 
 /// Says so if no request of any of `runs` ever waited for the device in a scheduler. If a processor

@@ -4,10 +4,10 @@ use blockyard::trace::Hold;
 use serde::{Serialize, Serializer};
 
 use crate::life::LifeStage;
+use blockyard_devices::FamilyEvidence;
+use blockyard_devices::FamilyLimit;
+use blockyard_devices::compare::BusiestDisk;
 use blockyard_devices::compare::Pair;
-use blockyard_devices::evidence::FamilyEvidence;
-use blockyard_devices::fronts::figures::BusiestDisk;
-use blockyard_devices::limit::FamilyLimit;
 use blockyard_sim::machine::locks::LockKind;
 
 /// Where the difference between designs comes from; for a single design, what its bottleneck is.

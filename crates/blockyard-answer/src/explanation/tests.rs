@@ -8,9 +8,9 @@ use super::difference::explain;
 use super::*;
 use crate::{
     CommandCounts, DriveFigures, FamilyFigures, FamilyLimit, Figures, Held, HoldFigures,
-    HostFigures, JobTime, Latency, Life, LifeStage, LoadFigures, LockFigures, LockKind, Overlapped,
-    Parts, PartsFigures, PmemFigures, PmemParts, TransferCounts, TransferTimes, Woken, Work,
-    WrittenFigures,
+    HostFigures, JobTime, Latency, Life, LifeStage, LoadFigures, LockFigures, LockKind, MmcLimit,
+    Overlapped, Parts, PartsFigures, PmemFigures, PmemParts, TransferCounts, TransferTimes, Woken,
+    Work, WrittenFigures,
 };
 
 /// A run of a second in which `commands` of `ios_per_command` I/Os each spent 440 us at the device.
@@ -182,7 +182,7 @@ fn a_bottleneck_of_both_designs_is_named_once() {
     let evidence = [("a", 97.0), ("b", 98.0)].map(|(design, percent)| Evidence::Bottleneck {
         design: design.to_owned(),
         disk: None,
-        bottleneck: Bottleneck::Family(FamilyLimit::BusAndCard { percent }),
+        bottleneck: Bottleneck::Family(FamilyLimit::Mmc(MmcLimit::BusAndCard { percent })),
     });
     let explanation = Explanation {
         low: "a".to_owned(),

@@ -8,8 +8,8 @@ use blockyard::trace::Hold;
 
 use super::evidence::{Bottleneck, CpuUse, Evidence, Explanation, Factor, LongestStage};
 use crate::life::LifeStage;
+use blockyard_devices::compare::BusiestDisk;
 use blockyard_devices::compare::Pair;
-use blockyard_devices::fronts::figures::BusiestDisk;
 use blockyard_text::number::{digits, nanoseconds, percent};
 
 impl fmt::Display for Explanation {

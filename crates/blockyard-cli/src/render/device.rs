@@ -18,7 +18,7 @@ pub(crate) type Named<'a> = (Option<&'a str>, &'a Outcome);
 /// is empty if it adds nothing.
 pub(crate) fn hosts(outcomes: &[Named<'_>], width: usize) -> String {
     if let [(None, alone)] = outcomes
-        && let Some(lines) = alone.figures.family.lines()
+        && let Some(lines) = alone.figures.family.own().lines()
     {
         return lines;
     }

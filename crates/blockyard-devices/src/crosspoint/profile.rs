@@ -2,8 +2,9 @@
 
 use super::Crosspoint;
 use crate::charges::{Charges, Resource};
+use crate::counters::{Counter, counter};
 use crate::load::Parts;
-use crate::medium::{MediumFamily, MediumWords};
+use crate::medium::{CauseWords, MediumFamily, MediumWords};
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
 
@@ -40,7 +41,9 @@ impl MediumFamily for CrosspointProfile {
         room: "write buffer",
         parts: &[(Parts::Medium, "the drive's medium is")],
         work: &[],
+        of_cause: |_| CauseWords::default(),
     };
+    const COUNTERS: &'static [Counter] = COUNTERS;
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         crosspoint(top)
@@ -50,6 +53,25 @@ impl MediumFamily for CrosspointProfile {
         Crosspoint::new(*self, prng)
     }
 }
+
+/// The counters, in the order of the medium's counts.
+pub(crate) const COUNTERS: &[Counter] = &[
+    counter(
+        "units_read",
+        "units that were read",
+        "Divide `channel_wait_ns` by the sum of it and `units_written`.",
+    ),
+    counter(
+        "units_written",
+        "units that were written",
+        "Divide `channel_wait_ns` by the sum of it and `units_read`.",
+    ),
+    counter(
+        "channel_wait_ns",
+        "waits of accesses for a channel, over all channels",
+        "If the wait for each unit is longer than an access takes, the channels are the limit.",
+    ),
+];
 
 /// What each key of the table charges.
 pub(crate) const CHARGES: Charges = &[

@@ -7,6 +7,7 @@
 use super::Platters;
 use super::evidence;
 use crate::charges::{Charges, Resource};
+use crate::counters::Counter;
 use crate::load::Work;
 use crate::medium::{MediumFamily, MediumWords};
 use blockyard::limits::Limits;
@@ -220,6 +221,7 @@ impl MediumFamily for PlattersProfile {
     const TABLE: &'static str = "platters";
     const BASE: Option<&'static str> = Some("hdd-7200");
     const WORDS: MediumWords = evidence::WORDS;
+    const COUNTERS: &'static [Counter] = evidence::COUNTERS;
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         platters(top)

@@ -2,8 +2,9 @@
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
-use crate::load::{MediumCause, Parts, Work, WrittenFigures};
-use crate::medium::MediumWords;
+use crate::counters::{Counter, counter};
+use crate::load::{MediumCause, MediumLimit, Parts, Work, WrittenFigures};
+use crate::medium::{CauseWords, MediumWords};
 use blockyard_text::number::{digits, percent};
 
 /// The words.
@@ -26,28 +27,28 @@ pub(crate) const WORDS: MediumWords = MediumWords {
         (Work::Collection, "moving data", MediumCause::Collection),
         (Work::Erases, "erases", MediumCause::Collection),
     ],
+    of_cause,
 };
 
-/// What is the bottleneck, if it is work that no command asks for.
-pub(crate) const fn named(cause: MediumCause) -> Option<&'static str> {
-    match cause {
+/// The words for what takes much of the time of the flash.
+fn of_cause(limit: &MediumLimit) -> CauseWords {
+    let subject = match limit.cause {
         MediumCause::FullCache => Some("the drive's full SLC cache is"),
         MediumCause::Collection => Some("the drive's garbage collection is"),
         MediumCause::Commands => None,
-    }
-}
-
-/// The parts that a share counts, where the bottleneck's name does not say it.
-pub(crate) const fn units(cause: MediumCause, parts: Parts) -> &'static str {
-    match (cause, parts) {
-        (_, Parts::Dies) => "dies ",
-        (MediumCause::FullCache | MediumCause::Collection, Parts::Channels) => "channels ",
+    };
+    // "The drive's flash channels are the bottleneck (97 % in use)", but "the drive's garbage
+    // collection is the bottleneck (channels 97 % in use)".
+    let units = match limit.parts {
+        Parts::Dies => "dies ",
+        Parts::Channels if subject.is_some() => "channels ",
         _ => "",
-    }
+    };
+    CauseWords { subject, units, moved: limit.written.and_then(|of| moved(limit.cause, of)) }
 }
 
 /// What the cause does to the data that is written.
-pub(crate) fn moved(cause: MediumCause, written: WrittenFigures) -> Option<String> {
+fn moved(cause: MediumCause, written: WrittenFigures) -> Option<String> {
     let WrittenFigures { past_cache_percent, folded_percent, collected_percent } = written;
     match cause {
         MediumCause::FullCache if folded_percent > past_cache_percent => {
@@ -63,3 +64,92 @@ pub(crate) fn moved(cause: MediumCause, written: WrittenFigures) -> Option<Strin
         MediumCause::Commands => None,
     }
 }
+
+/// The counters, in the order of the medium's counts.
+pub(crate) const COUNTERS: &[Counter] = &[
+    counter(
+        "units_written",
+        "units of 4 KiB that the host wrote",
+        "Divide other counters by it: `units_collected`, for example, to get the units moved for each unit written.",
+    ),
+    counter(
+        "units_combined",
+        "of `units_written`, those that replaced data still in the write buffer",
+        "The flash does not program what is replaced: it writes less than the host.",
+    ),
+    counter(
+        "units_collected",
+        "valid units that collection moved",
+        "If they are many, blocks hold much valid data when they are erased: the drive is full, or was written at random.",
+    ),
+    counter(
+        "units_folded",
+        "units that were folded out of the SLC cache",
+        "This data is programmed twice. It is folded when the cache is full, or when the host is idle.",
+    ),
+    counter(
+        "units_padded",
+        "places that programs left empty",
+        "Flushes program what is in the buffer, before it has enough for a whole program.",
+    ),
+    counter(
+        "write_amplification_percent",
+        "what the flash wrote, for each 100 units that left the buffer",
+        "Above 100 %, the flash also wrote for collection, folding or padding. It is the ratio of two sums, not a sum.",
+    ),
+    counter(
+        "pages_read",
+        "page reads for commands, repeated ones included",
+        "Divide it by the reads of the host. Above 1, reads span several pages, or are repeated. Below 1, some data was in the write buffer, or had been discarded.",
+    ),
+    counter(
+        "read_retries",
+        "of `pages_read`, those that were repeated because of errors",
+        "The data is old, or the flash is worn. Each retry takes the time of another read.",
+    ),
+    counter(
+        "map_pages_read",
+        "pages of the map that were read from flash, for reads and for writes",
+        "The map does not fit into its memory. A random read then takes two reads of flash, and a write looks up the data that it replaces.",
+    ),
+    counter(
+        "map_pages_written",
+        "pages of the map that flushes programmed",
+        "Each flush of new data costs `flush-steps` programs of the map at least, unless flushes share them. Reads wait for these programs too.",
+    ),
+    counter(
+        "programs",
+        "programs for any reason: the host, collection, folding, the map",
+        "If they are many compared with `units_written`, see `units_collected`, `units_folded` and `units_padded`.",
+    ),
+    counter(
+        "slc_programs",
+        "of `programs`, those into the SLC cache",
+        "If it equals `programs`, the cache took all data. If it is lower, writes bypassed the cache, or data was folded or moved.",
+    ),
+    counter(
+        "erases",
+        "blocks of the map that were erased",
+        "Blocks are erased when collection has moved their data, and when all of it was overwritten, in sequence for example, or discarded. A real block is several of them (`erase-programs`): one erase in so many takes time.",
+    ),
+    counter(
+        "suspends",
+        "programs and erases that were suspended for a read",
+        "Reads meet busy dies. The reads are fast, and the programs and erases end later.",
+    ),
+    counter(
+        "buffer_stalls",
+        "writes that found no room in the write buffer",
+        "If nearly all writes did, the flash sets the rate, not the host.",
+    ),
+    counter(
+        "reads_held",
+        "reads that waited to begin behind a write that found no room in the write buffer",
+        "A scheduler that holds writes back lets these reads begin earlier.",
+    ),
+    counter(
+        "read_wait_ns",
+        "waits of page reads for their die",
+        "Divide it by the sum of `pages_read` and `map_pages_read` for the mean wait behind other reads, programs and erases.",
+    ),
+];

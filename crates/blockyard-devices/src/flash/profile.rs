@@ -3,6 +3,7 @@
 use super::Flash;
 use super::evidence;
 use crate::charges::{Charges, Resource};
+use crate::counters::Counter;
 use crate::family::LIMITS;
 use crate::load::{Parts, Work};
 use crate::medium::{MediumFamily, MediumWords};
@@ -286,6 +287,7 @@ impl MediumFamily for FlashProfile {
 
     const TABLE: &'static str = "flash";
     const WORDS: MediumWords = evidence::WORDS;
+    const COUNTERS: &'static [Counter] = evidence::COUNTERS;
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         flash(top)

@@ -19,15 +19,16 @@
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
 use super::figures::{DriveFigures, PartsFigures};
-use super::profile::{DriveProfile, FrontProfile, MEDIA_WORDS};
+use super::front::FrontPart;
+use super::profile::{DriveProfile, MEDIA_WORDS};
 use crate::charges::Resource;
 use crate::compare::{RunLoad, USED_UP};
-use crate::flash;
-use crate::limit::{FamilyLimit, FrontPart, Limit};
+use crate::family::{Limit, LimitingPart, link};
 use crate::load::{MediumCause, MediumLimit, Parts, Work};
-use crate::medium::MediumWords;
+use crate::medium::{CauseWords, MediumWords};
 use blockyard_text::number::percent;
 use core::fmt;
+use serde::Serialize;
 
 /// The share of the time for which writes wait that makes a medium used up, and that of commands
 /// for which they wait for dies, in percent.
@@ -42,41 +43,84 @@ const MUCH_FULL: f64 = 15.0;
 /// The share from which work or data is worth naming, in percent.
 const VISIBLE_PERCENT: f64 = 1.0;
 
-/// What takes the commands of `drive` one at a time.
-const fn front_part(drive: &DriveProfile) -> FrontPart {
-    match drive.front {
-        FrontProfile::Virtio(_) => FrontPart::VirtioThread,
-        FrontProfile::Usb(_) => FrontPart::UsbBridge,
-        _ => FrontPart::Controller,
+/// The part of a drive that limits a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum DriveLimit {
+    /// The link to the device.
+    Link {
+        /// Utilisation of the link.
+        percent: f64,
+    },
+    /// What takes the commands of a drive one at a time.
+    Controller {
+        /// What that is.
+        part: FrontPart,
+        /// The share of the time in which it takes commands.
+        percent: f64,
+    },
+    /// The medium of a drive.
+    Medium(MediumLimit),
+}
+
+impl LimitingPart for DriveLimit {
+    fn is_of_disk(&self) -> bool {
+        true
+    }
+
+    fn resources(&self, _load: &RunLoad) -> Vec<Resource> {
+        match self {
+            Self::Link { .. } => vec![Resource::Link],
+            Self::Controller { .. } => vec![Resource::Controller],
+            Self::Medium(limit) => resources_of_limit(limit),
+        }
+    }
+}
+
+impl fmt::Display for DriveLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Link { percent } => f.write_str(&link(*percent)),
+            Self::Controller { part, percent: used } => {
+                write!(f, "{} is the bottleneck ({} in use)", part.name(), percent(*used))
+            }
+            Self::Medium(limit) => limit.fmt(f),
+        }
     }
 }
 
 /// What limits a run of this `load` on `drive`, if that is a part of it.
-pub(crate) fn limit(drive: &DriveProfile, used: &DriveFigures, load: &RunLoad) -> Option<Limit> {
+pub(crate) fn limit(
+    drive: &DriveProfile,
+    used: &DriveFigures,
+    load: &RunLoad,
+) -> Option<Limit<DriveLimit>> {
     let commands = used.at_device;
-    match used {
-        _ if is_used_up(used) => of_medium(used, commands),
-        _ if used.link_percent >= USED_UP => {
-            Some(Limit::Family(FamilyLimit::Link { percent: used.link_percent }))
-        }
+    debug_assert!(commands >= 0.0, "{commands} commands at a drive");
+    let part = drive.front.part();
+    let limit = match used {
+        _ if is_used_up(used) => medium_limit(used, commands).map(DriveLimit::Medium),
+        _ if used.link_percent >= USED_UP => Some(DriveLimit::Link { percent: used.link_percent }),
         _ if used.controller_percent >= USED_UP => {
-            let part = front_part(drive);
-            let percent = used.controller_percent;
-            Some(Limit::Family(FamilyLimit::Controller { part, percent }))
+            Some(DriveLimit::Controller { part, percent: used.controller_percent })
         }
         _ if used.engine_percent >= USED_UP => {
-            let part = FrontPart::VirtioThread;
-            let percent = used.engine_percent;
-            Some(Limit::Family(FamilyLimit::Controller { part, percent }))
+            Some(DriveLimit::Controller { part, percent: used.engine_percent })
         }
         // While writes wait for room in the medium, the queue fills up: its depth is no cause.
         _ if used.load.buffer_full_percent >= MUCH_FULL => {
-            let jobs_pause = load.pausing_percent > used.load.buffer_full_percent;
-            if jobs_pause { Some(Limit::Jobs) } else { of_medium(used, commands) }
+            if load.pausing_percent > used.load.buffer_full_percent {
+                return Some(Limit::Jobs);
+            }
+            medium_limit(used, commands).map(DriveLimit::Medium)
         }
-        _ if queued_percent(used, commands).is_some() => of_medium(used, commands),
+        _ if queued_percent(used, commands).is_some() => {
+            medium_limit(used, commands).map(DriveLimit::Medium)
+        }
         _ => None,
-    }
+    };
+    limit.map(Limit::Part)
 }
 
 /// Returns the resources that the commands of a drive spend their time on.
@@ -89,15 +133,10 @@ pub(crate) fn resources(drive: &DriveFigures) -> Vec<Resource> {
 }
 
 /// Returns the resources whose time limits a run on such a medium.
-pub(crate) fn resources_of_limit(limit: &MediumLimit) -> Vec<Resource> {
+fn resources_of_limit(limit: &MediumLimit) -> Vec<Resource> {
     let work = limit.work.iter().map(|(work, _)| Resource::Work(*work));
     let room = (limit.buffer_full_percent > 0.0).then_some(Resource::Room);
     work.chain([Resource::Parts(limit.parts)]).chain(room).collect()
-}
-
-/// The medium as the limit, if `commands` at the device load it.
-fn of_medium(used: &DriveFigures, commands: f64) -> Option<Limit> {
-    medium_limit(used, commands).map(|limit| Limit::Family(FamilyLimit::Medium(limit)))
 }
 
 /// Whether the medium of a drive is used up.
@@ -181,29 +220,26 @@ fn words_of_work(work: Work) -> (&'static str, MediumCause) {
 impl fmt::Display for MediumLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (words, of_parts) = words_of_parts(self.parts);
-        let named = flash::evidence::named(self.cause).unwrap_or(of_parts);
+        let CauseWords { subject, units, moved } = (words.of_cause)(self);
+        let named = subject.unwrap_or(of_parts);
         let full = self.buffer_full_percent;
         let waits = (full >= VISIBLE_PERCENT)
             .then(|| format!("the {} is full {} of the time", words.room, percent(full)));
         let queued = self
             .queued_percent
             .map(|waited| format!("commands queue for the dies {} of their time", percent(waited)));
-        let moved = self.written.and_then(|written| flash::evidence::moved(self.cause, written));
-        let details = waits.into_iter().chain(queued).chain(moved).chain([occupied(self)]);
+        let used = format!("{units}{} in use{}", percent(self.percent), shares(&self.work));
+        let details = waits.into_iter().chain(queued).chain(moved).chain([used]);
         write!(f, "{named} the bottleneck ({})", details.collect::<Vec<_>>().join("; "))
     }
 }
 
-/// How much of the parts is in use, and for what.
-fn occupied(limit: &MediumLimit) -> String {
-    let parts = flash::evidence::units(limit.cause, limit.parts);
-    let work = limit
-        .work
-        .iter()
-        .map(|(work, share)| format!("{} {}", percent(*share), words_of_work(*work).0));
-    let work: Vec<_> = work.collect();
-    let work = if work.is_empty() { String::new() } else { format!(": {}", work.join(", ")) };
-    format!("{parts}{} in use{work}", percent(limit.percent))
+/// The share of each kind of work, behind a colon.
+fn shares(work: &[(Work, f64)]) -> String {
+    let shares =
+        work.iter().map(|(work, share)| format!("{} {}", percent(*share), words_of_work(*work).0));
+    let shares: Vec<_> = shares.collect();
+    if shares.is_empty() { String::new() } else { format!(": {}", shares.join(", ")) }
 }
 
 #[cfg(test)]

@@ -5,11 +5,10 @@
 use serde::{Serialize, Serializer};
 
 use super::{DiskReport, DriveReport};
-use crate::compare::RunTotals;
+use crate::compare::{BusiestDisk, RunTotals};
 use crate::load::{MediumLoad, Parts, Work, WrittenFigures};
 use crate::medium::MediumCounts;
 use blockyard_text::number::{approximate, approximate_sum, ratio, share_percent};
-use core::fmt;
 
 /// The figures of a drive, or of the drives of one host. Of several, shares of the time are those
 /// of the busiest one, so an idle disk does not hide how busy another one is.
@@ -47,23 +46,6 @@ pub struct DriveFigures {
     pub load: LoadFigures,
 }
 
-/// The busiest of several disks: of all parts of all disks, one of its parts is in use for the
-/// largest share of the time. Of equals, it is the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BusiestDisk {
-    /// Its number, from 1, in the order in which the jobs name their files.
-    pub number: u16,
-    /// The number of disks.
-    pub disks: u16,
-}
-
-impl fmt::Display for BusiestDisk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "disk {} of {}", self.number, self.disks)
-    }
-}
-
 /// What the parts of a medium spent their time on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadFigures {
@@ -99,23 +81,24 @@ fn by_name<S: Serializer>(counts: &MediumCounts, serializer: S) -> Result<S::Ok,
 /// The schema of a medium's counters, with what each means ([every-counter-is-explained]).
 #[cfg(feature = "schema")]
 fn schema_of_counters(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    use crate::counters::{COUNTERS, Counter};
+    use crate::counters::counters;
     use schemars::json_schema;
     let mut properties = json_schema!({});
-    for Counter { name, .. } in COUNTERS {
-        let same = COUNTERS.iter().filter(|other| other.name == *name);
-        let told = same.map(|of| format!("{}: {}. {}", of.medium, of.meaning, of.reading));
+    for (_, of) in counters() {
+        let name = of.name;
+        let same = counters().filter(|(_, other)| other.name == name);
+        let told = same.map(|(medium, of)| format!("{medium}: {}. {}", of.meaning, of.reading));
         let description = told.collect::<Vec<_>>().join(" ");
         let property =
             json_schema!({ "type": "integer", "minimum": 0, "description": description });
-        properties.insert((*name).to_owned(), property.into());
+        properties.insert(name.to_owned(), property.into());
     }
     json_schema!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 impl DriveFigures {
     /// The figures of `drive` in a run with these `totals`.
-    pub(crate) fn of(drive: &DriveReport, totals: &RunTotals) -> Option<Self> {
+    pub(super) fn new(drive: &DriveReport, totals: &RunTotals) -> Option<Self> {
         let span = approximate(totals.span.as_ns());
         let commands = approximate(drive.commands);
         let disks = u16::try_from(drive.disks.len()).expect("disks have numbers of 16 bits");

@@ -7,6 +7,7 @@ use crate::reader::error::ProfileError;
 use crate::reader::table::Table;
 use blockyard::time::{Duration, Instant};
 use core::fmt::Debug;
+use serde::Serialize;
 
 /// The times for which parts of a front end were in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,30 @@ pub struct FrontUse {
     pub controller: Duration,
     /// The link, in the direction that was used for longer.
     pub link: Duration,
+}
+
+/// What takes the commands of a drive one at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FrontPart {
+    /// The drive's controller.
+    Controller,
+    /// The host's thread for a virtual disk.
+    VirtioThread,
+    /// The bridge from USB to the drive.
+    UsbBridge,
+}
+
+impl FrontPart {
+    /// The name of the part, with its article.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Controller => "the drive's controller",
+            Self::VirtioThread => "the host's virtio thread",
+            Self::UsbBridge => "the USB bridge",
+        }
+    }
 }
 
 /// A front end.
@@ -62,6 +87,9 @@ pub(crate) trait FrontFamily: Copy {
     /// The built-in device that is most likely the base of a file with the table, unless it is the
     /// usual one.
     const BASE: Option<&'static str> = None;
+
+    /// What takes its commands one at a time, in words of evidence.
+    const PART: FrontPart = FrontPart::Controller;
 
     /// Reads the figures from `top`, or else from its base.
     fn read(top: &Table<'_>) -> Result<Self, ProfileError>;

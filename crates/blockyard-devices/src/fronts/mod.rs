@@ -20,6 +20,7 @@ pub(crate) mod coalescing;
 mod disk;
 mod engine;
 pub mod evidence;
+mod family;
 pub mod figures;
 mod front;
 mod line;
@@ -49,7 +50,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{DriverTag, HctxId, QueueId};
 use disk::Disk;
 use engine::{Next, SyncEngine};
-pub use front::FrontUse;
+pub use front::{FrontPart, FrontUse};
 use vectors::Vectors;
 
 /// The bit of a device event that makes it one of the medium, or of that of a disk by its number.

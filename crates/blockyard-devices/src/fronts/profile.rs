@@ -1,18 +1,16 @@
 //! Drives: the choice of front end and medium. A new front end or medium is a folder, and a line in
 //! the lists below.
 
-use super::Drive;
 use super::coalescing::CoalescingProfile;
 use super::engine::SyncEngine;
-use super::front::{Front, FrontFamily};
-use crate::family::{FamilyProfile, NoHost, Queues, Setup};
+use super::front::{Front, FrontFamily, FrontPart};
+use crate::counters::Counter;
 use crate::medium::{Medium, MediumFamily, MediumWords};
 use crate::reader::error::{Problem, ProfileError};
 use crate::reader::table::Table;
 use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
-use blockyard_mmc::policy::HostPolicy;
 
 /// A drive: a front end over a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +47,16 @@ macro_rules! fronts {
         },)+];
 
         impl FrontProfile {
-            const fn table(&self) -> &'static str {
+            pub(super) const fn table(&self) -> &'static str {
                 match self { $(Self::$name(_) => <$profile as FrontFamily>::TABLE,)+ }
             }
 
-            const fn kind(&self) -> &'static str {
+            pub(super) const fn kind(&self) -> &'static str {
                 match self { $(Self::$name(_) => <$profile as FrontFamily>::KIND,)+ }
+            }
+
+            pub(super) const fn part(&self) -> FrontPart {
+                match self { $(Self::$name(_) => <$profile as FrontFamily>::PART,)+ }
             }
 
             pub(super) fn hw_queues(&self) -> u16 {
@@ -66,12 +68,12 @@ macro_rules! fronts {
             }
 
             /// Whether Linux takes the drive as a SCSI disk.
-            const fn is_scsi(&self) -> bool {
+            pub(super) const fn is_scsi(&self) -> bool {
                 match self { $(Self::$name(_) => <$profile as FrontFamily>::IS_SCSI,)+ }
             }
 
             /// Disks behind one host at most.
-            const fn disks_max(&self) -> u16 {
+            pub(super) const fn disks_max(&self) -> u16 {
                 match self { $(Self::$name(_) => <$profile as FrontFamily>::DISKS_MAX,)+ }
             }
 
@@ -123,23 +125,27 @@ macro_rules! media {
             read: |top| <$profile as MediumFamily>::read(top).map(MediumProfile::$name),
         },)+];
 
+        /// The table of each medium in a profile, and its counters.
+        const COUNTERS: &[(&str, &[Counter])] =
+            &[$((<$profile as MediumFamily>::TABLE, <$profile as MediumFamily>::COUNTERS)),+];
+
         /// The words of all media.
         pub(super) const MEDIA_WORDS: &[&MediumWords] = &[$(&<$profile as MediumFamily>::WORDS),+];
 
         impl MediumProfile {
-            const fn table(&self) -> &'static str {
+            pub(super) const fn table(&self) -> &'static str {
                 match self { $(Self::$name(_) => <$profile as MediumFamily>::TABLE,)+ }
             }
 
-            fn rotates(&self) -> bool {
+            pub(super) fn rotates(&self) -> bool {
                 match self { $(Self::$name(of) => MediumFamily::rotates(of),)+ }
             }
 
-            fn write_cache(&self) -> bool {
+            pub(super) fn write_cache(&self) -> bool {
                 match self { $(Self::$name(of) => MediumFamily::write_cache(of),)+ }
             }
 
-            fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+            pub(super) fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
                 match self { $(Self::$name(of) => MediumFamily::check(of, top, limits),)+ }
             }
 
@@ -176,7 +182,7 @@ media! {
 }
 
 /// The tables of drives: first the front ends, then the media.
-const TABLES: [&str; FRONT_TABLES.len() + MEDIUM_TABLES.len()] =
+pub(super) const TABLES: [&str; FRONT_TABLES.len() + MEDIUM_TABLES.len()] =
     joined(FRONT_TABLES, MEDIUM_TABLES);
 
 const fn joined<const N: usize>(
@@ -192,77 +198,29 @@ const fn joined<const N: usize>(
     all
 }
 
+/// The counters of all media, each with the table of a profile that has such a medium.
+pub fn counters() -> impl Iterator<Item = (&'static str, &'static Counter)> {
+    COUNTERS.iter().flat_map(|&(medium, all)| all.iter().map(move |counter| (medium, counter)))
+}
+
 /// The tables of front ends, and those of media: a drive has one of each.
 #[must_use]
 pub const fn drive_tables() -> [&'static [&'static str]; 2] {
     [FRONT_TABLES, MEDIUM_TABLES]
 }
 
-impl FamilyProfile for DriveProfile {
-    type Model = Drive;
+/// The tables of media and front ends, each with the device that is most likely the base of a file
+/// with it.
+pub(super) fn bases() -> Vec<(&'static str, &'static str)> {
+    let of_media = MEDIA.iter().map(|part| (part.table, part.base));
+    let of_fronts = FRONTS.iter().map(|part| (part.table, part.base));
+    of_media.chain(of_fronts).filter_map(|(table, base)| Some((table, base?))).collect()
+}
 
-    const TABLES: &'static [&'static str] = &TABLES;
-    const SIGN_WORDS: &'static str = "a drive's front end";
-
-    fn bases() -> Vec<(&'static str, &'static str)> {
-        let of_media = MEDIA.iter().map(|part| (part.table, part.base));
-        let of_fronts = FRONTS.iter().map(|part| (part.table, part.base));
-        of_media.chain(of_fronts).filter_map(|(table, base)| Some((table, base?))).collect()
-    }
-
-    /// Reads the front end and the medium of `top`, each from the file itself or else its base.
-    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
-        let front = read_part(top, FRONTS, "front end")?;
-        Ok(Self { front, medium: read_part(top, MEDIA, "medium")?, disks: 1 })
-    }
-
-    fn kind(&self) -> &'static str {
-        self.front.kind()
-    }
-
-    fn queues(&self, _host: Option<HostPolicy>) -> Queues {
-        Queues {
-            hctxs: self.front.hw_queues(),
-            depth: self.front.depth(),
-            disks: self.disks,
-            own_tags: true,
-            shared: self.front.shares_depth(),
-            scsi_depth: self.front.is_scsi().then(|| self.front.depth()),
-        }
-    }
-
-    fn with_disks(self, disks: u16) -> Option<Self> {
-        (disks <= self.front.disks_max()).then_some(Self { disks, ..self })
-    }
-
-    fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {
-        Ok(Drive::new(*self, &setup))
-    }
-
-    fn tables(&self) -> Vec<&'static str> {
-        vec![self.front.table(), self.medium.table()]
-    }
-
-    fn usual_limits(&self, of_any: Limits) -> Limits {
-        Limits { rotational: self.medium.rotates(), ..of_any }
-    }
-
-    fn write_cache(&self, _fua: bool) -> bool {
-        self.medium.write_cache()
-    }
-
-    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
-        self.medium.check(top, limits)
-    }
-
-    fn commands_max(&self) -> Option<u32> {
-        let is_one = self.front.hw_queues() == 1 || self.front.shares_depth();
-        is_one.then(|| u32::from(self.front.depth()) * u32::from(self.disks))
-    }
-
-    fn is_explained_by_commands(&self) -> bool {
-        true
-    }
+/// Reads the front end and the medium of `top`, each from the file itself or else its base.
+pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
+    let front = read_part(top, FRONTS, "front end")?;
+    Ok(DriveProfile { front, medium: read_part(top, MEDIA, "medium")?, disks: 1 })
 }
 
 /// Reads the one of `parts` whose table `top` has, or else its base. `name` is what they are.

@@ -7,9 +7,9 @@ use blockyard_text::number::{approximate, count, digits, exact_percent, time};
 /// The words above the table of the medium.
 const MEDIUM: &str = "The medium (sums over the run; docs/devices explains the counters):";
 
-/// Returns the tables of `drives`, one under each design; none without a drive.
+/// Returns the tables of `drives`, at least one, each under a design.
 pub(crate) fn tables(drives: &[&DriveFigures]) -> Vec<FigureTable> {
-    let Some(first) = drives.first() else { return Vec::new() };
+    debug_assert!(!drives.is_empty(), "a table has a row");
     let mut front = FigureTable::new("The drive, and how much of it was in use:");
     front.column("commands per doorbell", drives, |of| digits(of.commands_per_doorbell));
     front.column("interrupts per command", drives, |of| digits(of.interrupts_per_command));
@@ -17,7 +17,7 @@ pub(crate) fn tables(drives: &[&DriveFigures]) -> Vec<FigureTable> {
     front.column("link", drives, |of| exact_percent(of.link_percent));
     front.column("medium", drives, |of| exact_percent(of.medium_percent));
     let mut medium = FigureTable::new(MEDIUM);
-    for (at, (name, _)) in first.medium.iter().enumerate() {
+    for (at, (name, _)) in drives[0].medium.iter().enumerate() {
         medium.column(&heading(name), drives, |of| shown(name, of.medium[at].1));
     }
     vec![front, medium]

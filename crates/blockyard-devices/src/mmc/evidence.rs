@@ -14,10 +14,10 @@
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
 use super::figures::HostFigures;
-use crate::charges::Resource;
+use crate::charges::{HANDOVER, INTERRUPTS, Resource};
 use crate::compare::{EQUAL, MUCH_SLOWER, Pair, RunLoad, USED_UP, listed};
-use crate::limit::FamilyLimit;
-use blockyard_text::number::{digits, nanoseconds, ratio};
+use crate::family::LimitingPart;
+use blockyard_text::number::{digits, nanoseconds, percent, ratio};
 use core::fmt;
 use serde::Serialize;
 
@@ -25,6 +25,44 @@ use serde::Serialize;
 const VISIBLE_COUNT: f64 = 0.05;
 /// The share of the period from which a difference of times is worth naming.
 const VISIBLE_SHARE: f64 = 0.01;
+
+/// The part of an MMC host, or the card, that limits a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum MmcLimit {
+    /// The memory of a card.
+    CardMemory {
+        /// The share of the time in which it programs pages or reads ahead.
+        percent: f64,
+    },
+    /// The bus of an MMC host and its card.
+    BusAndCard {
+        /// The share of the time in which either is busy.
+        percent: f64,
+    },
+    /// What an MMC host does between transfers.
+    BetweenTransfers {
+        /// The share of the time in which bus and card are idle while requests wait.
+        idle_percent: f64,
+    },
+}
+
+/// A fact about MMC hosts behind a difference. Times are in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum MmcEvidence {
+    /// The time from one transfer of an MMC host to the next.
+    TransferPeriod(TransferPeriod),
+    /// Bus and card of two MMC hosts are idle for different times, and I/Os share transfers.
+    IdleBetweenTransfers {
+        /// The design with fewer IOPS, or the first of equals.
+        low: IdleTime,
+        /// The design that it is compared with.
+        high: IdleTime,
+    },
+}
 
 /// The mean time from one transfer of an MMC host to the next, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -231,19 +269,72 @@ pub(crate) fn resources(load: &RunLoad) -> Vec<Resource> {
 }
 
 /// What limits a run of this `load`, if that is its MMC `host` or the card.
-pub(crate) fn limit(host: &HostFigures, load: &RunLoad) -> Option<FamilyLimit> {
+pub(crate) fn limit(host: &HostFigures, load: &RunLoad) -> Option<MmcLimit> {
     let busy = load.device_busy_percent;
+    debug_assert!(busy >= 0.0, "a device that is busy for {busy} % of the time");
     if host.memory_percent >= USED_UP {
-        return Some(FamilyLimit::CardMemory { percent: host.memory_percent });
+        return Some(MmcLimit::CardMemory { percent: host.memory_percent });
     }
     if busy >= USED_UP {
-        return Some(FamilyLimit::BusAndCard { percent: busy });
+        return Some(MmcLimit::BusAndCard { percent: busy });
     }
     let present = 100.0 - host.absent_percent;
     let idle_percent = present - busy;
     (present >= USED_UP).then_some(if busy >= idle_percent {
-        FamilyLimit::BusAndCard { percent: busy }
+        MmcLimit::BusAndCard { percent: busy }
     } else {
-        FamilyLimit::BetweenTransfers { idle_percent }
+        MmcLimit::BetweenTransfers { idle_percent }
     })
+}
+
+impl LimitingPart for MmcLimit {
+    fn is_told_by_command_rates(&self) -> bool {
+        match self {
+            Self::BetweenTransfers { .. } => true,
+            Self::BusAndCard { percent } => *percent < USED_UP,
+            Self::CardMemory { .. } => false,
+        }
+    }
+
+    fn resources(&self, load: &RunLoad) -> Vec<Resource> {
+        match self {
+            Self::CardMemory { .. } | Self::BusAndCard { .. } => resources(load),
+            Self::BetweenTransfers { .. } => [HANDOVER, INTERRUPTS].concat(),
+        }
+    }
+}
+
+impl fmt::Display for MmcLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CardMemory { percent: busy } => write!(
+                f,
+                "the card's memory is the bottleneck (it programs pages or reads ahead {} of the time)",
+                percent(*busy)
+            ),
+            Self::BusAndCard { percent: busy } => write!(
+                f,
+                "the bus and the card are the bottleneck (busy {} of the time)",
+                percent(*busy)
+            ),
+            Self::BetweenTransfers { idle_percent } => write!(
+                f,
+                "the host's work between transfers is the bottleneck (bus and card are idle {} of the time \
+                 while requests wait)",
+                percent(*idle_percent)
+            ),
+        }
+    }
+}
+
+impl fmt::Display for MmcEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TransferPeriod(period) => period.fmt(f),
+            Self::IdleBetweenTransfers { low, high } => write!(
+                f,
+                "Between two transfers the bus and the card are idle for {low} and for {high}."
+            ),
+        }
+    }
 }

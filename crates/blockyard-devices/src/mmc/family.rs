@@ -1,15 +1,24 @@
 //! An eMMC device or SD card behind its host, as a family.
 
-use super::host::MmcHost;
+use super::evidence::{self, MmcEvidence, MmcLimit};
+use super::figures::HostFigures;
+use super::host::{HostReport, MmcHost};
 use super::profile::{MmcProfile, mmc};
-use crate::family::{FamilyProfile, NoHost, Queues, Setup};
+use super::tables;
+use crate::charges::Resource;
+use crate::compare::{RunLoad, RunTotals};
+use crate::family::{Explained, FamilyProfile, NoHost, Queues, RunFigures, Setup};
 use crate::reader::error::{Problem, ProfileError};
 use crate::reader::table::Table;
+use crate::tables::FigureTable;
 use blockyard::limits::Limits;
+use blockyard::time::Instant;
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
 
 impl FamilyProfile for MmcProfile {
     type Model = MmcHost;
+    type Figures = HostFigures;
+    type Limit = MmcLimit;
 
     const TABLES: &'static [&'static str] = &["card", "host"];
     const SIGNS: &'static [&'static str] = &["card"];
@@ -56,5 +65,46 @@ impl FamilyProfile for MmcProfile {
 
     fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
         self.agrees(limits).map_err(|words| top.wrong("limits", Problem::Contradiction(words)))
+    }
+
+    fn last_limit(&self, figures: Option<&HostFigures>, load: &RunLoad) -> Option<MmcLimit> {
+        evidence::limit(figures?, load)
+    }
+}
+
+impl RunFigures for HostFigures {
+    type Model = MmcHost;
+    type Report = HostReport;
+    type Evidence = MmcEvidence;
+
+    fn report(model: &MmcHost, now: Instant) -> HostReport {
+        model.report(now)
+    }
+
+    fn of(report: &HostReport, totals: &RunTotals) -> Option<Self> {
+        Some(Self::new(report, totals))
+    }
+
+    fn tables(runs: &[&Self]) -> Vec<FigureTable> {
+        tables::tables(runs)
+    }
+
+    fn command_rates(&self, high: &Self) -> Option<MmcEvidence> {
+        Some(MmcEvidence::TransferPeriod(evidence::transfer_period(self, high)))
+    }
+
+    fn idle_times(&self, names: [&str; 2], high: &Self) -> Option<MmcEvidence> {
+        let (low, high) = evidence::idle((names[0], self), (names[1], high))?;
+        Some(MmcEvidence::IdleBetweenTransfers { low, high })
+    }
+}
+
+impl Explained for HostFigures {
+    fn lines(&self) -> Option<String> {
+        Some(tables::lines(self))
+    }
+
+    fn resources(&self, load: &RunLoad) -> Vec<Resource> {
+        evidence::resources(load)
     }
 }

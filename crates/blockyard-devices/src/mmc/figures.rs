@@ -159,7 +159,7 @@ impl Serialize for CommandCounts {
 
 impl HostFigures {
     /// The figures of `host` in a run with these `totals`.
-    pub(crate) fn of(host: &HostReport, totals: &RunTotals) -> Self {
+    pub(super) fn new(host: &HostReport, totals: &RunTotals) -> Self {
         let span = approximate(totals.span.as_ns());
         let ios = approximate(totals.ios);
         let sent = |opcode: Opcode| host.commands[usize::from(opcode.index())];

@@ -12,9 +12,10 @@ const QUEUE_STATUS: &str = "CMD13/QSR";
 const HOST: &str =
     "The host (bus % is the time with a transaction; busy % above includes a busy card):";
 
-/// Returns the tables of `hosts`, one under each design; none without a host.
+/// Returns the tables of `hosts`, one under each design.
 pub(crate) fn tables(hosts: &[&HostFigures]) -> Vec<FigureTable> {
-    if hosts.is_empty() { Vec::new() } else { vec![commands(hosts), host(hosts), woken(hosts)] }
+    debug_assert!(!hosts.is_empty(), "a table has a row");
+    vec![commands(hosts), host(hosts), woken(hosts)]
 }
 
 /// Returns a column for each command that any host sent, and then one for each other count that any

@@ -5,6 +5,7 @@ use crate::charges::{Charges, Resource};
 use crate::family::{FamilyProfile, NoHost, Queues, Setup};
 use blockyard::time::Duration;
 use blockyard_mmc::policy::HostPolicy;
+use core::convert::Infallible;
 
 use crate::reader::error::ProfileError;
 use crate::reader::table::{Table, table_of};
@@ -49,6 +50,8 @@ const COMPLETION: &[(&str, NullCompletion)] = &[
 
 impl FamilyProfile for NullProfile {
     type Model = Null;
+    type Figures = Infallible;
+    type Limit = Infallible;
 
     const TABLES: &'static [&'static str] = &["null"];
     const SIGN_WORDS: &'static str = "`[null]`";

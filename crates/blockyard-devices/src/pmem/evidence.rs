@@ -41,6 +41,26 @@ pub struct CpuTime {
     pub parts: Vec<PartTime>,
 }
 
+/// A fact about persistent memory behind a difference. Times are in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum PmemEvidence {
+    /// The CPU time of an I/O on persistent memory differs.
+    CpuTime(CpuTime),
+    /// What the CPU time of an I/O on persistent memory is spent on.
+    CpuParts(CpuParts),
+}
+
+impl fmt::Display for PmemEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CpuTime(time) => time.fmt(f),
+            Self::CpuParts(parts) => parts.fmt(f),
+        }
+    }
+}
+
 /// What the CPU time of an I/O on persistent memory is spent on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

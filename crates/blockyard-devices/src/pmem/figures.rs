@@ -88,7 +88,7 @@ impl PmemParts {
 
 impl PmemFigures {
     /// The figures of `pmem` in a run with these `totals`.
-    pub(crate) fn of(pmem: &PmemReport, totals: &RunTotals) -> Self {
+    pub(super) fn new(pmem: &PmemReport, totals: &RunTotals) -> Self {
         let ios = pmem.reads + pmem.writes;
         let part_ns = |part: Part| per_io(pmem.parts[part as usize].as_ns(), ios);
         let io_ns = per_io(totals.cpu.as_ns(), ios);

@@ -6,6 +6,7 @@
 
 mod calendar;
 pub mod evidence;
+mod family;
 pub mod figures;
 mod kept;
 mod lines;

@@ -1,12 +1,8 @@
 //! Persistent memory: the table `[pmem]`.
 
-use super::Pmem;
-use crate::family::{FamilyProfile, NoHost, Queues, Setup};
-use crate::reader::error::Problem;
 use blockyard::limits::Limits;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
-use blockyard_mmc::policy::HostPolicy;
 
 use crate::reader::error::ProfileError;
 use crate::reader::table::{Table, table_of};
@@ -17,7 +13,7 @@ pub const CAPACITY_MAX: u64 = 504 << 30;
 /// The smallest size of a disk in bytes: that of the smallest arena.
 pub const CAPACITY_MIN: u64 = 16 << 20;
 /// The number of driver tags. A request ends in the call that issues it.
-const TAGS: u16 = 64;
+pub(super) const TAGS: u16 = 64;
 const _: () = assert!(CAPACITY_MIN < CAPACITY_MAX);
 
 /// Memory that keeps its bytes, and the cost of its use to a processor.
@@ -83,43 +79,6 @@ pub struct CopyProfile {
 const MAPPING: &[(&str, Mapping)] =
     &[("write-back", Mapping::WriteBack), ("write-combining", Mapping::WriteCombining)];
 
-impl FamilyProfile for PmemProfile {
-    type Model = Pmem;
-
-    const TABLES: &'static [&'static str] = &["pmem"];
-    const SIGN_WORDS: &'static str = "`[pmem]`";
-
-    fn bases() -> Vec<(&'static str, &'static str)> {
-        vec![("pmem", "pmem-dram")]
-    }
-
-    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
-        pmem(top)
-    }
-
-    fn kind(&self) -> &'static str {
-        "persistent memory"
-    }
-
-    fn queues(&self, _host: Option<HostPolicy>) -> Queues {
-        Queues { hctxs: 1, depth: TAGS, disks: 1, own_tags: false, shared: false, scsi_depth: None }
-    }
-
-    fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {
-        let bytes = setup.limits.capacity_sectors * u64::from(SECTOR_BYTES);
-        Ok(Pmem::new(*self, setup.btt, bytes, setup.cpus))
-    }
-
-    fn usual_limits(&self, of_any: Limits) -> Limits {
-        // The processor copies any amount.
-        Limits { max_sectors: u32::MAX, max_segments: u16::MAX, ..of_any }
-    }
-
-    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
-        agrees(limits).map_err(|words| top.wrong("limits", Problem::Contradiction(words)))
-    }
-}
-
 table_of!(PMEM, /// Reads the table `[pmem]` of `parent`.
 pub(crate) fn pmem("pmem") -> PmemProfile {
     mapping: "mapping" need(OneOf(MAPPING)),
@@ -150,7 +109,7 @@ fn copies(table: &Table<'_>) -> Result<CopyProfile, ProfileError> {
 }
 
 /// Checks the limits of persistent memory.
-fn agrees(limits: &Limits) -> Result<(), &'static str> {
+pub(super) fn agrees(limits: &Limits) -> Result<(), &'static str> {
     let bytes = limits.capacity_sectors * u64::from(SECTOR_BYTES);
     if !(CAPACITY_MIN..=CAPACITY_MAX).contains(&bytes) {
         return Err("a disk in `[pmem]` has 16MiB to 504GiB, so that it fits one arena of a BTT");

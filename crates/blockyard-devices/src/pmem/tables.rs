@@ -7,9 +7,10 @@ use blockyard_text::number::{digits, exact_percent, nanoseconds};
 /// The words above the table of times.
 const PARTS: &str = "CPU time per I/O and its parts, utilisation of the memory channels:";
 
-/// Returns the tables of `runs`, one under each design; none without a run.
+/// Returns the tables of `runs`, one under each design.
 pub(crate) fn tables(runs: &[&PmemFigures]) -> Vec<FigureTable> {
-    if runs.is_empty() { Vec::new() } else { vec![parts(runs), counts(runs)] }
+    debug_assert!(!runs.is_empty(), "a table has a row");
+    vec![parts(runs), counts(runs)]
 }
 
 fn parts(runs: &[&PmemFigures]) -> FigureTable {

@@ -15,7 +15,8 @@
 //! - **[disk-depth-limit]** A disk has at most `cmd_per_lun` commands outstanding, whether they
 //!   came with budget or without.
 
-pub(crate) mod evidence;
+pub mod evidence;
+mod family;
 mod port;
 pub(crate) mod profile;
 

@@ -1,10 +1,7 @@
 //! A SCSI host, its link and its target: the table `[hba]`.
 
-use super::Hba;
 use crate::charges::{Charges, Resource};
-use crate::family::{FamilyProfile, NoHost, Queues, Setup};
 use blockyard::time::Duration;
-use blockyard_mmc::policy::HostPolicy;
 
 use crate::reader::error::{Problem, ProfileError};
 use crate::reader::spread::{PERCENTS, Spread};
@@ -76,52 +73,6 @@ pub enum RefusalMode {
 }
 
 const REFUSAL: &[&str] = &["mode", "limit", "ramp-down-after", "ramp-up-period"];
-
-impl FamilyProfile for HbaProfile {
-    type Model = Hba;
-
-    const TABLES: &'static [&'static str] = &["hba"];
-    const SIGN_WORDS: &'static str = "`[hba]`";
-
-    fn bases() -> Vec<(&'static str, &'static str)> {
-        vec![("hba", "srp")]
-    }
-
-    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
-        hba(top)
-    }
-
-    fn kind(&self) -> &'static str {
-        "a SCSI host"
-    }
-
-    fn queues(&self, _host: Option<HostPolicy>) -> Queues {
-        Queues {
-            hctxs: self.hw_queues,
-            depth: self.can_queue,
-            disks: self.luns,
-            own_tags: false,
-            shared: false,
-            scsi_depth: Some(self.cmd_per_lun),
-        }
-    }
-
-    fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {
-        Ok(Hba::new(*self, setup.hctxs, setup.cache, setup.draws))
-    }
-
-    fn with_disks(self, disks: u16) -> Option<Self> {
-        Some(Self { luns: disks, ..self })
-    }
-
-    fn commands_max(&self) -> Option<u32> {
-        Some(u32::from(self.cmd_per_lun) * u32::from(self.luns))
-    }
-
-    fn is_explained_by_commands(&self) -> bool {
-        true
-    }
-}
 
 /// What each key of the table charges.
 pub(crate) const CHARGES: Charges = &[

@@ -3,6 +3,7 @@
 use super::Volume;
 use super::evidence;
 use crate::charges::{Charges, Resource};
+use crate::counters::Counter;
 use crate::load::Parts;
 use crate::medium::{MediumFamily, MediumWords};
 use blockyard::prng::Prng;
@@ -48,6 +49,7 @@ impl MediumFamily for VolumeProfile {
     const TABLE: &'static str = "volume";
     const BASE: Option<&'static str> = Some("cloud-gp3");
     const WORDS: MediumWords = evidence::WORDS;
+    const COUNTERS: &'static [Counter] = evidence::COUNTERS;
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         volume(top)

@@ -2,7 +2,7 @@
 
 use super::Usb;
 use crate::charges::{Charges, Resource};
-use crate::fronts::front::FrontFamily;
+use crate::fronts::front::{FrontFamily, FrontPart};
 use blockyard::time::Duration;
 
 use crate::fronts::packets::packets_time;
@@ -69,6 +69,7 @@ impl FrontFamily for UsbProfile {
 
     const TABLE: &'static str = "usb";
     const KIND: &'static str = "a USB drive";
+    const PART: FrontPart = FrontPart::UsbBridge;
     const BASE: Option<&'static str> = Some("usb-ssd");
     const IS_SCSI: bool = true;
 

@@ -3,7 +3,7 @@
 use super::Virtio;
 use crate::charges::{Charges, Resource};
 use crate::fronts::engine::SyncEngine;
-use crate::fronts::front::FrontFamily;
+use crate::fronts::front::{FrontFamily, FrontPart};
 use blockyard::time::Duration;
 
 use crate::reader::error::ProfileError;
@@ -46,6 +46,7 @@ impl FrontFamily for VirtioProfile {
 
     const TABLE: &'static str = "virtio";
     const KIND: &'static str = "a virtual disk";
+    const PART: FrontPart = FrontPart::VirtioThread;
     const BASE: Option<&'static str> = Some("virtio-3dxpoint");
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
