@@ -51,10 +51,22 @@ fn whatif(
     set: Vec<Value>,
     disks: Option<u16>,
     faults: Option<String>,
+    filesystem: Option<String>,
     verify: bool,
 ) -> PyResult<(String, String, Vec<String>)> {
-    let question =
-        Question { job, device, designs, seed, seeds, readings, set, disks, faults, verify };
+    let question = Question {
+        job,
+        device,
+        designs,
+        seed,
+        seeds,
+        readings,
+        set,
+        disks,
+        faults,
+        filesystem,
+        verify,
+    };
     answered(py, interruptible(py, |stop| question.answer(stop))?)
 }
 

@@ -4,12 +4,13 @@ use blockyard_answer::Answer;
 use blockyard_answer::certainty;
 use blockyard_answer::certainty::{Demands, Watch};
 use blockyard_devices::data::verify::Verify;
-use blockyard_devices::profile::{Design, Device, FaultRules, Override};
+use blockyard_devices::profile::{Design, Device, FaultRules, FileSystem, Override};
+use blockyard_fio::job::JobFile;
 use blockyard_sim::simulate::{Conditions, Stop};
 
 use crate::refusal::Refusal;
 use crate::rows;
-use crate::sources::{JobText, Value, job, notes, overrides};
+use crate::sources::{JobText, Value, job, overrides};
 
 /// The arguments of `whatif`.
 pub(crate) struct Question {
@@ -22,6 +23,8 @@ pub(crate) struct Question {
     pub(crate) set: Vec<Value>,
     pub(crate) disks: Option<u16>,
     pub(crate) faults: Option<String>,
+    /// The file system of buffered writes; `None`: raw disks.
+    pub(crate) filesystem: Option<String>,
     pub(crate) verify: bool,
 }
 
@@ -33,9 +36,11 @@ impl Question {
         let designs = self.designs.iter().map(|name| Design::lookup(name));
         let designs = designs.collect::<Result<Vec<_>, _>>()?;
         let faults = self.faults.as_deref().map(FaultRules::read).transpose()?;
+        let file_system = self.filesystem.as_deref().map(FileSystem::lookup).transpose()?;
         let verify = self.verify.then(Verify::default);
         let jobs = job(&self.job)?;
         let conditions = Conditions {
+            file_system: file_system.as_ref(),
             faults: faults.as_ref(),
             verify: verify.as_ref(),
             stop: Some(stop),
@@ -52,7 +57,14 @@ impl Question {
         let answer = question.answer(demands, &Reader { question: self, set: &set })?;
         let answer = Answer { job: self.job.0.clone(), ..answer };
         let rows: Vec<_> = answer.designs.iter().flat_map(rows::of_design).collect();
-        Ok((rows::json(&answer), rows::json(&rows), notes(&jobs).collect()))
+        Ok((rows::json(&answer), rows::json(&rows), self.notes(&jobs)))
+    }
+
+    /// Returns the notes about the job. Those of raw disks do not concern files on a file system.
+    fn notes(&self, jobs: &JobFile) -> Vec<String> {
+        let has_files = self.filesystem.is_some();
+        let told = jobs.notes.iter().filter(|note| !has_files || !note.is_of_raw_disks());
+        told.map(ToString::to_string).collect()
     }
 
     fn with_disks(&self, device: Device) -> Result<Device, Refusal> {

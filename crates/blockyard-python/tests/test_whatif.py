@@ -51,6 +51,13 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
             {"disks": 2, "faults": Path("examples/faults.toml"), "readings": 0},
             ["--disks=2", "--faults=examples/faults.toml", "--readings=0"],
         ),
+        (
+            "crates/blockyard-python/tests/log.fio",
+            "sd-a2",
+            ["mmc-blkmq"],
+            {"filesystem": "ext4"},
+            ["--filesystem=ext4"],
+        ),
     ],
 )
 def test_the_digits_are_those_of_the_command_line(
@@ -140,6 +147,25 @@ def test_a_job_that_syncs_has_a_row_of_its_syncs() -> None:
     assert (rows[0]["ios"], rows[0]["bytes"]) == (15, 0)
     assert rows[0]["lat_p50_ns"] > 4_160_000
     assert rows[1]["lat_p50_ns"] < 1_000_000
+
+
+def test_a_file_system_is_assumed_if_it_is_named(tmp_path: Path) -> None:
+    job = "[log]\nrw=write\nbs=2300\nsize=23k\nfdatasync=1\nfallocate=none\n"
+    own = tmp_path / "slow.toml"
+    own.write_text('base = "ext4"\n[filesystem]\ncommit-interval = "30s"\n')
+    answers = [blockyard.whatif(job, "sd-a2", ["mmc-blkmq"], filesystem=of) for of in ("ext4", own)]
+    seconds = [answer["file_system"]["commit_interval_ns"] / 1e9 for answer in answers]
+    assert seconds == [5, 30]
+    assert answers[0]["file_system"]["journal"] == "ordered"
+    # A growing log waits for its journal: each sync commits.
+    [log] = answers[0]["designs"][0]["jobs"]
+    assert log["calls_ns"]["journal"] > 0
+    with pytest.warns(blockyard.JobWarning, match="no file system and no journal"):
+        raw = blockyard.whatif(job.replace("fallocate=none\n", ""), "sd-a2", ["mmc-blkmq"], filesystem="none")
+    assert "file_system" not in raw
+    assert raw["designs"][0]["jobs"][0]["calls_ns"]["journal"] == 0
+    with pytest.raises(blockyard.ProfileError, match="unknown file system `ext3`"):
+        blockyard.whatif(job, "sd-a2", ["mmc-blkmq"], filesystem="ext3")
 
 
 def test_tables_of_pandas_and_arrow_have_the_rows() -> None:

@@ -16,6 +16,7 @@ def whatif(
     set: list[Value],
     disks: int | None,
     faults: str | None,
+    filesystem: str | None,
     verify: bool,
 ) -> tuple[str, str, list[str]]: ...
 def check(jobs: list[JobText], devices: list[DeviceText], designs: list[DesignText]) -> list[str]: ...

@@ -50,6 +50,7 @@ def whatif(
     set: Mapping[str, SetValue] | None = None,
     disks: int | None = None,
     faults: str | os.PathLike[str] | None = None,
+    filesystem: str | os.PathLike[str] | None = None,
     verify: bool = False,
 ) -> Answer:
     """Runs a job on a device under each of several designs, and returns their figures and an
@@ -74,11 +75,13 @@ def whatif(
             file that ``blockyard show`` prints.
         disks: The number of disks on the device's host, 1 to 1024.
         faults: A file of fault rules.
+        filesystem: The file system of buffered writes: ``"ext4"``, ``"xfs"``, or the path of a file. None or ``"none"``:
+            jobs write to the raw disk, which has no journal. The key ``file_system`` of the answer has its figures.
         verify: Whether data is checked. The key ``verified`` of the answer has the result.
 
     Raises:
         JobError: The job cannot be read, or does not fit the device. It has ``file`` and ``line``.
-        ProfileError: A device, design, fault file or value is wrong, or they do not go together.
+        ProfileError: A device, design, file system, fault file or value is wrong, or they do not go together.
         SimulationError: A run failed.
         TypeError, ValueError: An argument has a wrong type or is out of range.
 
@@ -95,6 +98,7 @@ def whatif(
         arguments.overrides(set),
         arguments.optional_whole("disks", disks, arguments.DISKS),
         None if faults is None else arguments.path("faults", faults),
+        arguments.file_system(filesystem),
         arguments.flag("verify", verify),
     )
     arguments.warn(notes)

@@ -65,6 +65,12 @@ def seed(value: object) -> int:
     return whole("seed", value, range(SEED_MAX + 1))
 
 
+def file_system(value: object) -> str | None:
+    """Returns the name or path of a file system, or None for raw disks."""
+    name = None if value is None else path("filesystem", value)
+    return None if name == "none" else name
+
+
 def flag(what: str, value: object) -> bool:
     """Returns True or False."""
     if not isinstance(value, bool):
