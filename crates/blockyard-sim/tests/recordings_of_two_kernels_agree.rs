@@ -12,7 +12,7 @@
 
 mod oracle;
 
-use blockyard_devices::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device, WorkerTurn};
 use blockyard_fio::job::{NoSource, parse_bytes};
 use blockyard_sim::replay::{Options, Pace, Replay};
 use blockyard_sim::simulate::{Conditions, Simulation};
@@ -86,22 +86,22 @@ const COUNTS_DIFFER: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "without a plug a worker dispatches a lone bio, and takes the processor from fio at instants \
-         that are not modelled",
+        "without a plug a worker dispatches a lone bio, and in the guest it begins with lag: it ran \
+         beside fio in the recording before",
         &[
-            "7.3/blocking_uring-depth8.mq-deadline",
+            "7.3/blocking_full-depth8.mq-deadline",
             "7.3/depth8-inline.mq-deadline",
             "7.3/depth8-softirq.mq-deadline",
             "7.3/depth8-timer.mq-deadline",
-            "7.3/full-depth1-nr64.mq-deadline",
             "7.3/full-depth1.mq-deadline",
-            "7.3/full-depth2-nr64.mq-deadline",
-            "7.3/full-depth4-nr64.mq-deadline",
-            "7.3/full-depth8-nr64.mq-deadline",
-            "7.3/full-descending.mq-deadline",
+            "7.3/full-depth2.mq-deadline",
+            "7.3/full-depth4.mq-deadline",
+            "7.3/full-depth8.mq-deadline",
+            "7.3/full-no-front-merges.mq-deadline",
         ],
     ),
 ];
+
 /// A recording of a kernel.
 struct Recording {
     name: String,
@@ -188,10 +188,13 @@ impl Recording {
             "kyber" => "mq-kyber",
             other => other,
         };
+        // Both kernels run their workers by their lag.
+        let mut design = parameters.design_on(&format!("{base}{version}"));
+        design.worker = WorkerTurn::ByLag;
         let event = |line: &str| comparable(line.splitn(3, ' ').nth(2).unwrap());
         Self {
             device: parameters.device_on(parameters.0["submit_queues"]),
-            design: parameters.design_on(&format!("{base}{version}")),
+            design,
             events: events.lines().map(event).collect(),
             trace: trace_of(events),
             second: Second {
@@ -301,7 +304,7 @@ fn replays_and_runs_agree_with_the_recordings_of_two_kernels() {
         assert_eq!(other_counts, listed(COUNTS_DIFFER, kernel), "{kernel}: counts of runs");
         assert!(repeated >= 109 && counted >= 118, "{kernel}: {repeated} and {counted}");
         assert!(median <= 120, "{kernel}: {median} %");
-        assert!(agreeing * 100 >= counted * 87, "{kernel}: {agreeing} of {counted}");
+        assert!(agreeing * 100 >= counted * 90, "{kernel}: {agreeing} of {counted}");
     }
 }
 

@@ -41,7 +41,7 @@ fn of_choices(one: &Design, other: &Design) -> Vec<Resource> {
         (!same_elevator, ELEVATOR),
         (!same_lock || one.lock_batch != other.lock_batch, LOCK_MOVES),
         ((a.merges == Merges::Off) != (b.merges == Merges::Off), MERGING),
-        (runs_differ(a, b), RUNS),
+        (runs_differ(a, b) || one.worker != other.worker, RUNS),
         (hosts || one.hw_queues != other.hw_queues, INTERRUPTS),
         (one.poll_queues.count != other.poll_queues.count, POLLS),
         (one.poll_queues.count != other.poll_queues.count, INTERRUPTS),

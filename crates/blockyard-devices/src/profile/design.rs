@@ -15,6 +15,7 @@ use super::host::{HostLines, host};
 use super::linux;
 use super::read_ahead::{PAGE_BYTES, ReadAheadPolicy, read_ahead};
 use super::wbt::{WbtLatency, wbt_latency};
+use super::worker::WorkerTurn;
 use crate::btt::{BttDesign, btt};
 use crate::reader::base::{self, Bases};
 use crate::reader::builtin::{Builtin, builtins, is_path, text_of};
@@ -43,6 +44,8 @@ pub struct Design {
     pub(crate) unmaps: bool,
     /// Whether a thread that submits to an MMC host sleeps in its driver, as since Linux 6.6.
     pub submitter_sleeps: bool,
+    /// When a worker that is woken to run a hardware queue gets its processor.
+    pub worker: WorkerTurn,
     /// Whether a synchronous call of a direct write with `O_SYNC` or `O_DSYNC` to a disk with a
     /// volatile cache ends with a flush, although its write is durable: `always`, as up to Linux
     /// 7.3, rather than `needed`.
@@ -196,6 +199,7 @@ pub(super) const QUEUE: &[&str] = &[
     "swq-merge",
     "plug",
     "submitter-sleeps",
+    "worker",
     "sync-flush",
     "sched-depth",
     "async-depth",
@@ -269,6 +273,8 @@ const PLUG: &[(&str, Plugging)] = &[
     ("every-bio", Plugging::EveryBio),
     ("calls", Plugging::Calls),
 ];
+const WORKER: &[(&str, WorkerTurn)] =
+    &[("at-once", WorkerTurn::AtOnce), ("by-lag", WorkerTurn::ByLag)];
 const SYNC_FLUSH: &[(&str, bool)] = &[("always", true), ("needed", false)];
 const RESTART: &[(&str, Restart)] = &[("own", Restart::Own), ("in-turn", Restart::InTurn)];
 
@@ -385,6 +391,7 @@ impl Design {
             host: host.policy,
             unmaps: !host.keeps_mappings,
             submitter_sleeps: queue.take_or("submitter-sleeps", Flag, linux::SUBMITTER_SLEEPS)?,
+            worker: queue.take_or("worker", OneOf(WORKER), linux::WORKER)?,
             flushes_after_sync_writes: flushes_after_sync_writes(&queue)?,
             lock_batch: lock_batch(&queue)?,
             host_lines: host.lines,

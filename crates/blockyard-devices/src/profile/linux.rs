@@ -4,12 +4,18 @@
 //! defaults of [`DeadlineTunables`](blockyard::policy::DeadlineTunables) and
 //! [`KyberTunables`](blockyard::policy::KyberTunables), of the same kernel.
 
+use super::worker::WorkerTurn;
+
 /// Sectors of the largest request where the hardware allows more: `BLK_DEF_MAX_SECTORS_CAP`, 4 MiB.
 /// In Linux 4.3 to 6.16 it was 1280 KiB.
 pub(super) const MAX_REQUEST_SECTORS: u32 = 8192;
 
 /// Whether a thread that submits to an MMC host sleeps in its driver: since Linux 6.6.
 pub(super) const SUBMITTER_SLEEPS: bool = true;
+
+/// When a worker gets the processor of a thread that runs. Linux since 6.6 goes by its lag, which a
+/// design has to state.
+pub(super) const WORKER: WorkerTurn = WorkerTurn::AtOnce;
 
 /// Whether a synchronous call of a durable direct write ends with a flush: up to Linux 7.3.
 pub(super) const FLUSHES_AFTER_SYNC_WRITES: bool = true;

@@ -29,6 +29,7 @@ mod read_ahead;
 #[cfg(test)]
 mod tests;
 mod wbt;
+mod worker;
 
 pub use crate::btt::{BttDesign, Copying, Fences, Words};
 pub use crate::cache::CacheProfile;
@@ -70,6 +71,7 @@ pub use host::{Ask, HostLines};
 pub use overrides::Override;
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use wbt::WbtLatency;
+pub use worker::WorkerTurn;
 
 use crate::reader::{base, source};
 

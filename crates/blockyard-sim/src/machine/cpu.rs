@@ -1,8 +1,9 @@
 //! Processors. Each does one thing at a time.
 
+use super::worker::Worker;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::CpuId;
-use blockyard_trace::observe::{ActorId, TaskId, Work};
+use blockyard::unit::{CpuId, HctxId, QueueId};
+use blockyard_trace::observe::{ActorId, Runner, TaskId, Work};
 use std::collections::VecDeque;
 
 /// A job instance that polls its processor's hardware queue again and again.
@@ -34,6 +35,8 @@ pub(crate) struct Cpu {
     urgent: VecDeque<Work>,
     /// Threads that are ready, in turn.
     ready: VecDeque<Work>,
+    /// The worker, if it runs by its lag; otherwise it takes its turn.
+    pub(crate) worker: Option<Worker>,
     /// Whether the processor spins, or has work to begin when it is free.
     pub running: bool,
     /// The end of the current work.
@@ -71,6 +74,7 @@ impl Cpu {
         Self {
             urgent: VecDeque::new(),
             ready: VecDeque::new(),
+            worker: None,
             running: false,
             busy_until: Instant::ZERO,
             spinning: None,
@@ -101,6 +105,29 @@ impl Cpu {
         }
     }
 
+    /// Wakes a thread at `now` to do `work`.
+    pub(crate) fn wake(&mut self, work: Work, now: Instant) {
+        match (&mut self.worker, work) {
+            (Some(worker), Work::Run { by: Runner::Worker, .. }) => {
+                let others_ready = !self.ready.is_empty() || !self.pollers.is_empty();
+                worker.wake(work, now, others_ready);
+            }
+            (worker, _) => {
+                if let Some(worker) = worker
+                    && self.last.is_some_and(|last| thread_of(&work) == Some(last))
+                {
+                    worker.begin_slice();
+                }
+                self.push(work);
+            }
+        }
+    }
+
+    /// Takes a run back from the worker. Returns whether it had not begun.
+    pub(crate) fn withdraw(&mut self, queue: QueueId, hctx: HctxId) -> bool {
+        self.worker.as_mut().is_some_and(|worker| worker.withdraw(queue, hctx))
+    }
+
     /// Gives more work to the running thread, to be done before any other thread's. Completions go
     /// first.
     pub(crate) fn push_next(&mut self, work: Work) {
@@ -126,7 +153,14 @@ impl Cpu {
     /// Whether the processor has work or spins.
     #[must_use]
     pub(crate) fn has_work(&self) -> bool {
-        !self.urgent.is_empty() || !self.ready.is_empty() || !self.pollers.is_empty()
+        !self.urgent.is_empty()
+            || !self.ready.is_empty()
+            || !self.pollers.is_empty()
+            || self.worker_waits()
+    }
+
+    fn worker_waits(&self) -> bool {
+        self.worker.as_ref().is_some_and(Worker::has_work)
     }
 
     /// Takes the next work. The pollers poll once between two ready threads.
@@ -135,13 +169,37 @@ impl Cpu {
             return Some(work);
         }
         // One poll, one thread, one poll: neither keeps the other waiting.
-        let looks = !self.looked && !self.ready.is_empty();
+        let looks = !self.looked && (!self.ready.is_empty() || self.worker_waits());
         if let Some(task) = self.looker().filter(|_| looks) {
             self.looked = true;
             return Some(Work::Poll(task));
         }
         self.looked = false;
+        if self.worker.is_some() { self.take_thread() } else { self.ready.pop_front() }
+    }
+
+    /// Takes the work of the next thread, where the worker runs by its lag.
+    fn take_thread(&mut self) -> Option<Work> {
+        let last = self.last;
+        let sleeps = !self.ready.iter().any(|work| thread_of(work) == last);
+        let worker = self.worker.as_mut()?;
+        // A task that polls never sleeps, so the worker does not wait for that.
+        if let Some(work) = worker.take(sleeps || !self.pollers.is_empty()) {
+            return Some(work);
+        }
+        if sleeps && last != Some(Thread::Worker) {
+            worker.begin_slice();
+        }
         self.ready.pop_front()
+    }
+
+    /// Notes that `work` occupies the processor for `time`, until `end`.
+    pub(crate) fn occupy(&mut self, work: &Work, time: Duration, end: Instant) {
+        self.busy += time;
+        self.busy_until = end;
+        if let (Some(worker), Some(thread)) = (&mut self.worker, thread_of(work)) {
+            worker.note(thread == Thread::Worker, time, end);
+        }
     }
 
     /// Returns the instance that polls. A poller that ran last is preferred, as it costs no switch.
@@ -163,25 +221,28 @@ impl Cpu {
             self.spinning.is_none(),
             "a processor that waits for the lock must not begin {work:?}"
         );
-        let thread = match work {
-            Work::Complete { .. }
-            | Work::Vector(_)
-            | Work::Interrupt
-            | Work::Timer
-            | Work::MmcDriverStep(..) => {
-                return Switch::None;
-            }
-            Work::Run { .. } | Work::MmcDriver(_) if work.dispatches() => Thread::Worker,
-            Work::Run { .. } | Work::MmcDriver(_) => Thread::Deferred,
-            Work::Step(task) | Work::Copy(task) | Work::Poll(task) => Thread::Task(*task),
-            Work::Actor(actor) => Thread::Actor(*actor),
-        };
+        let Some(thread) = thread_of(work) else { return Switch::None };
         let has_idled = core::mem::take(&mut self.idled);
         match self.last.replace(thread) {
             Some(last) if last == thread && !has_idled => Switch::None,
             Some(last) if last == thread => Switch::FromIdle,
             _ => Switch::FromThread,
         }
+    }
+}
+
+/// Returns the thread that does `work`; `None` for interrupts.
+const fn thread_of(work: &Work) -> Option<Thread> {
+    match work {
+        Work::Complete { .. }
+        | Work::Vector(_)
+        | Work::Interrupt
+        | Work::Timer
+        | Work::MmcDriverStep(..) => None,
+        Work::Run { .. } | Work::MmcDriver(_) if work.dispatches() => Some(Thread::Worker),
+        Work::Run { .. } | Work::MmcDriver(_) => Some(Thread::Deferred),
+        Work::Step(task) | Work::Copy(task) | Work::Poll(task) => Some(Thread::Task(*task)),
+        Work::Actor(actor) => Some(Thread::Actor(*actor)),
     }
 }
 

@@ -6,3 +6,4 @@ pub mod cpu;
 pub mod lock;
 pub mod locks;
 pub mod poll;
+pub(crate) mod worker;

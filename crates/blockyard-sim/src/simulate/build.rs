@@ -23,7 +23,9 @@ use blockyard_devices::data::history::Cache;
 use blockyard_devices::data::medium::Media;
 use blockyard_devices::data::verify::{Verifier, Verify};
 use blockyard_devices::pairing;
-use blockyard_devices::profile::{self, Design, Device, DeviceModel, FaultRules, NoCard};
+use blockyard_devices::profile::{
+    self, Design, Device, DeviceModel, FaultRules, NoCard, WorkerTurn,
+};
 use blockyard_devices::stack::{Layering, Stack};
 use blockyard_fio::job::Job;
 use blockyard_trace::observe::{Observer, Setting};
@@ -139,7 +141,7 @@ fn join_world<O: Observer>(
         })
         .collect();
     let worker_cpu: Vec<_> =
-        (0..tags.hctxs).map(|hctx| first_cpu_of(&config.map, HctxId(hctx))).collect();
+        (0..tags.hctxs).map(|hctx| cpus_of(&config.map, HctxId(hctx))[0]).collect();
     debug_assert!(
         worker_cpu.iter().all(|cpu| cpu.0 < machine.cpus),
         "a worker must run on a CPU of the machine"
@@ -147,19 +149,25 @@ fn join_world<O: Observer>(
     let polled = PolledQueues::new(&config.map);
     let mut world = World::new(machine, &design.policies, host, queues, worker_cpu, polled);
     world.read_ahead(design.read_ahead.reach(&device.limits));
+    if design.worker == WorkerTurn::ByLag {
+        let cpus = (0..tags.hctxs).map(|hctx| cpus_of(&config.map, HctxId(hctx))).collect();
+        world.run_workers_by_lag(cpus);
+    }
     if design.submitter_sleeps {
         world.let_submitters_sleep();
     }
     world
 }
 
-/// Returns the first CPU that a hardware queue serves. Its worker runs there.
-fn first_cpu_of(map: &QueueMap, hctx: HctxId) -> CpuId {
-    let cpu = [&map.default, &map.read, &map.poll]
-        .into_iter()
-        .find_map(|kind| kind.iter().position(|of_cpu| *of_cpu == hctx))
-        .expect("every hardware queue should serve a CPU");
-    CpuId(u16::try_from(cpu).expect("a CPU number should fit 16 bits"))
+/// Returns the CPUs that a hardware queue serves. Its worker runs on the first one, or on all in
+/// turn.
+fn cpus_of(map: &QueueMap, hctx: HctxId) -> Vec<CpuId> {
+    let kinds = [&map.default, &map.read, &map.poll];
+    // A hardware queue serves one kind.
+    let kind = kinds.into_iter().find(|kind| kind.contains(&hctx));
+    let kind = kind.expect("every hardware queue should serve a CPU");
+    let served = (0..).zip(kind).filter(|(_, of_cpu)| **of_cpu == hctx);
+    served.map(|(cpu, _)| CpuId(cpu)).collect()
 }
 
 /// Returns `device` with the faults of its card and host. Checks that the device has the disks and

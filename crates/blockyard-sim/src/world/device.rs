@@ -185,7 +185,11 @@ impl<O: Observer> World<O> {
             return Duration::ZERO;
         }
         self.totals.wakeups += 1;
-        self.schedule_soon(self.now + self.machine.wakeup, Event::Wake(task));
+        let at = self.now + self.machine.wakeup;
+        if let Some(worker) = &mut self.cpus[self.tasks[task.0 as usize].cpu.index()].worker {
+            worker.note_woken(at);
+        }
+        self.schedule_soon(at, Event::Wake(task));
         self.machine.wakeup
     }
 }

@@ -68,6 +68,7 @@ mod media;
 mod mmc;
 mod owner;
 mod owners_of_work;
+mod places;
 mod polling;
 mod pre_reading;
 mod processor;
@@ -89,6 +90,7 @@ pub use totals::Totals;
 use actor::Added;
 use flusher::Flushing;
 use mmc::{DriverEvent, MmcDriver};
+use places::Places;
 use processor::Locking;
 use replaying::Replaying;
 pub use standstill::{HostStandstill, Standstill};
@@ -184,8 +186,10 @@ pub struct World<O = ()> {
     /// Tasks that tags have woken, with the number of times before that they found none; empty
     /// between two pieces of work.
     woken: Vec<(u32, TaskId)>,
-    /// The processor of each hardware queue's worker.
+    /// The processor of each hardware queue's vector, and of its worker, unless that one moves.
     worker_cpu: Vec<CpuId>,
+    /// The places of workers that run by their lag.
+    places: Option<Places>,
     /// The way in which the hardware queues are dispatched.
     dispatch: Dispatch,
     /// The way in which requests of unpolled hardware queues complete.
@@ -269,6 +273,7 @@ impl<O: Observer> World<O> {
             queues,
             woken: Vec::new(),
             worker_cpu,
+            places: None,
             actors: Vec::new(),
             polled,
             flows: Flows::default(),
@@ -451,7 +456,7 @@ impl<O: Observer> World<O> {
             }
             Event::Records => self.deliver_records(),
             Event::Run(by, queue, hctx) => {
-                let cpu = self.cpu_of_run(by, hctx);
+                let cpu = self.cpu_of_run(by, queue, hctx);
                 self.give_work(cpu, Work::Run { by, queue, hctx });
             }
             Event::WakeActor(id) => self.on_actor_wake(id),

@@ -33,7 +33,7 @@ impl<O: Observer> World<O> {
                 state.busy_until = now + latency;
             }
         }
-        state.push(work);
+        state.wake(work, now);
         if state.running {
             return;
         }
@@ -139,6 +139,9 @@ impl<O: Observer> World<O> {
     pub(super) fn perform(&mut self, cpu: CpuId, mut work: Work) {
         debug_assert!(self.cpus[cpu.index()].busy_until <= self.now, "{cpu:?} is still busy");
         self.host.sink.1.work_begins(cpu, &work, self.now);
+        if let Some(places) = &mut self.places {
+            places.act(cpu);
+        }
         let mut cost = self.switch(cpu, &work);
         cost += work.act(self, cpu);
         if !self.host.driver.completes_one_by_one() {
@@ -166,9 +169,11 @@ impl<O: Observer> World<O> {
             self.host.driver.call_ended();
             self.queues.iter().for_each(|queue| queue.self_check(&self.host));
         }
+        if let (Some(places), Work::Run { queue, hctx, .. }) = (&mut self.places, work) {
+            places.note_run(queue, hctx, cpu, end);
+        }
         let state = &mut self.cpus[cpu.index()];
-        state.busy += cost;
-        state.busy_until = end;
+        state.occupy(&work, cost, end);
         state.running = state.has_work();
         if state.running {
             self.schedule_soon(end, Event::CpuFree(cpu));

@@ -77,10 +77,10 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Returns the processor of the thread that runs `hctx`.
-    pub(super) fn cpu_of_run(&self, by: Runner, hctx: HctxId) -> CpuId {
+    /// Returns the processor of the thread that runs `hctx` of `queue`.
+    pub(super) fn cpu_of_run(&mut self, by: Runner, queue: QueueId, hctx: HctxId) -> CpuId {
         match by {
-            Runner::Worker => self.worker_cpu[hctx.index()],
+            Runner::Worker => self.cpu_of_worker(queue, hctx),
             Runner::HostThread => self.dispatching_cpu(),
             Runner::Submitter => {
                 unreachable!("a submitter should run a hardware queue without an event")
@@ -212,14 +212,10 @@ impl<O: Observer> World<O> {
     fn defer_run(&mut self, thread: Runner, queue: QueueId, hctx: HctxId) {
         let pending = &mut self.deferred[queue.index()][hctx.index()];
         // The pending run will find what this one would.
-        if core::mem::replace(pending, true) {
-            return;
-        }
+        let is_pending = core::mem::replace(pending, true);
         match thread {
-            Runner::Worker => {
-                let at = self.now + self.machine.run_delay;
-                self.events.push(at, Event::Run(thread, queue, hctx));
-            }
+            Runner::Worker => self.ask_worker(queue, hctx, is_pending),
+            Runner::HostThread if is_pending => {}
             Runner::HostThread => self.want_run(queue, hctx),
             Runner::Submitter => unreachable!("a submitter should not defer a run to itself"),
         }

@@ -3,7 +3,7 @@
 use super::design_error;
 use crate::pairing;
 use crate::profile::design::{BFQ, DEADLINE, KYBER, QUEUE};
-use crate::profile::{Design, Device, ProfileError, Reach};
+use crate::profile::{Design, Device, ProfileError, Reach, WorkerTurn};
 use blockyard::policy::{
     DeadlineTunables, ElevatorKind, HeadLists, Insertion, Plugging, Policies, Restart, TagWakes,
 };
@@ -55,6 +55,18 @@ fn plain_names_of_designs_for_cards_are_those_of_linux_7_3() {
     let [plain, first] = ["blkmq", "blkmq-4.16"].map(|name| Design::lookup(name).unwrap());
     assert!(!first.submitter_sleeps);
     assert_eq!(first.host, plain.host);
+}
+
+/// A design can let workers run by their lag, as Linux does since 6.6.
+#[test]
+fn a_design_can_run_workers_by_their_lag() {
+    let plain = Design::lookup("mq-deadline").unwrap();
+    assert_eq!(plain.worker, WorkerTurn::AtOnce);
+    let by_lag = "base = \"mq-deadline\"\n[queue]\nworker = \"by-lag\"\n";
+    let by_lag = Design::parse("my.toml", by_lag).unwrap();
+    assert_eq!((by_lag.worker, by_lag.policies), (WorkerTurn::ByLag, plain.policies));
+    let wrong = design_error("base = \"mq-none\"\n[queue]\nworker = \"later\"\n");
+    assert!(wrong.starts_with("my.toml:3: unknown value `later` for `worker`"), "{wrong}");
 }
 
 /// Linux 4.13 plugs each call of `io_submit`. A completion runs the hardware queues of its own
