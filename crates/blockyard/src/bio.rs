@@ -178,9 +178,12 @@ impl BitOrAssign for Flags {
 pub enum PrioClass {
     /// Real time: before all other classes.
     RealTime,
-    /// Best effort; the class of a bio without one.
-    #[default]
+    /// Best effort.
     BestEffort,
+    /// The submitter has asked for no priority. Elevators treat the bio as best effort; BFQ, which
+    /// goes by levels, takes it for level 4, as Linux does for a process of nice 0.
+    #[default]
+    None,
     /// Idle: only when no other class wants the device.
     Idle,
 }
@@ -192,6 +195,11 @@ pub struct IoPrio {
     pub class: PrioClass,
     /// The level within the class, 0 to 7.
     pub level: u8,
+}
+
+impl IoPrio {
+    /// The priority of a bio whose submitter has asked for none.
+    pub const NONE: Self = Self { class: PrioClass::None, level: 0 };
 }
 
 /// The process that submits a bio, and the group of processes that it belongs to, in the caller's
@@ -246,7 +254,7 @@ impl Bio {
             sectors,
             op,
             flags: Flags::NONE,
-            prio: IoPrio { class: PrioClass::BestEffort, level: 0 },
+            prio: IoPrio::NONE,
             write_hint: 0,
             segments: 1,
             submitter: Submitter::NONE,

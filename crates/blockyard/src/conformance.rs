@@ -213,7 +213,7 @@ impl<D: Device> Rig<D> {
         let sector = self.prng.below(CAPACITY_SECTORS - u64::from(sectors) + 1);
         let class = self.prng.pick(&[
             PrioClass::BestEffort,
-            PrioClass::BestEffort,
+            PrioClass::None,
             PrioClass::RealTime,
             PrioClass::Idle,
         ]);

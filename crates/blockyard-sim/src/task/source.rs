@@ -122,7 +122,7 @@ impl Generated {
             pacers,
             issued: [(0, 0); 3],
             exempt: [Duration::ZERO; 3],
-            prio: prio_of(job.priority_class, job.priority.unwrap_or(0)),
+            prio: prio_of(job.priority_class, job.priority),
             own_prio: job.command_priority.is_used().then(|| {
                 let instance = u64::from(job.first_instance + number);
                 (job.command_priority.clone(), Prng::new(seed).fork(6).fork(instance))
@@ -152,7 +152,7 @@ impl Generated {
             (Some((own, draws)), Some(kind)) => own.of(kind, io.len_bytes, draws.below(100)),
             _ => None,
         };
-        let prio = priority.map_or(self.prio, |(class, level)| prio_of(class, level));
+        let prio = priority.map_or(self.prio, |(class, level)| prio_of(class, Some(level)));
         Next::Io(NextIo {
             queue: place.queue,
             file: io.file,
@@ -245,13 +245,15 @@ impl Generated {
     }
 }
 
-fn prio_of(class: PriorityClass, level: u8) -> IoPrio {
-    let class = match class {
-        PriorityClass::RealTime => PrioClass::RealTime,
-        PriorityClass::None | PriorityClass::BestEffort => PrioClass::BestEffort,
-        PriorityClass::Idle => PrioClass::Idle,
+/// Returns the priority of a bio. A level without a class is one of best effort, as in fio.
+fn prio_of(class: PriorityClass, level: Option<u8>) -> IoPrio {
+    let class = match (class, level) {
+        (PriorityClass::None, None) => PrioClass::None,
+        (PriorityClass::RealTime, _) => PrioClass::RealTime,
+        (PriorityClass::None | PriorityClass::BestEffort, _) => PrioClass::BestEffort,
+        (PriorityClass::Idle, _) => PrioClass::Idle,
     };
-    IoPrio { class, level }
+    IoPrio { class, level: level.unwrap_or(0) }
 }
 
 /// The recorded I/Os that have been delivered.

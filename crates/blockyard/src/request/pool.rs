@@ -92,7 +92,7 @@ impl Request {
         ranges: 0,
         op: Op::Read,
         flags: Flags::NONE,
-        prio: IoPrio { class: crate::bio::PrioClass::BestEffort, level: 0 },
+        prio: IoPrio::NONE,
         write_hint: 0,
         submitter: Submitter::NONE,
         cpu: CpuId(0),

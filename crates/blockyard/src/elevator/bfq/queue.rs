@@ -34,12 +34,11 @@ pub(super) const LEVELS: usize = 8;
 /// The weight of a queue of the default level; only such queues are raised.
 pub(super) const DEFAULT_WEIGHT: u32 = 40;
 
-/// Returns the index of the class, and the level, of a priority. Level 0 of best effort is that of
-/// bios without a priority, which Linux takes for level 4.
+/// Returns the index of the class, and the level, of a priority.
 pub(super) const fn class_and_level(prio: IoPrio) -> (usize, usize) {
     match (prio.class, prio.level) {
         (PrioClass::RealTime, level) => (0, clamped(level)),
-        (PrioClass::BestEffort, 0) => (1, DEFAULT_LEVEL as usize),
+        (PrioClass::None, _) => (1, DEFAULT_LEVEL as usize),
         (PrioClass::BestEffort, level) => (1, clamped(level)),
         (PrioClass::Idle, _) => (IDLE_CLASS, LEVELS - 1),
     }

@@ -103,7 +103,7 @@ impl Deadline {
         match prio.class {
             _ if !self.tunables.classes => 0,
             PrioClass::RealTime => 0,
-            PrioClass::BestEffort => 1,
+            PrioClass::BestEffort | PrioClass::None => 1,
             PrioClass::Idle => 2,
         }
     }
