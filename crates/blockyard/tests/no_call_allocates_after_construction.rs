@@ -16,8 +16,8 @@ use blockyard::layer::rate::{Limited, Rates};
 use blockyard::layer::trace::{Ring, Traced};
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
-    Merges, Model, Plugging, Policies, Restart, SchedDepth, SwqMerge, WbtTunables,
+    BfqTunables, BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust,
+    KyberTunables, Merges, Model, Plugging, Policies, Restart, SchedDepth, SwqMerge, WbtTunables,
 };
 use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
@@ -176,6 +176,11 @@ impl Rig {
     }
 }
 
+/// BFQ that waits for the next request of a process for at most two of the test's steps of 200 us.
+fn short_waits() -> BfqTunables {
+    BfqTunables { slice_idle: Duration::from_us(300), ..BfqTunables::default() }
+}
+
 /// A kyber with few tokens, so that requests wait for them, and with targets that it misses.
 fn few_tokens() -> KyberTunables {
     KyberTunables {
@@ -192,7 +197,7 @@ fn designs() -> Vec<Policies> {
         Policies::NONE,
         Policies::mq_deadline(),
         Policies { elevator: ElevatorKind::Kyber(few_tokens()), ..Policies::NONE },
-        Policies::mq_bfq(),
+        Policies { elevator: ElevatorKind::Bfq(short_waits()), ..Policies::NONE },
     ];
     let deadline =
         ElevatorKind::Deadline(DeadlineTunables { classes: false, ..Default::default() });

@@ -16,6 +16,8 @@ use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
 const OPERATIONS_MAX: usize = 600;
 /// The maximum of runs that may follow from each other at one instant, and of steps until the end.
 const STEPS_MAX: usize = 10_000;
+/// The longest window of throttled writeback, as the header of `wbt` says.
+const WINDOW: Duration = Duration::from_ms(100);
 
 /// One task for each processor.
 #[derive(Clone, Copy, Debug)]
@@ -438,19 +440,23 @@ impl World {
             return true;
         }
         let left = self.queues.iter().any(|queue| !queue.is_empty());
-        if left {
-            // [no-lost-wake-up]: only the retry delay may move it now.
+        // A submitter that throttled writeback has woken may not come; the next one in its line
+        // then sleeps until the window ends ([throttled-wait-ends]).
+        let sleeps = self.tasks.iter().any(|task| matches!(task, Task::Asleep(..)));
+        if left || sleeps {
+            // [no-lost-wake-up]: only the retry delay or the end of a window may move it now.
             let at = self
                 .poll_at()
                 .expect("[no-lost-wake-up]: waiting bios should have a retry instant");
+            let delay = if left { RETRY_DELAY } else { WINDOW };
             assert!(
-                at <= self.now + RETRY_DELAY,
-                "[no-lost-wake-up]: bios wait for {at:?} at {:?}",
+                at <= self.now + delay,
+                "[no-lost-wake-up]: bios or submitters wait for {at:?} at {:?}",
                 self.now
             );
             self.now = self.now.max(at);
         }
-        left
+        left || sleeps
     }
 }
 

@@ -59,7 +59,11 @@ impl Slow {
     }
 
     fn class_of(&self, prio: IoPrio) -> usize {
-        if self.tunables.classes { prio.class as usize } else { 0 }
+        match prio.class {
+            PrioClass::BestEffort | PrioClass::None if self.tunables.classes => 1,
+            PrioClass::Idle if self.tunables.classes => 2,
+            _ => 0,
+        }
     }
 
     fn ask(
