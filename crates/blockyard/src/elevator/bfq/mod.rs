@@ -18,13 +18,13 @@
 //! Sources: Valente and Checconi, "High throughput disk scheduling with fair bandwidth
 //! distribution", IEEE Transactions on Computers 59 (2010); Valente and Avanzini, "Evolution of the
 //! BFQ storage-I/O scheduler" (2015); Linux's documentation of BFQ. Constants and the order of
-//! decisions are those of Linux 6.12 and 7.3.
+//! decisions are those of Linux 6.12.
 //!
 //! # What is not as in Linux
 //!
 //! - Times are exact. Linux counts most of them in ticks of 4 ms at 250 ticks in a second.
-//! - No process ends: see `process`. A priority is that of the last request, and best effort
-//!   level 0, which bios without a priority have, counts as level 4.
+//! - No process ends: see `process`. A priority is that of the last request. A bio without one is
+//!   of best effort, level 4, as of a process of nice 0 in Linux.
 //! - Groups have one level, and the weight 100, which nothing changes yet. Of 15 groups besides
 //!   group 0 each is told apart. A process is known by its number and its group.
 //! - There is one actuator.
