@@ -45,6 +45,9 @@ pub struct CommitFigures {
     pub convert: u32,
     /// Units for new blocks of files, once for each commit.
     pub allocate: u32,
+    /// Units for direct writes that made files longer, once for each commit.
+    #[serde(default)]
+    pub direct_growth: u32,
     /// The extents of a file for which its inode has room; 0: any number.
     pub inline_extents: u32,
     /// The extents of each further unit of a file with more than that.
@@ -70,6 +73,7 @@ impl From<&profile::FileSystem> for FileSystemFigures {
                 inodes: commit.inodes,
                 convert: commit.convert,
                 allocate: commit.allocate,
+                direct_growth: commit.direct_growth,
                 inline_extents: commit.inline_extents,
                 leaf_extents: commit.leaf_extents,
             },

@@ -23,7 +23,7 @@ pub(crate) struct Question {
     pub(crate) set: Vec<Value>,
     pub(crate) disks: Option<u16>,
     pub(crate) faults: Option<String>,
-    /// The file system of buffered writes; `None`: raw disks.
+    /// The file system of the job's files; `None`: raw disks.
     pub(crate) filesystem: Option<String>,
     pub(crate) verify: bool,
 }

@@ -125,6 +125,15 @@ fn a_sync_of_direct_writes_commits_what_their_data_needs() {
     assert_eq!(xfs.jobs[0].stats.runtime_ns(), (4 * 100 + 300 + 300 + 100) * US);
 }
 
+/// Writes of 6 KiB: the second one begins in page 1, which has data, and ends in page 2, which has
+/// none. The first two are synced, and both syncs commit: 300 us for a record of XFS between two
+/// flushes, after 100 us for each write.
+#[test]
+fn a_direct_write_from_old_to_new_data_needs_a_commit() {
+    let report = run_on("xfs", "--bs=6k --size=18k --ioengine=sync --fdatasync=1", false).unwrap();
+    assert_eq!(report.jobs[0].stats.runtime_ns(), (3 * 100 + 2 * 300) * US);
+}
+
 /// With `O_DSYNC`, a write to data that is there has FUA and needs no flush; without FUA a flush
 /// follows. Another one is a plain write and a commit. Both commits have FUA: the first one is a
 /// superblock, blocks, a flush, and a block.
@@ -159,5 +168,8 @@ fn syncs_in_workers_are_refused() {
     let refused = run_on("ext4", options, true).unwrap_err();
     assert!(refused.contains("a worker syncs the file"), "{refused}");
     let report = run_on("ext4", &format!("{options} --overwrite=1"), true).unwrap();
+    assert_eq!((report.span, commands(&report)), (Duration::from_us(200), 4));
+    // Reads sync nothing.
+    let report = run_on("ext4", &format!("{options} --rw=read"), true).unwrap();
     assert_eq!((report.span, commands(&report)), (Duration::from_us(200), 4));
 }

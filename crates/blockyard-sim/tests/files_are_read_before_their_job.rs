@@ -53,3 +53,12 @@ fn a_device_that_nobody_has_open_leaves_the_cache() {
                  cpus_allowed=1\n[j]\npre_read=1\ncpus_allowed=0\n";
     assert_eq!(runtimes(&run(other))[1], 160);
 }
+
+/// The machine is measured from the first job that begins: at 260 us, after the read before it, not
+/// at 10 ms, where another job begins. That one ends at 10.26 ms.
+#[test]
+fn the_machine_is_measured_from_the_first_job_on() {
+    let report = run("[late]\nstartdelay=10ms\n[early]\npre_read=1\n");
+    assert_eq!(runtimes(&report), [260, 160]);
+    assert_eq!(report.span, Duration::from_us(10_000));
+}

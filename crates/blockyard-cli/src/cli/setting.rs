@@ -59,7 +59,7 @@ pub(crate) struct Setting {
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
 
-    /// The file system of buffered writes: ext4, xfs, none or a TOML file
+    /// The file system of the jobs' files: ext4, xfs, none or a TOML file
     ///
     /// Without it, or with none, jobs write to the raw disk, which has no journal. A file that a
     /// job only writes is new, with preallocated blocks unless the job has `fallocate` or
@@ -169,7 +169,7 @@ impl Setting {
         }))
     }
 
-    /// Returns the name of the file system of buffered writes, if the options ask for one.
+    /// Returns the name of the file system of the jobs' files, if the options ask for one.
     pub(crate) fn file_system_name(&self) -> Option<&str> {
         self.filesystem.as_deref().filter(|name| *name != NO_FILE_SYSTEM)
     }

@@ -103,8 +103,8 @@ impl Worker {
         if has_used {
             self.used = Duration::ZERO;
         }
-        // The rest of the piece that runs now is already in the past of `used`. A worker that is
-        // woken 2 us after the start of a call of 5 us lags behind by 3 us.
+        // `used` already has the whole piece that runs now. Its rest is time for which the worker
+        // waits: one that is woken 2 us after the start of a call of 5 us lags behind by 3 us.
         if now < self.others_until {
             self.lag += self.others_until.since(now);
         }

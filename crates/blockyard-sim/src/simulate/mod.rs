@@ -100,8 +100,7 @@ pub struct Conditions<'a> {
     /// Recorded I/Os to issue instead of generated ones. The job file must then come from
     /// [`Replay::job_file`] for the device.
     pub replay: Option<&'a Replay>,
-    /// The file system on the disks, for the files of jobs that write through the page cache;
-    /// `None`: they write to raw disks. Direct I/O is to files that are written already.
+    /// The file system on the disks, for the files of all jobs; `None`: jobs use raw disks.
     pub file_system: Option<&'a FileSystem>,
     /// The faults of the device.
     pub faults: Option<&'a FaultRules>,

@@ -122,7 +122,8 @@ pub(super) fn writes(job: &Job) -> bool {
 /// worker afterwards. Writes with FUA to files that have their data need no sync.
 fn syncs_in_worker(job: &Job, has_fua: bool) -> bool {
     let is_overwrite = has_fua && job.sync == SyncMode::Dsync && has_data(job);
-    job.direct && job.sync != SyncMode::None && job.depth() > 1 && !is_overwrite
+    let is_durable = writes(job) && job.direct && job.sync != SyncMode::None;
+    is_durable && job.depth() > 1 && !is_overwrite
 }
 
 /// Returns the smallest number of I/Os that an instance can do, unless time or something else ends

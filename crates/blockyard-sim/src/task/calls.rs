@@ -260,7 +260,7 @@ impl Task {
             polled: io.bio.flags.contains(Flags::POLLED),
             recorded_end: io.recorded_end,
         });
-        if io.in_call || self.waits_in_call() {
+        if self.take_wait_in_call() || io.in_call {
             self.calls.in_call = InCall::Waits(at);
         }
         debug_assert!(self.calls.current.left > 0, "a call must not submit more than its batch");

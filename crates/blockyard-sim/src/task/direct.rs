@@ -40,6 +40,7 @@ impl Task {
         }
         let is_async = self.is_async();
         let io = *self.feed.next().expect("a bio should come from an I/O");
+        let is_retry = self.was_refused();
         let buffered = self.buffered();
         buffered.open(cache, now);
         let is_dsync = buffered.is_dsync();
@@ -48,11 +49,14 @@ impl Task {
         if bio.op == Op::Discard {
             return Some(bio);
         }
-        if buffered.begins_writeback(file, range, cache, now) {
+        if !is_retry && buffered.begins_writeback(file, range, cache, now) {
             return None;
         }
         let Some(meeting) = &mut buffered.meeting else { return Some(bio) };
-        meeting.waits = is_async && bio.op == Op::Write && cache.grows(file, range.1);
+        // The first try of a write that waits for a tag has made the file longer already.
+        if !is_retry {
+            meeting.waits = is_async && bio.op == Op::Write && cache.grows(file, range.1);
+        }
         if bio.op != Op::Write {
             return Some(bio);
         }
@@ -72,9 +76,9 @@ impl Task {
     }
 
     /// Whether the I/O that is submitted now ends within its call.
-    pub(super) fn waits_in_call(&self) -> bool {
-        let meeting = self.buffered.as_ref().and_then(|buffered| buffered.meeting.as_ref());
-        meeting.is_some_and(|meeting| meeting.waits)
+    pub(super) fn take_wait_in_call(&mut self) -> bool {
+        let meeting = self.buffered.as_mut().and_then(|buffered| buffered.meeting.as_mut());
+        meeting.is_some_and(|meeting| core::mem::take(&mut meeting.waits))
     }
 
     /// Returns the file and the bytes of the direct write of `slot`, if it is one.

@@ -32,6 +32,9 @@ impl<O: Observer> World<O> {
     /// without one.
     pub(super) fn stats_at(&mut self, id: TaskId, at: Instant) -> Option<&mut JobStats> {
         let task = &mut self.tasks[id.0 as usize];
+        if task.is_pre_reading() {
+            return None;
+        }
         if at >= task.measured_from() {
             return Some(&mut self.stats[task.stats]);
         }

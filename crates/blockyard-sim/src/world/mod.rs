@@ -489,6 +489,8 @@ impl<O: Observer> World<O> {
                 self.check_controller();
                 self.on_host_timer();
             }
+            // Another job may have begun earlier than the one that this event is of.
+            Event::Measure if self.now != self.measure_from => {}
             Event::Measure => self.reset_counts(),
             Event::Steady(entry) => self.check_steady_state(entry),
             Event::Driver(event) => self.on_driver_event(event),

@@ -20,9 +20,10 @@ impl<O: Observer> World<O> {
         let (_, ramp, limit) = held.expect("a job that has not begun is held");
         let is_first = self.tasks.iter().all(|task| task.measured_from() == Instant::MAX);
         self.begin_task(id, self.now, ramp, limit);
-        if is_first {
-            self.measure_from = self.tasks[at].measured_from();
-            self.events.push(self.measure_from, Event::Measure);
+        let from = self.tasks[at].measured_from();
+        if is_first || from < self.measure_from {
+            self.measure_from = from;
+            self.events.push(from, Event::Measure);
         }
         Duration::ZERO
     }

@@ -1,4 +1,4 @@
-//! What the bios of a journal promise on a disk with a volatile cache, as a checker sees them.
+//! A checker of the bios of a journal on a disk with a volatile cache.
 //!
 //! # Rules
 //!

@@ -103,7 +103,8 @@ impl Inode {
     /// Notes that `pages` are on the disk. Direct I/O wrote them if it `is_direct`.
     pub(super) fn written_back(&mut self, pages: Range<u64>, is_direct: bool) -> Written {
         debug_assert!(pages.start < pages.end, "writeback of no pages");
-        let is_new = !self.has_data(pages.start);
+        // A bio of writeback has pages of one kind, a direct write those of its range.
+        let is_new = pages.clone().any(|page| !self.has_data(page));
         let extents_before = self.extents();
         if is_new {
             for page in pages.clone() {

@@ -15,8 +15,8 @@ use super::queue::Marks;
 use super::{Bfq, MIN_THINK};
 use crate::time::{Duration, Instant};
 
-/// The slots after which the estimated budget is used: 194 of them, counted in a sum that decays
-/// by an eighth with each slot and approaches 256.
+/// The sum of slots from which on the estimated budget is used. A slot adds 32, and the sum decays
+/// by an eighth with each: the 11th slot reaches it.
 const SETTLED: u32 = 194;
 /// The largest budget until then, and at first; in sectors.
 pub(super) const DEFAULT_MAX: u32 = 16 * 1024;
@@ -111,7 +111,7 @@ impl Bfq {
         if is_sync || self.scheduler.of(queue).raise > 1 || self.is_asymmetric(queue) {
             sectors
         } else {
-            sectors * ASYNC_CHARGE
+            sectors.saturating_mul(ASYNC_CHARGE)
         }
     }
 
@@ -220,11 +220,6 @@ impl Bfq {
         let worth = u32::try_from(worth).unwrap_or(u32::MAX);
         let entity = self.scheduler.of_mut(queue);
         let total = worth.max(entity.service);
-        debug_assert!(
-            total >= entity.service,
-            "{total} sectors, {} of them served",
-            entity.service
-        );
         entity.budget = entity.budget.max(total);
         let more = total - entity.service;
         self.serve(queue, more);
@@ -317,7 +312,7 @@ impl Bfq {
             self.leave_busy(queue, true);
         }
         self.queues[queue].marks.put(Marks::WAITED_FOR, false);
-        self.idle_until = None;
+        self.stop_idling();
         self.serving = None;
         self.scheduler.leave_service(queue);
     }

@@ -248,7 +248,6 @@ impl Bfq {
             return queue;
         }
         let in_large_burst = of.is(Marks::IN_LARGE_BURST);
-        let waker = of.waker;
         if in_large_burst && let Some(saved) = &mut self.processes.of_mut(process).saved {
             saved.marks.put(Marks::IN_LARGE_BURST, true);
         }
@@ -268,6 +267,8 @@ impl Bfq {
         self.leave_owner(queue);
         self.processes.of_mut(process).sync = None;
         let own = self.create_sync(process, true);
+        // The queue that becomes the new one may have been the waker, and is none any more.
+        let waker = self.queues[queue].waker;
         self.join_burst_again(own, process);
         self.queues[own].split = Some(self.now);
         self.restore_state(own, process);

@@ -96,6 +96,7 @@ impl Bfq {
         } else {
             slice
         };
+        self.stop_idling();
         self.queues[queue].marks.put(Marks::WAITED_FOR, true);
         self.idled_since = self.now;
         self.idle_until = Some(self.now + wait.min(IDLE_MAX));
@@ -104,11 +105,17 @@ impl Bfq {
 
     /// Ends the wait for `queue` if the device is held for it: its request has come.
     pub(super) fn end_to_idle(&mut self, queue: usize) {
-        if self.idle_until.take().is_some() {
-            self.idled.met += 1;
+        self.idled.met += u64::from(self.stop_idling());
+        self.queues[queue].marks.put(Marks::WAITED_FOR, false);
+    }
+
+    /// Ends the wait and counts its time, if the device is held. Returns whether it was.
+    pub(super) fn stop_idling(&mut self) -> bool {
+        let was_held = self.idle_until.take().is_some();
+        if was_held {
             self.idled.time += self.now.since(self.idled_since);
         }
-        self.queues[queue].marks.put(Marks::WAITED_FOR, false);
+        was_held
     }
 
     /// Ends a wait whose instant has come. The slot of the queue ends with it if no request has

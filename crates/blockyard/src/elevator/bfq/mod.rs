@@ -20,13 +20,18 @@
 //! BFQ storage-I/O scheduler" (2015); Linux's documentation of BFQ. Constants and the order of
 //! decisions are those of Linux 6.12.
 //!
+//! While requests of the process in service are in the device, those of others are held back if the
+//! device is to be held for that process; under `strict_guarantees` all are, while any is in the
+//! device ([work-is-given]).
+//!
 //! # What is not as in Linux
 //!
 //! - Times are exact. Linux counts most of them in ticks of 4 ms at 250 ticks in a second.
 //! - No process ends: see `process`. A priority is that of the last request. A bio without one is
 //!   of best effort, level 4, as of a process of nice 0 in Linux.
-//! - Groups have one level, and the weight 100, which nothing changes yet. Of 15 groups besides
-//!   group 0 each is told apart. A process is known by its number and its group.
+//! - Groups have one level, and the weight 100, which nothing changes yet. The first 15 groups
+//!   besides group 0 are told apart, and later ones count as group 0. A process is known by its
+//!   number and its group.
 //! - There is one actuator.
 //! - Scheduler tags are limited for asynchronous requests only. Linux limits synchronous writes to
 //!   three quarters of them, and each queue and group to its share by weight.
@@ -61,7 +66,7 @@ use self::process::{GROUPS, Group, Processes, level_of};
 use self::queue::Queue;
 use self::scheduler::Scheduler;
 use super::sector_tree::SectorNodes;
-use super::{Ctx, Elevator, Place};
+use super::{Ctx, Elevator, IDLE_MAX, Place};
 use crate::bio::{Flags, Op};
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
@@ -174,12 +179,10 @@ impl Bfq {
         let mut groups = Vec::with_capacity(GROUPS + 1);
         level_of(&mut groups, 0);
         let most = if tunables.max_budget == 0 { DEFAULT_MAX } else { tunables.max_budget };
+        let slice_idle = tunables.slice_idle.min(IDLE_MAX);
         // Strict guarantees need idling: Linux sets at least its default.
-        let slice_idle = if tunables.strict_guarantees {
-            tunables.slice_idle.max(SLICE_IDLE)
-        } else {
-            tunables.slice_idle
-        };
+        let slice_idle =
+            if tunables.strict_guarantees { slice_idle.max(SLICE_IDLE) } else { slice_idle };
         let nothing = Held {
             queue: NO_QUEUE,
             process: 0,

@@ -1,4 +1,4 @@
-//! Who submits into which queue: processes and their queues, from the first request on.
+//! Processes and the queues that they submit into, from the first request on.
 
 use super::budget::Expiry;
 use super::process::level_of;
@@ -24,7 +24,8 @@ impl Bfq {
         self.free_from = (queue + 1) % count;
         self.scheduler.forget_idle_queue(queue);
         self.forget_queue(queue);
-        let max_budget = 2 * self.budgets.largest() / 3;
+        let largest = self.budgets.largest();
+        let max_budget = largest - largest.div_ceil(3);
         self.scheduler.renew(queue, level, class, weight);
         self.queues[queue] =
             Queue::new(is_sync, class == scheduler::IDLE_CLASS, max_budget, self.now);

@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 
 const NONE: usize = usize::MAX;
 
-/// The groups that are told apart, besides group 0. Processes of further groups count as of group
-/// 0.
+/// The groups that are told apart, besides group 0: the first ones that come. Processes of further
+/// groups count as of group 0.
 pub(super) const GROUPS: usize = 15;
 
 /// What a queue had before it was merged into another one.

@@ -20,12 +20,12 @@ const SEEK: u64 = 800;
 const LARGE: u32 = 64;
 /// Of the last 32 requests, the seeks from which on a queue is one of random I/O.
 const SEEKS: u32 = 20;
-/// The time after its deadline from which on no request passes another one.
+/// How long after its deadline a request may still be passed by others.
 const FAR_BEHIND: Duration = Duration::from_secs(10);
-/// The samples that an estimate of think time needs: 81. A sample counts 256, and the sum decays by
-/// an eighth with each.
+/// The sum of samples that an estimate of think time needs. A sample adds 32, and the sum decays by
+/// an eighth with each: the third one reaches it.
 const THINK_SAMPLES: u64 = 81;
-/// The level that a process has which has asked for none.
+/// The level of a process that has asked for none.
 const DEFAULT_LEVEL: u8 = 4;
 /// The time without requests after which a process counts as one that starts.
 pub(super) const MIN_IDLE: Duration = Duration::from_ms(2000);
@@ -328,11 +328,12 @@ impl Bfq {
         }
         let of = &self.queues[queue];
         let sector = self.held[last.index()].sector;
-        let before = of.sorted.ahead_of(&self.nodes, last);
-        let behind = of.sorted.behind(&self.nodes, last);
-        // With nothing behind, the first one is as good as any.
-        let first = || of.sorted.first(&self.nodes).filter(|first| *first != last);
-        self.choose(behind.or_else(first), before, sector)
+        let lower = of.sorted.ahead_of(&self.nodes, last);
+        let higher = of.sorted.behind(&self.nodes, last).or_else(|| {
+            // With nothing higher, the lowest one is as good as any.
+            of.sorted.first(&self.nodes).filter(|first| *first != last)
+        });
+        self.choose(higher, lower, sector)
     }
 
     /// Returns the oldest request of `queue` if its deadline has passed, at most once in a slot.

@@ -54,7 +54,7 @@ pub(super) struct Arrival {
 }
 
 impl Bfq {
-    /// Returns the time for which interactive queues are raised: for a disk of 71 MiB/s 10.5 s.
+    /// Returns the time for which interactive queues are raised: for a disk of 70 MiB/s 10.5 s.
     fn interactive_time(&self) -> Duration {
         let start_up = START_UP[usize::from(self.rotational)].as_ns();
         let time = u64::from(reference(self.rotational)) * start_up / u64::from(self.rate.rate());

@@ -14,15 +14,14 @@ use crate::unit::RequestId;
 impl Bfq {
     /// Counts `queue`, which has become busy, among those with requests.
     pub(super) fn join_pending(&mut self, queue: usize) {
-        if self.queues[queue].dispatched > 0 {
+        // Not by `dispatched`: a request that came back and went out again is not counted.
+        if self.queues[queue].is(Marks::PENDING) {
             return;
         }
-        if !self.queues[queue].is(Marks::PENDING) {
-            self.queues[queue].marks.put(Marks::PENDING, true);
-            let group = &mut self.groups[self.scheduler.of(queue).level];
-            self.groups_pending += u32::from(group.pending == 0);
-            group.pending += 1;
-        }
+        self.queues[queue].marks.put(Marks::PENDING, true);
+        let group = &mut self.groups[self.scheduler.of(queue).level];
+        self.groups_pending += u32::from(group.pending == 0);
+        group.pending += 1;
         if self.scheduler.of(queue).raise == 1 {
             self.scheduler.use_weight(queue);
         }

@@ -53,7 +53,7 @@ pub(super) struct Rig {
     carried: Vec<Option<BioId>>,
     readers: Vec<Reader>,
     now: Instant,
-    /// The request in the device, its reader, and its end.
+    /// The request in the device, and its end.
     served: Option<(RequestId, Instant)>,
     /// The process of each dispatch, its sectors, and its instant.
     log: Vec<(u32, u32, Instant)>,
@@ -138,7 +138,7 @@ impl Rig {
         }
     }
 
-    /// Returns the sectors that each process of the log got from `from` on.
+    /// Returns the sectors that `process` got.
     fn sectors_of(&self, process: u32) -> u64 {
         let own = self.log.iter().filter(|entry| entry.0 == process);
         own.map(|entry| u64::from(entry.1)).sum()

@@ -1,4 +1,4 @@
-//! What bfq does for processes: idling, raising, bursts, cooperators, injection.
+//! Rules of bfq for processes: idling, raising, bursts, cooperators, injection.
 
 use super::super::queue::Marks;
 use super::*;
@@ -38,7 +38,7 @@ fn readers_of_a_disk_have_it_for_a_budget_each() {
     assert_eq!(rig.bfq.counts().slots.exhausted, 2);
 }
 
-/// The time of a slot is 125 ms: 125 reads of 1 ms, and the one in the device.
+/// The time of a slot is 125 ms: 125 reads of 1 ms.
 #[test]
 fn a_slot_ends_when_its_time_is_over() {
     let mut rig = Rig::new(true, plain(), std::vec![Reader::new(1), Reader::new(2)]);
@@ -120,4 +120,19 @@ fn more_processes_come_than_are_remembered() {
     rig.run(at_ms(5000));
     assert_eq!(rig.log.len(), count as usize);
     assert!(rig.bfq.is_empty());
+}
+
+/// A budget of more than 2^31 sectors, and a wait of years: a process that comes when the estimated
+/// budgets are in use, after 11 slots of 125 ms, gets two thirds of the largest one.
+#[test]
+fn the_largest_tunables_do_not_overflow() {
+    let tunables = BfqTunables {
+        max_budget: 3_000_000_000,
+        slice_idle: Duration::from_secs(1 << 33),
+        ..BfqTunables::default()
+    };
+    let late = Reader { due: Some(Instant::ZERO + Duration::from_secs(4)), ..Reader::new(3) };
+    let mut rig = Rig::new(true, tunables, std::vec![Reader::new(1), Reader::new(2), late]);
+    rig.run(Instant::ZERO + Duration::from_secs(6));
+    assert!([1, 2, 3].iter().all(|process| rig.sectors_of(*process) > 0), "{:?}", rig.log.len());
 }
