@@ -318,9 +318,10 @@ impl Watch {
             let page = self.pages.entry(number).or_default();
             page.writes += 1;
             page.written_from = from;
-            // A bio that ended during the call may have found the new length.
+            // A bio that was submitted during the call may have found the new length.
             let is_last = pages(&call).end == number + 1;
-            if self.grows && is_last && call.end > len && page.ended <= from {
+            let submitted = page.in_flight.unwrap_or(page.clean_from);
+            if self.grows && is_last && call.end > len && submitted <= from {
                 page.longer_from = Some(from);
             }
         }

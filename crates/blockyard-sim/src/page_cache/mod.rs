@@ -55,7 +55,7 @@ use blockyard::unit::{QueueId, SECTOR_BYTES};
 use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_trace::observe::TaskId;
 use core::ops::Range;
-use file_system::Inode;
+use file_system::{Data, Inode};
 use levels::Levels;
 
 /// A file whose pages may be in the cache.
@@ -94,6 +94,14 @@ pub struct Run {
     pub transfer: Transfer,
 }
 
+/// A run with a bio in flight.
+#[derive(Clone, Debug)]
+struct InFlight {
+    run: Run,
+    /// The length of the file when the bio was submitted, bytes.
+    len_bytes: u64,
+}
+
 /// A task that waits for the end of the transfer of a page.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
@@ -117,7 +125,7 @@ struct File {
 pub struct PageCache {
     files: Vec<File>,
     /// Runs with a bio in flight, by the number in the bio's cookie; `None` is a free number.
-    runs: Vec<Option<Run>>,
+    runs: Vec<Option<InFlight>>,
     free: Vec<u32>,
     waiters: Vec<Waiter>,
     levels: Levels,
@@ -216,12 +224,11 @@ impl PageCache {
         }
     }
 
-    /// Notes that the pages of `run` are on the disk.
-    pub(crate) fn written_back(&mut self, run: &Run, now: Instant) {
-        debug_assert!(run.transfer == Transfer::WriteBack, "{run:?} writes");
-        let File { placement, inode, .. } = &mut self.files[run.file.0];
+    /// Tells the file system that data of `file` is on the disk.
+    fn reached_disk(&mut self, file: FileId, data: &Data, now: Instant) {
+        let File { placement, inode, .. } = &mut self.files[file.0];
         if let Some((fs, inode)) = self.file_system.as_mut().zip(inode.as_mut()) {
-            fs.written(inode, placement.queue, (run.pages.clone(), false), now);
+            fs.written(inode, placement.queue, data, now);
         }
     }
 
@@ -370,22 +377,30 @@ impl PageCache {
             run.pages.clone().for_each(|page| dirt.begin(page));
             self.levels.begun(placement.queue, run.pages.end - run.pages.start);
         }
+        let inode = self.files[run.file.0].inode.as_ref();
+        let moving = Some(InFlight { len_bytes: inode.map_or(0, Inode::len_bytes), run });
         match self.free.pop() {
-            Some(number) => self.runs[number as usize] = Some(run),
-            None => self.runs.push(Some(run)),
+            Some(number) => self.runs[number as usize] = moving,
+            None => self.runs.push(moving),
         }
     }
 
-    /// Notes that the bio of run `number` has ended with `status`: its pages are ready, or absent
-    /// again. Passes to `wake` each task that waited for one of its pages, in the order of their
+    /// Notes that the bio of run `number` has ended with `status` at `now`: its pages are ready, or
+    /// absent again, and data that was written back may be a change for the file system. Passes to `wake` each task that waited for one of its pages, in the order of their
     /// waits. Returns the run.
     ///
     /// # Panics
     ///
     /// Panics if no such run is in flight.
-    pub fn ended(&mut self, number: u32, status: Status, mut wake: impl FnMut(TaskId)) -> Run {
-        let run = self.runs[number as usize].take();
-        let Run { file, pages, transfer } = run.expect("a run that ends should be in flight");
+    pub fn ended(
+        &mut self,
+        number: u32,
+        (status, now): (Status, Instant),
+        mut wake: impl FnMut(TaskId),
+    ) -> Run {
+        let moving = self.runs[number as usize].take();
+        let InFlight { run, len_bytes } = moving.expect("a run that ends should be in flight");
+        let Run { file, pages, transfer } = run;
         self.free.push(number);
         let of_run = &mut self.files[file.0];
         match transfer {
@@ -393,6 +408,10 @@ impl PageCache {
             Transfer::WriteBack => {
                 of_run.dirt.end(pages.clone(), status);
                 self.levels.ended(of_run.placement.queue, pages.end - pages.start);
+                if status == Status::Ok {
+                    let data = Data { pages: pages.clone(), len_bytes, is_direct: false };
+                    self.reached_disk(file, &data, now);
+                }
             }
         }
         self.waiters.retain(|waiter| {
@@ -435,10 +454,7 @@ impl PageCache {
     pub(crate) fn end_direct(&mut self, file: FileId, (begin, end): (u64, u64), now: Instant) {
         let pages = begin / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
         self.drop_range(file, pages.clone());
-        let File { placement, inode, .. } = &mut self.files[file.0];
-        if let Some((fs, inode)) = self.file_system.as_mut().zip(inode.as_mut()) {
-            fs.written(inode, placement.queue, (pages, true), now);
-        }
+        self.reached_disk(file, &Data { pages, len_bytes: end, is_direct: true }, now);
     }
 
     /// Whether a write that ends at byte `end` makes `file` longer.
@@ -510,9 +526,9 @@ mod tests {
             cache.wait(file, page, Transfer::Read, TaskId(task));
         }
         let mut woken = Vec::new();
-        cache.ended(first, Status::Ok, |task| woken.push(task.0));
+        cache.ended(first, (Status::Ok, Instant::ZERO), |task| woken.push(task.0));
         assert_eq!(woken, [7, 9]);
-        cache.ended(second, Status::Medium, |task| woken.push(task.0));
+        cache.ended(second, (Status::Medium, Instant::ZERO), |task| woken.push(task.0));
         assert_eq!(woken, [7, 9, 8]);
         let states = [3, 4].map(|page| cache.pages(file).state(page));
         assert_eq!(states, [PageState::Ready, PageState::Absent]);
@@ -531,7 +547,7 @@ mod tests {
         }
         cache.wait(file, 1, Transfer::WriteBack, TaskId(5));
         let mut woken = Vec::new();
-        let ended = cache.ended(1, Status::Ok, |task| woken.push(task.0));
+        let ended = cache.ended(1, (Status::Ok, Instant::ZERO), |task| woken.push(task.0));
         assert_eq!(ended, Run { file, pages: 1..2, transfer: Transfer::WriteBack });
         assert_eq!(woken, [5]);
         // Page 0 is under writeback, page 1 is clean, and page 2 is dirty.

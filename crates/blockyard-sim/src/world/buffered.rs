@@ -215,7 +215,7 @@ impl<O: Observer> World<O> {
     #[inline(never)] // few jobs use the page cache
     pub(super) fn end_page_run(&mut self, owner: Owner, number: u32, status: Status) -> Duration {
         let mut woken = Vec::new();
-        let run = self.cache.ended(number, status, |task| woken.push(task));
+        let run = self.cache.ended(number, (status, self.now), |task| woken.push(task));
         if run.transfer == Transfer::WriteBack {
             let sectors = u64::from(self.cache.bio_of(&run).sectors);
             self.totals.written_back_bytes += sectors * u64::from(SECTOR_BYTES);
@@ -251,7 +251,6 @@ impl<O: Observer> World<O> {
             flushing.disk(disk).ended(pages, matches!(owner, Owner::Added(_)));
         }
         if status == Status::Ok {
-            self.cache.written_back(run, self.now);
             self.set_alarms_of_journals();
         }
     }

@@ -21,6 +21,17 @@ pub(crate) enum Start {
     },
 }
 
+/// Data of a file that has reached the disk.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Data {
+    /// Its pages. Those of a bio of writeback are of one kind, those of a direct write those of
+    /// its range.
+    pub(in super::super) pages: Range<u64>,
+    /// The length of the file when the bio was submitted, or where the direct write ends, bytes.
+    pub(in super::super) len_bytes: u64,
+    pub(in super::super) is_direct: bool,
+}
+
 /// The inode of a file.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Inode {
@@ -100,9 +111,18 @@ impl Inode {
         self.changed_at.replace(jiffies(now)) != Some(jiffies(now))
     }
 
-    /// Notes that `pages` are on the disk. Direct I/O wrote them if it `is_direct`.
-    pub(super) fn written_back(&mut self, pages: Range<u64>, is_direct: bool) -> Written {
-        debug_assert!(pages.start < pages.end, "writeback of no pages");
+    /// Returns the length as calls see it, bytes.
+    pub(in super::super) const fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// Notes that `data` is on the disk.
+    ///
+    /// Of a file of 512 bytes, a bio writes page 0 back. If the file has 1024 bytes when the bio
+    /// ends, its length on the disk is 512, and the next bio of the page makes it longer.
+    pub(super) fn written(&mut self, data: &Data) -> Written {
+        let Data { pages, len_bytes, is_direct } = data.clone();
+        debug_assert!(pages.start < pages.end, "data without a page");
         // A bio of writeback has pages of one kind, a direct write those of its range.
         let is_new = pages.clone().any(|page| !self.has_data(page));
         let extents_before = self.extents();
@@ -111,7 +131,7 @@ impl Inode {
                 self.written.insert(page);
             }
         }
-        let len_bytes = self.len_bytes.min(pages.end * PAGE_BYTES);
+        let len_bytes = len_bytes.min(pages.end * PAGE_BYTES);
         let grows = len_bytes > self.disk_len_bytes;
         self.disk_len_bytes = self.disk_len_bytes.max(len_bytes);
         Written {

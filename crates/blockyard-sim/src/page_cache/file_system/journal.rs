@@ -300,7 +300,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FileSystem, Inode, Start, place_of_journal};
+    use super::super::{Data, FileSystem, Inode, Start, place_of_journal};
     use super::*;
     use blockyard::unit::QueueId;
     use blockyard_devices::profile::PAGE_BYTES;
@@ -338,11 +338,17 @@ mod tests {
         (body, end)
     }
 
+    /// Writes `pages` of `inode` back.
+    fn write_back(fs: &mut FileSystem, inode: &mut Inode, pages: Range<u64>) {
+        let data = Data { pages, len_bytes: inode.len_bytes(), is_direct: false };
+        fs.written(inode, DISK, &data, Instant::ZERO);
+    }
+
     /// Writes `pages` of `inode`, and syncs its data. Returns the sectors of the commit, if there
     /// is one.
     fn sync(fs: &mut FileSystem, inode: &mut Inode, pages: Range<u64>) -> Option<(u64, u64)> {
         fs.wrote(inode, DISK, pages.end * PAGE_BYTES, Instant::ZERO);
-        fs.written(inode, DISK, (pages, false), Instant::ZERO);
+        write_back(fs, inode, pages);
         let tid = inode.needs(true);
         (fs.state(DISK, tid) != State::Committed).then(|| commit(fs, tid))
     }
@@ -364,9 +370,26 @@ mod tests {
         assert_eq!(sync(&mut xfs, &mut file, 0..1), Some((0, 3)));
         let mut growing = created(&mut xfs, 1, GROWING);
         xfs.wrote(&mut growing, DISK, 1000, Instant::ZERO);
-        xfs.written(&mut growing, DISK, (0..1, false), Instant::ZERO);
+        write_back(&mut xfs, &mut growing, 0..1);
         assert_eq!(commit(&mut xfs, growing.needs(true)), (0, 3));
         assert_eq!(sync(&mut xfs, &mut growing, 0..1), Some((0, 2)), "1000 to 4096 bytes");
+    }
+
+    /// A bio of a file of 512 bytes is in flight while a call makes it 1024 bytes long. The second
+    /// bio of the page brings the length, and a sync of the data needs its commit.
+    #[test]
+    fn the_length_on_the_disk_is_that_of_the_submission() {
+        for name in ["ext4", "xfs"] {
+            let mut fs = on(name);
+            let mut file = created(&mut fs, 0, GROWING);
+            fs.wrote(&mut file, DISK, 512, Instant::ZERO);
+            let first = Data { pages: 0..1, len_bytes: file.len_bytes(), is_direct: false };
+            fs.wrote(&mut file, DISK, 1024, Instant::ZERO);
+            fs.written(&mut file, DISK, &first, Instant::ZERO);
+            commit(&mut fs, file.needs(true));
+            write_back(&mut fs, &mut file, 0..1);
+            assert_eq!(fs.state(DISK, file.needs(true)), State::Open, "{name}");
+        }
     }
 
     /// As recorded: of ext4, the descriptor, the inode, a bitmap, a group descriptor and the block
@@ -377,7 +400,8 @@ mod tests {
             let mut fs = on(name);
             let mut file = created(&mut fs, 0, GROWING);
             fs.wrote(&mut file, DISK, PAGE_BYTES, Instant::ZERO);
-            fs.written(&mut file, DISK, (0..1, true), Instant::ZERO);
+            let data = Data { pages: 0..1, len_bytes: PAGE_BYTES, is_direct: true };
+            fs.written(&mut file, DISK, &data, Instant::ZERO);
             assert_eq!(commit(&mut fs, file.needs(true)), sectors, "{name}");
         }
     }
@@ -391,7 +415,7 @@ mod tests {
         let mut file = Inode::new(0, NEW, 64 * PAGE_BYTES);
         ext4.created(&mut file, DISK, Instant::ZERO);
         for page in [1, 3] {
-            ext4.written(&mut file, DISK, (page..page + 1, false), Instant::ZERO);
+            write_back(&mut ext4, &mut file, page..page + 1);
         }
         assert_eq!(commit(&mut ext4, file.needs(true)), (56, 8));
         assert_eq!(sync(&mut ext4, &mut file, 5..6), Some((32, 8)));

@@ -11,7 +11,7 @@
 mod inode;
 mod journal;
 
-pub(super) use inode::Inode;
+pub(super) use inode::{Data, Inode};
 pub(crate) use inode::Start;
 pub(crate) use journal::{Commit, Journal, State, Tid};
 
@@ -93,16 +93,9 @@ impl FileSystem {
         (inode.changed, inode.data_changed) = (tid, tid);
     }
 
-    /// Notes that `pages` of `inode` of `disk` are on the disk: they were written back, or by
-    /// direct I/O.
-    pub(super) fn written(
-        &mut self,
-        inode: &mut Inode,
-        disk: QueueId,
-        (pages, is_direct): (Range<u64>, bool),
-        now: Instant,
-    ) {
-        let written = inode.written_back(pages, is_direct);
+    /// Notes that `data` of `inode` is on `disk`.
+    pub(super) fn written(&mut self, inode: &mut Inode, disk: QueueId, data: &Data, now: Instant) {
+        let written = inode.written(data);
         if !written.needs_commit() {
             return;
         }
