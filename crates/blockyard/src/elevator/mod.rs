@@ -76,6 +76,7 @@ pub mod bfq;
 pub mod checked;
 pub mod deadline;
 pub mod kyber;
+mod priorities;
 pub mod sector_tree;
 
 use crate::limits::Limits;

@@ -173,12 +173,10 @@ impl Bfq {
     pub(super) fn choose_injected(&mut self, queue: usize) -> Option<usize> {
         let of = &self.queues[queue];
         let of_process = of.process.and_then(|process| self.processes.of(process).last_async);
-        let is_of_process = |other: &usize| {
-            let next = self.queues[*other].next;
-            let owner = next.map(|next| self.held[next.index()].process as usize);
-            owner.is_some() && owner == of.process
-        };
-        if let Some(other) = of_process.filter(is_of_process).filter(|id| self.may_go(*id)) {
+        if let Some(other) = of_process
+            && self.next_is_of(other, of.process)
+            && self.may_go(other)
+        {
             return Some(other);
         }
         if let Some(waker) = of.waker.filter(|waker| self.may_go(*waker)) {
@@ -196,6 +194,13 @@ impl Bfq {
             return None;
         }
         self.choose_any_injected(queue)
+    }
+
+    /// Whether the next request of `queue` is one of `process`.
+    fn next_is_of(&self, queue: usize, process: Option<usize>) -> bool {
+        let next = self.queues[queue].next;
+        let owner = next.map(|next| self.held[next.index()].process as usize);
+        owner.is_some() && owner == process
     }
 
     /// Returns the queue that was last found to be woken by `queue`.

@@ -235,8 +235,8 @@ impl Bfq {
         Self { merges_kind: merges, ..self }
     }
 
-    /// A queue for each process, one for each request whose process is no longer known, and one to
-    /// spare. An asynchronous queue without requests makes room.
+    /// A queue for each process, one for each request but that for which a queue is wanted, the one
+    /// in service, and one to spare. Every other one makes room: see `Self::make_free`.
     const fn queue_count(capacity: usize) -> usize {
         2 * capacity + SILENT + 1
     }
@@ -286,6 +286,11 @@ impl Bfq {
         };
     }
 
+    /// Whether `id` is a request of `queue`.
+    fn is_held_by(&self, id: RequestId, queue: usize) -> bool {
+        self.held[id.index()].queue as usize == queue
+    }
+
     /// Returns the queue of a bio, if it has one already: merged, if it has come to that.
     fn queue_of_bio(&mut self, bio: &Extent) -> Option<usize> {
         let process = self.processes.find(bio.submitter)?;
@@ -324,14 +329,14 @@ impl Elevator for Bfq {
             return self.ends.find_merge(&self.end_nodes, requests, limits, other, false);
         }
         let queue = self.queue_of_bio(other)?;
-        let is_own = |id: &RequestId| self.held[id.index()].queue as usize == queue;
-        let last = self.ends.last().filter(is_own);
+        let last = self.ends.last().filter(|id| self.is_held_by(*id, queue));
         let last = last.and_then(|id| candidate(requests, limits, id, other, true));
         if last.is_some() || self.merges_kind != Merges::All {
             return last;
         }
-        let mut ending = self.ends.ending_at(&self.end_nodes, other.sector).filter(is_own);
-        if let Some(found) = ending.find_map(|id| candidate(requests, limits, id, other, true)) {
+        let ending = self.ends.ending_at(&self.end_nodes, other.sector);
+        let mut own = ending.filter(|id| self.is_held_by(*id, queue));
+        if let Some(found) = own.find_map(|id| candidate(requests, limits, id, other, true)) {
             return Some(found);
         }
         let behind = self.queues[queue].sorted.next_at_or_after(&self.nodes, other.end_sector())?;

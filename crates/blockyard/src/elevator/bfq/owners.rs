@@ -20,7 +20,7 @@ impl Bfq {
         let count = self.queues.len();
         let from = self.free_from;
         let mut all = (from..count).chain(0..from);
-        let queue = all.find(|at| self.is_free(*at)).expect("one is free: see `queue_count`");
+        let queue = all.find(|at| self.is_free(*at)).unwrap_or_else(|| self.make_free());
         self.free_from = (queue + 1) % count;
         self.scheduler.forget_idle_queue(queue);
         self.forget_queue(queue);
@@ -41,6 +41,29 @@ impl Bfq {
             && !is_needed
             && !self.scheduler.of(queue).is_busy
             && self.serving != Some(queue)
+    }
+
+    /// Makes a queue free that is not, although it has no requests and no process submits into it:
+    /// an asynchronous one that was preempted and stays active, or one that is merged and waits for
+    /// processes of queues merged into it before. There is one: see [`Self::queue_count`].
+    fn make_free(&mut self) -> usize {
+        let mut all = 0..self.queues.len();
+        let queue =
+            all.find(|at| self.is_dispensable(*at)).expect("fewer are in use than there are");
+        if self.scheduler.of(queue).is_busy {
+            self.leave_busy(queue, false);
+        }
+        let heir = self.queues[queue].heir;
+        for of in self.queues.iter_mut().filter(|of| of.heir == Some(queue)) {
+            of.heir = heir;
+        }
+        queue
+    }
+
+    fn is_dispensable(&self, queue: usize) -> bool {
+        self.queues[queue].requests == 0
+            && self.serving != Some(queue)
+            && !self.processes.all().any(|process| process.sync == Some(queue))
     }
 
     /// Takes `queue` out of everything that names it.

@@ -94,6 +94,10 @@ impl Processes {
         &mut self.slots[process]
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Process> {
+        self.slots.iter()
+    }
+
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Process> {
         self.slots.iter_mut()
     }

@@ -15,6 +15,7 @@
 //! - **[finish-order]** In-order, finishes do not descend; entities of equal finish stand in the
 //!   order of insertion.
 
+use crate::elevator::priorities::Priorities;
 use alloc::vec::Vec;
 
 const NIL: usize = 0;
@@ -28,8 +29,7 @@ pub(super) type Stamp = u64;
 #[derive(Debug)]
 pub(super) struct Nodes {
     slots: Vec<Node>,
-    /// The priority drawn last.
-    drawn: u32,
+    priorities: Priorities,
     /// The number of insertions.
     turns: u64,
 }
@@ -50,20 +50,12 @@ impl Nodes {
     pub(super) fn new(capacity: usize) -> Self {
         let none =
             Node { start: 0, key: (0, 0), earliest: Stamp::MAX, child: [NIL; 2], priority: 0 };
-        Self { slots: alloc::vec![none; capacity + 1], drawn: 0x2545_f491, turns: 0 }
+        Self { slots: alloc::vec![none; capacity + 1], priorities: Priorities::new(), turns: 0 }
     }
 
     /// The heap that [`Self::new`] takes, in bytes.
     pub(super) const fn heap(capacity: usize) -> usize {
         (capacity + 1) * size_of::<Node>()
-    }
-
-    /// Draws a priority: xorshift, never 0, with period 2^32 - 1.
-    const fn draw_priority(&mut self) -> u32 {
-        self.drawn ^= self.drawn << 13;
-        self.drawn ^= self.drawn >> 17;
-        self.drawn ^= self.drawn << 5;
-        self.drawn
     }
 
     /// Makes `child` the child of `at` on `side`.
@@ -165,7 +157,7 @@ impl Tree {
     pub(super) fn insert(&mut self, nodes: &mut Nodes, entity: usize, start: Stamp, finish: Stamp) {
         let at = entity + 1;
         nodes.turns += 1;
-        let priority = nodes.draw_priority();
+        let priority = nodes.priorities.draw();
         let key = (finish, nodes.turns);
         nodes.slots[at] = Node { start, key, earliest: start, child: [NIL; 2], priority };
         self.root = nodes.add(self.root, at);

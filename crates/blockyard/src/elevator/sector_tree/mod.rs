@@ -15,6 +15,7 @@
 //!   fixed sequence, one for each insertion, so that equal runs build equal trees.
 //! - **[parent-links]** The parent link of each child names the node that has it as a child.
 
+use super::priorities::Priorities;
 use crate::unit::RequestId;
 use alloc::vec::Vec;
 
@@ -27,8 +28,7 @@ const RIGHT: usize = 1;
 pub struct SectorNodes {
     /// [`NIL`], then request 0, request 1, and so on.
     slots: Vec<Node>,
-    /// The priority drawn last.
-    drawn: u32,
+    priorities: Priorities,
 }
 
 #[derive(Clone, Debug)]
@@ -44,20 +44,12 @@ impl SectorNodes {
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let unused = Node { sector: 0, child: [NIL; 2], parent: NIL, priority: 0 };
-        Self { slots: alloc::vec![unused; capacity + 1], drawn: 0x2545_f491 }
+        Self { slots: alloc::vec![unused; capacity + 1], priorities: Priorities::new() }
     }
 
     /// The heap that [`Self::new`] takes, in bytes.
     pub(crate) const fn heap(capacity: usize) -> usize {
         (capacity + 1) * size_of::<Node>()
-    }
-
-    /// Draws the next priority ([heap-priority]): xorshift, never 0, with period 2^32 - 1.
-    const fn draw_priority(&mut self) -> u32 {
-        self.drawn ^= self.drawn << 13;
-        self.drawn ^= self.drawn >> 17;
-        self.drawn ^= self.drawn << 5;
-        self.drawn
     }
 
     /// Returns the sector under which `id` was inserted last.
@@ -139,7 +131,7 @@ impl SectorTree {
     /// Inserts `id`, which is in no tree, behind all requests that start at or before `sector`
     /// ([tree-order]).
     pub fn insert(&mut self, nodes: &mut SectorNodes, id: RequestId, sector: u64) {
-        let priority = nodes.draw_priority();
+        let priority = nodes.priorities.draw();
         // The new node goes where the first node of a lower priority is on the way down. Below NIL
         // nothing is: its priority is 0, and none that is drawn is.
         let mut parent = NIL;

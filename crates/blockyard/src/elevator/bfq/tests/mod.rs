@@ -43,6 +43,10 @@ impl Reader {
             due: Some(Instant::ZERO),
         }
     }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.due.is_some_and(|due| due <= now)
+    }
 }
 
 /// An elevator, and a device that serves one request at a time.
@@ -61,12 +65,17 @@ pub(super) struct Rig {
 
 impl Rig {
     fn new(rotational: bool, tunables: BfqTunables, readers: Vec<Reader>) -> Self {
+        Self { readers, ..Self::of_capacity(CAPACITY, rotational, tunables) }
+    }
+
+    /// Without readers.
+    fn of_capacity(capacity: usize, rotational: bool, tunables: BfqTunables) -> Self {
         Self {
-            bfq: Bfq::new(CAPACITY, rotational, tunables),
-            requests: Requests::new(CAPACITY),
-            bios: Bios::new(u32::try_from(CAPACITY).unwrap()),
-            carried: std::vec![None; CAPACITY],
-            readers,
+            bfq: Bfq::new(capacity, rotational, tunables),
+            requests: Requests::new(capacity),
+            bios: Bios::new(u32::try_from(capacity).unwrap()),
+            carried: std::vec![None; capacity],
+            readers: Vec::new(),
             now: Instant::ZERO,
             served: None,
             log: Vec::new(),
@@ -80,6 +89,10 @@ impl Rig {
             .with_submitter(Submitter { process: reader.process, group: 0 });
         reader.at += reader.step;
         reader.due = None;
+        self.insert(bio);
+    }
+
+    fn insert(&mut self, bio: Bio) {
         let free = self.carried.iter().position(Option::is_none).expect("a free request");
         let id = RequestId(u32::try_from(free).unwrap());
         let bio = self.bios.take(bio).expect("a free bio");
@@ -107,13 +120,22 @@ impl Rig {
     fn finish(&mut self, id: RequestId) {
         self.bfq.finished(id, &self.requests[id], self.now);
         let process = self.requests[id].submitter.process;
-        let reader = self.readers.iter_mut().find(|reader| reader.process == process).unwrap();
-        reader.due = Some(self.now + reader.think);
+        if let Some(reader) = self.readers.iter_mut().find(|reader| reader.process == process) {
+            reader.due = Some(self.now + reader.think);
+        }
         let bio = self.carried[id.index()].take().expect("it carries a bio");
         self.requests.make_idle(id);
         self.bios.end_chain(bio, 0, Status::Ok);
         while self.bios.next_ended().is_some() {}
         self.served = None;
+    }
+
+    /// Ends the request in the device, if there is one.
+    fn finish_served(&mut self) {
+        if let Some((id, at)) = self.served {
+            self.now = at;
+            self.finish(id);
+        }
     }
 
     /// Does what is due at each instant until `end`.
@@ -122,8 +144,7 @@ impl Rig {
             if let Some((id, _)) = self.served.filter(|(_, at)| *at <= self.now) {
                 self.finish(id);
             }
-            let due = |reader: &Reader| reader.due.is_some_and(|due| due <= self.now);
-            if let Some(at) = self.readers.iter().position(due) {
+            if let Some(at) = self.readers.iter().position(|reader| reader.is_due(self.now)) {
                 self.submit(at);
                 continue;
             }

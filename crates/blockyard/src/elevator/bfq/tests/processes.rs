@@ -64,15 +64,17 @@ fn a_process_that_starts_is_raised() {
 /// Eight processes that begin within 180 ms of each other are a burst: none stays raised.
 #[test]
 fn processes_of_a_burst_are_not_raised() {
-    let begin = |process| Reader {
-        due: Some(at_ms(10 * u64::from(process))),
-        // Not merged for good: each has another weight than the one before.
-        prio: IoPrio { class: PrioClass::BestEffort, level: if process % 2 == 0 { 4 } else { 5 } },
-        ..Reader::new(process)
-    };
     for (count, are_raised) in [(7, true), (9, false)] {
-        let readers = (1..=count).map(begin).collect();
-        let mut rig = Rig::new(true, BfqTunables::default(), readers);
+        let readers = (1..=count).map(|process| Reader {
+            due: Some(at_ms(10 * u64::from(process))),
+            // Not merged for good: each has another weight than the one before.
+            prio: IoPrio {
+                class: PrioClass::BestEffort,
+                level: if process % 2 == 0 { 4 } else { 5 },
+            },
+            ..Reader::new(process)
+        });
+        let mut rig = Rig::new(true, BfqTunables::default(), readers.collect());
         rig.run(at_ms(1000));
         let raised = rig.bfq.scheduler.raised;
         assert_eq!(raised > 0, are_raised, "{count} processes, {raised} are raised");
@@ -110,16 +112,42 @@ fn queues_created_together_are_merged_for_good() {
 /// time are forgotten, and nothing else changes ([next-is-held]: all their reads go).
 #[test]
 fn more_processes_come_than_are_remembered() {
-    let begin = |process: u32| Reader {
+    let count = u32::try_from(CAPACITY + SILENT + 20).unwrap();
+    let readers = (1..=count).map(|process| Reader {
         due: Some(at_ms(12 * u64::from(process))),
         think: Duration::from_secs(100),
         ..Reader::new(process)
-    };
-    let count = u32::try_from(CAPACITY + SILENT + 20).unwrap();
-    let mut rig = Rig::new(true, plain(), (1..=count).map(begin).collect());
+    });
+    let mut rig = Rig::new(true, plain(), readers.collect());
     rig.run(at_ms(5000));
     assert_eq!(rig.log.len(), count as usize);
     assert!(rig.bfq.is_empty());
+}
+
+/// With room for 2 requests there are 34 processes, which own a queue each, and 37 queues. The
+/// three others are asynchronous ones that were preempted when their only request was in the
+/// device: of another class or weight than the rest, they stay active. The fourth one gets a queue
+/// all the same.
+#[test]
+fn an_active_queue_without_requests_makes_room() {
+    let tunables = BfqTunables { slice_idle: Duration::ZERO, ..plain() };
+    let mut rig = Rig::of_capacity(2, true, tunables);
+    for process in 1..=34 {
+        let submitter = Submitter { process, group: 0 };
+        rig.insert(Bio::read(u64::from(process) << 20, 8, 0).with_submitter(submitter));
+        rig.dispatch();
+        rig.finish_served();
+    }
+    let best_effort = IoPrio { class: PrioClass::BestEffort, level: 4 };
+    let real_time = [7, 6, 5, 4].map(|level| IoPrio { class: PrioClass::RealTime, level });
+    for (at, prio) in core::iter::once(best_effort).chain(real_time).enumerate() {
+        let write = Bio::write((at as u64) << 20, 8, 0).with_prio(prio);
+        rig.insert(write.with_submitter(Submitter { process: 1, group: 0 }));
+        rig.finish_served();
+        rig.dispatch();
+    }
+    rig.finish_served();
+    assert_eq!((rig.log.len(), rig.bfq.len()), (34 + 5, 0));
 }
 
 /// A budget of more than 2^31 sectors, and a wait of years: a process that comes when the estimated

@@ -102,11 +102,11 @@ fn a_scheduler_that_serves_too_much_is_caught() {
 /// device with strict guarantees.
 #[test]
 fn readers_get_sectors_by_their_weights() {
-    let prio = |level| IoPrio { class: PrioClass::RealTime, level };
+    let prios = [4, 0].map(|level| IoPrio { class: PrioClass::RealTime, level });
     for rotational in [false, true] {
         let readers = std::vec![
-            Reader { prio: prio(4), ..Reader::new(1) },
-            Reader { prio: prio(0), ..Reader::new(2) },
+            Reader { prio: prios[0], ..Reader::new(1) },
+            Reader { prio: prios[1], ..Reader::new(2) },
         ];
         let tunables = BfqTunables { strict_guarantees: !rotational, ..plain() };
         let mut rig = Rig::new(rotational, tunables, readers);
