@@ -57,26 +57,52 @@ pub struct CommitFigures {
 impl From<&profile::FileSystem> for FileSystemFigures {
     fn from(of: &profile::FileSystem) -> Self {
         let profile::FileSystem { name, rules, commit, .. } = of;
+        let profile::FileSystemRules {
+            journal,
+            commit_interval,
+            journal_bytes,
+            write_max_bytes,
+            plugs,
+        } = *rules;
         Self {
             name: name.clone(),
-            journal: rules.journal,
-            commit_interval_ns: rules.commit_interval.as_ns(),
-            journal_bytes: rules.journal_bytes,
-            write_max_bytes: rules.write_max_bytes,
-            plugs: rules.plugs,
-            commit: CommitFigures {
-                unit_bytes: commit.unit_bytes,
-                write_bytes: commit.write_bytes,
-                head: commit.head,
-                create: commit.create,
-                inode: commit.inode,
-                inodes: commit.inodes,
-                convert: commit.convert,
-                allocate: commit.allocate,
-                direct_growth: commit.direct_growth,
-                inline_extents: commit.inline_extents,
-                leaf_extents: commit.leaf_extents,
-            },
+            journal,
+            commit_interval_ns: commit_interval.as_ns(),
+            journal_bytes,
+            write_max_bytes,
+            plugs,
+            commit: CommitFigures::from(*commit),
+        }
+    }
+}
+
+impl From<profile::CommitSizes> for CommitFigures {
+    fn from(of: profile::CommitSizes) -> Self {
+        let profile::CommitSizes {
+            unit_bytes,
+            write_bytes,
+            head,
+            create,
+            inode,
+            inodes,
+            convert,
+            allocate,
+            direct_growth,
+            inline_extents,
+            leaf_extents,
+        } = of;
+        Self {
+            unit_bytes,
+            write_bytes,
+            head,
+            create,
+            inode,
+            inodes,
+            convert,
+            allocate,
+            direct_growth,
+            inline_extents,
+            leaf_extents,
         }
     }
 }

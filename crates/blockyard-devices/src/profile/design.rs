@@ -415,8 +415,8 @@ fn lock_batch(queue: &Table<'_>) -> Result<u32, ProfileError> {
         return Ok(linux::LOCK_BATCH);
     };
     if queue.need("model", OneOf(MODEL))? == Model::SingleLock || !elevator(queue)?.has_one_lock() {
-        let words = "`lock-batch` goes only with `model = \"multi\"` and `elevator = \"mq-deadline\"`, which \
-                     has one lock";
+        let words = "`lock-batch` goes only with `model = \"multi\"` and an elevator that has one lock: \
+                     `mq-deadline` or `bfq`";
         return Err(queue.wrong("lock-batch", Problem::Contradiction(words)));
     }
     Ok(batch)

@@ -6,7 +6,7 @@ use super::model::{Engine, Job};
 use super::value::{Parsed, Value};
 
 const NETWORK: &str = "its I/O goes to a server, past this machine's block layer";
-const METADATA: &str = "it asks a file system for work on metadata, and no file system is modelled";
+const METADATA: &str = "it asks a file system for work on metadata, which is not modelled";
 const MAPPED: &str = "it stores to mapped persistent memory, past the block layer";
 const IDLE: &str = "it does no I/O on a disk";
 const GPU: &str = "it moves data between a disk and the memory of a GPU";

@@ -386,8 +386,9 @@ impl PageCache {
     }
 
     /// Notes that the bio of run `number` has ended with `status` at `now`: its pages are ready, or
-    /// absent again, and data that was written back may be a change for the file system. Passes to `wake` each task that waited for one of its pages, in the order of their
-    /// waits. Returns the run.
+    /// absent again, and data that was written back may be a change for the file system. Passes to
+    /// `wake` each task that waited for one of its pages, in the order of their waits. Returns the
+    /// run.
     ///
     /// # Panics
     ///

@@ -188,10 +188,11 @@ const STEPS: &[Step] = &[
     ),
     apart(
         "tidy",
-        "[circles|rules|style [PART]|lower]",
+        "[circles|rules|style [PART]|lower|architecture]",
         "prints lines, functions and assertions of each crate, every circular dependency, every fault of the\n\
          named rules, or every violation of style in a crate or folder; lower writes the table of those that\n\
-         remain; not part of all, as `test` checks them",
+         remain, and architecture the rows of modules in docs/ARCHITECTURE.md; not part of all, as `test`\n\
+         checks them",
         tidy::report::tidy,
     ),
     apart(

@@ -11,8 +11,8 @@
 mod inode;
 mod journal;
 
-pub(super) use inode::{Data, Inode};
 pub(crate) use inode::Start;
+pub(super) use inode::{Data, Inode};
 pub(crate) use journal::{Commit, Journal, State, Tid};
 
 use blockyard::status::Status;
