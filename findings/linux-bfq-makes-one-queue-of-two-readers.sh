@@ -11,8 +11,8 @@
 # Two jobs read 256 KiB at a time for 3 s, and the disk takes 4 ms for each, one at a time. The runs
 # of requests of one job:
 #
-#   rotational=1    20 to 40 runs
-#   rotational=0    more than 700 runs, of 749 requests
+#   rotational=1     23 runs of 733 requests
+#   rotational=0    748 runs of 748 requests
 #
 # Seen with Linux 7.3.4-1~bpo13+1 and fio 3.39-1 of Debian 13 (trixie, trixie-backports),
 # 2026-11-28; 6.12.117 does the same. Boots the kernel in QEMU without KVM, where time passes with

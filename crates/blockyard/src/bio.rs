@@ -148,6 +148,13 @@ impl Flags {
         self.0 & other.0 != 0
     }
 
+    /// Whether a submitter waits for an `op` with these flags: reads, and what has
+    /// [`Self::SYNC`], [`Self::PREFLUSH`] or [`Self::FUA`] (Linux's `op_is_sync`).
+    #[must_use]
+    pub const fn is_sync(self, op: Op) -> bool {
+        op.is_read() || self.intersects(Self(Self::SYNC.0 | Self::PREFLUSH.0 | Self::FUA.0))
+    }
+
     /// Returns the flags without those of `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
@@ -300,9 +307,9 @@ impl Bio {
         self.sector + self.sectors as u64
     }
 
-    /// Whether a submitter waits for it: reads, and bios with [`Flags::SYNC`].
+    /// Whether a submitter waits for it ([`Flags::is_sync`]).
     #[must_use]
     pub const fn is_sync(&self) -> bool {
-        self.op.is_read() || self.flags.contains(Flags::SYNC)
+        self.flags.is_sync(self.op)
     }
 }

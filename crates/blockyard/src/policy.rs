@@ -315,6 +315,12 @@ pub struct BfqTunables {
     /// Scheduler tags of which asynchronous requests may use half; `None`: all, as always before
     /// Linux 7.0.
     pub async_depth: Option<u32>,
+    /// Whether the clock stands still from the creation of a queue to its first request, as in
+    /// Linux before 7.2, where a plug around each bio caches the time; no. The queue then begins 1
+    /// ns before its creation: its first time of thinking, and the time in which it was idle, wrap
+    /// around. So its third request makes it a slow thinker, and a process with several requests
+    /// at a time does not count as one that does I/O most of the time for some seconds.
+    pub plug_stops_clock: bool,
 }
 
 impl Default for BfqTunables {
@@ -330,6 +336,7 @@ impl Default for BfqTunables {
             fifo_expire_sync: Duration::from_ms(125),
             fifo_expire_async: Duration::from_ms(250),
             async_depth: None,
+            plug_stops_clock: false,
         }
     }
 }
@@ -484,6 +491,7 @@ mod tests {
             fifo_expire_sync: ms(125),
             fifo_expire_async: ms(250),
             async_depth: None,
+            plug_stops_clock: false,
         };
         assert_eq!(BfqTunables::default(), bfq);
         let all = [Policies::mq_deadline(), Policies::mq_kyber(), Policies::mq_bfq()];

@@ -92,6 +92,7 @@ fn bfq_conforms_with_any_tunables() {
             fifo_expire_sync: Duration::from_ms(draws.pick(&[1, 125])),
             fifo_expire_async: Duration::from_ms(draws.pick(&[1, 250])),
             async_depth: draws.pick(&[None, Some(1), Some(48)]),
+            plug_stops_clock: draws.pick(&[false, true]),
         };
         let rotational = draws.pick(&[false, true]);
         let merges = draws.pick(&[Merges::All, Merges::Last]);

@@ -244,6 +244,7 @@ pub(super) const BFQ: &[&str] = &[
     "slice-idle",
     "low-latency",
     "strict-guarantees",
+    "plug-stops-clock",
     "timeout-sync",
     "max-budget",
     "back-seek-max",
@@ -636,5 +637,6 @@ fn bfq(table: &Table<'_>) -> Result<BfqTunables, ProfileError> {
         fifo_expire_sync: table.take_or("fifo-expire-sync", Time, linux.fifo_expire_sync)?,
         fifo_expire_async: table.take_or("fifo-expire-async", Time, linux.fifo_expire_async)?,
         async_depth: linux.async_depth,
+        plug_stops_clock: table.take_or("plug-stops-clock", Flag, linux.plug_stops_clock)?,
     })
 }

@@ -143,10 +143,10 @@ impl Request {
         self.sector + self.sectors as u64
     }
 
-    /// Whether a submitter waits for it: reads, and requests with [`Flags::SYNC`].
+    /// Whether a submitter waits for it ([`Flags::is_sync`]).
     #[must_use]
     pub const fn is_sync(&self) -> bool {
-        self.op.is_read() || self.flags.contains(Flags::SYNC)
+        self.flags.is_sync(self.op)
     }
 
     /// Returns the properties that matter for merging.

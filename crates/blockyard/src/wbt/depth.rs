@@ -79,7 +79,8 @@ impl Depth {
             (1 + ((usual - 1) >> self.step.min(31)), false)
         } else {
             let raised = u64::from(usual - 1) << self.step.unsigned_abs().min(31);
-            let highest = if self.step < 0 { 3 * self.queue / 4 } else { u32::MAX };
+            let highest =
+                if self.step < 0 { self.queue - self.queue.div_ceil(4) } else { u32::MAX };
             match u32::try_from(1 + raised) {
                 Ok(raised) if raised <= highest => (raised, false),
                 _ => (highest, true),
@@ -145,5 +146,13 @@ mod tests {
         assert_eq!(limits(&eight), [10, 2, 4, 8]);
         assert!(eight.raise());
         assert_eq!(limits(&eight), [9, 2, 3, 6]);
+    }
+
+    /// Three quarters of 4,294,967,295 are 3,221,225,471.25.
+    #[test]
+    fn the_depth_of_the_largest_queue_is_found() {
+        let mut largest = Depth::new(u32::MAX);
+        while largest.raise() {}
+        assert_eq!(largest.most(), 3_221_225_471);
     }
 }

@@ -360,20 +360,23 @@ impl Throttle {
     pub(crate) fn end_window(&mut self, now: Instant, woken: &mut VecDeque<u64>) {
         debug_assert!(self.window_ends <= now, "a window until {}", self.window_ends);
         let was_in_flight = self.lines.iter().any(|line| line.in_flight > 0);
-        let moved = match self.judge(now) {
-            Verdict::ReadsAreSlow => self.depth.lower(true),
-            Verdict::ReadsAreFast | Verdict::OnlyWrites => self.depth.raise(),
+        let verdict = self.judge(now);
+        let mut is_raised = false;
+        let mut is_lowered = false;
+        match verdict {
+            Verdict::ReadsAreSlow => is_lowered = self.depth.lower(true),
+            Verdict::ReadsAreFast | Verdict::OnlyWrites => is_raised = self.depth.raise(),
             Verdict::Unknown => {
                 self.unknown += 1;
                 match self.depth.step().cmp(&0) {
-                    _ if self.unknown < UNKNOWN_MAX => false,
-                    Ordering::Greater => self.depth.raise(),
-                    Ordering::Less => self.depth.lower(false),
-                    Ordering::Equal => false,
+                    _ if self.unknown < UNKNOWN_MAX => {}
+                    Ordering::Greater => is_raised = self.depth.raise(),
+                    Ordering::Less => is_lowered = self.depth.lower(false),
+                    Ordering::Equal => {}
                 }
             }
-        };
-        if moved {
+        }
+        if is_raised || is_lowered {
             self.unknown = 0;
         }
         self.window_ends = Instant::MAX;
@@ -382,7 +385,8 @@ impl Throttle {
             if line.in_flight == 0 {
                 line.promised = 0; // [throttled-wait-ends]: those that were woken may not come
             }
-            if moved || line.in_flight == 0 {
+            // Reads were slow at a step down: those that sleep wait for the writes in flight.
+            if is_raised || line.in_flight == 0 {
                 self.wake(class, now, woken);
             }
         }

@@ -148,6 +148,28 @@ fn waiters_are_woken_in_batches() {
     }
 }
 
+/// Of 16 writes of syncs 3 are left, and 10 others sleep. Reads are slow, so the depth becomes 8,
+/// and none of the 10 goes before the 3 have ended. At the step back to 16, all 10 go.
+#[test]
+fn a_step_down_wakes_nobody() {
+    let mut wbt = throttle(true);
+    assert!((0..16).all(|_| enter(&mut wbt, Flags::SYNC, ms(10))));
+    for waiter in 0..10 {
+        assert!(!enter(&mut wbt, Flags::SYNC, ms(10)));
+        wbt.wait(Class::Writeback, Flags::SYNC, waiter, ms(10)).unwrap();
+    }
+    assert!((0..13).all(|_| end(&mut wbt, ms(20)).is_empty()));
+    let mut woken = VecDeque::new();
+    for (read, depth, count) in [(SLOW, 8, 0), (QUICK, 16, 10)] {
+        for _ in 0..3 {
+            wbt.sample(Op::Read, read);
+            wbt.sample(Op::Write, SLOW);
+        }
+        wbt.end_window(wbt.window_ends(), &mut woken);
+        assert_eq!((wbt.depth.most(), woken.len()), (depth, count));
+    }
+}
+
 /// [throttled-wait-ends]: of two that sleep, the first is woken for the only place of a queue of 1
 /// and does not come back; the end of the window wakes the second one.
 #[test]

@@ -23,6 +23,10 @@ pub(super) const DEFAULT_MAX: u32 = 16 * 1024;
 /// The factor by which asynchronous requests are charged, so that writes do not take the device
 /// from reads.
 const ASYNC_CHARGE: u32 = 3;
+/// The time for which the largest budget is charged, in ms: that of a slot by default, whatever
+/// [`BfqTunables::timeout_sync`](crate::policy::BfqTunables::timeout_sync) says (Linux's
+/// `bfq_timeout`).
+const FULL_SLOT_MS: u64 = 125;
 
 /// Why a slot ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,11 +216,11 @@ impl Bfq {
         (is_slow, took)
     }
 
-    /// Charges `queue` for the time of its slot: a whole slot is worth the largest budget.
+    /// Charges `queue` for the time of its slot: 125 ms are worth the largest budget. With slots of
+    /// 20 ms and a largest budget of 2848 sectors, a whole slot is charged 455.
     fn charge_time(&mut self, queue: usize, time: Duration) {
-        let slot_ms = self.tunables.timeout_sync.as_ns() / 1_000_000;
-        let time_ms = (time.as_ns() / 1_000_000).min(slot_ms);
-        let worth = u64::from(self.budgets.most) * time_ms / slot_ms.max(1);
+        let time_ms = (time.as_ns() / 1_000_000).min(FULL_SLOT_MS);
+        let worth = u64::from(self.budgets.most) * time_ms / FULL_SLOT_MS;
         let worth = u32::try_from(worth).unwrap_or(u32::MAX);
         let entity = self.scheduler.of_mut(queue);
         let total = worth.max(entity.service);

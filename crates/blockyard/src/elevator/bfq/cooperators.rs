@@ -160,15 +160,23 @@ impl Bfq {
             self.set_waker(heir, waker);
         }
         self.hand_over_raising(queue, heir);
-        self.processes.of_mut(process).sync = Some(heir);
+        let merged = self.processes.of_mut(process);
+        merged.sync = Some(heir);
+        // They are one by position: after a split they are not merged for good.
+        merged.stable_heir = merged.stable_heir.filter(|stable| *stable != heir);
         self.queues[heir].marks.put(Marks::SHARED, true);
         self.queues[heir].process = None;
         self.queues[queue].process = None;
-        for newest in self.newest_created.iter_mut().filter(|newest| **newest == Some(queue)) {
-            *newest = Some(heir);
-        }
+        self.newest_is_now(queue, Some(heir));
         self.merges += 1;
         self.leave_owner(queue);
+    }
+
+    /// Lets `heir` stand for `queue` where that is the newest one of a group.
+    pub(super) fn newest_is_now(&mut self, queue: usize, heir: Option<usize>) {
+        for newest in self.newest_created.iter_mut().filter(|newest| **newest == Some(queue)) {
+            *newest = heir;
+        }
     }
 
     /// Notes that a process no longer submits into `queue`.
@@ -179,6 +187,7 @@ impl Bfq {
         if is_busy && self.queues[queue].is_empty() && self.serving != Some(queue) {
             self.leave_busy(queue, false);
         }
+        self.newest_is_now(queue, None);
     }
 
     /// Saves what the one process of `queue` is to have again after a split.

@@ -219,12 +219,9 @@ impl Bfq {
 
     /// Returns any active queue whose request may be injected, the newest first.
     fn choose_any_injected(&mut self, queue: usize) -> Option<usize> {
-        let of = &self.queues[queue];
-        let has_waited =
-            of.is(Marks::WAITED_FOR) && self.idled_since + self.tunables.slice_idle <= self.now;
-        let unknown = of.inject_limit == 0 && of.service_ns == 0;
-        let limit = if unknown && has_waited { 1 } else { of.inject_limit };
-        if self.in_driver >= limit {
+        // Linux means to inject one request as well if the device has waited for `slice_idle`, but
+        // adds nanoseconds to ticks there: 8 ms become 9 hours at 250 ticks in a second.
+        if self.in_driver >= self.queues[queue].inject_limit {
             return None;
         }
         let takes_all = self.scheduler.of(queue).raise == 1 || !self.queues[queue].is(Marks::QUICK);

@@ -18,7 +18,7 @@
 //! Sources: Valente and Checconi, "High throughput disk scheduling with fair bandwidth
 //! distribution", IEEE Transactions on Computers 59 (2010); Valente and Avanzini, "Evolution of the
 //! BFQ storage-I/O scheduler" (2015); Linux's documentation of BFQ. Constants and the order of
-//! decisions are those of Linux 6.12.
+//! decisions are those of Linux 6.12, but for what is listed below.
 //!
 //! While requests of the process in service are in the device, those of others are held back if the
 //! device is to be held for that process; under `strict_guarantees` all are, while any is in the
@@ -291,17 +291,15 @@ impl Bfq {
         self.held[id.index()].queue as usize == queue
     }
 
-    /// Returns the queue of a bio, if it has one already: merged, if it has come to that.
+    /// Returns the queue of a bio, if it has one already: merged, if that is planned.
     fn queue_of_bio(&mut self, bio: &Extent) -> Option<usize> {
         let process = self.processes.find(bio.submitter)?;
-        if !(bio.op.is_read() || bio.flags.contains(Flags::SYNC)) {
+        if !bio.flags.is_sync(bio.op) {
             return self.processes.of(process).last_async;
         }
+        // A merge is planned when a request comes, as no time is known here.
         let queue = self.processes.of(process).sync?;
-        Some(match self.find_heir(queue, process, bio.sector) {
-            Some(_) => self.merge_into_heirs(queue, process),
-            None => queue,
-        })
+        Some(self.merge_into_heirs(queue, process))
     }
 }
 
@@ -340,7 +338,9 @@ impl Elevator for Bfq {
             return Some(found);
         }
         let behind = self.queues[queue].sorted.next_at_or_after(&self.nodes, other.end_sector())?;
-        if self.end_nodes.is_filed(behind) {
+        // Any two discards fit a device with ranges, however far one is from the other.
+        let continues = requests[behind].sector == other.end_sector();
+        if continues && self.end_nodes.is_filed(behind) {
             candidate(requests, limits, behind, other, true)
         } else {
             None

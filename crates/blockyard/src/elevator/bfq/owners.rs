@@ -2,7 +2,7 @@
 
 use super::budget::Expiry;
 use super::process::level_of;
-use super::queue::{Marks, Queue, class_and_level, weight_of_level};
+use super::queue::{Marks, Queue, Think, class_and_level, weight_of_level};
 use super::{Bfq, scheduler};
 use crate::bio::Submitter;
 use crate::request::{Request, Requests};
@@ -19,8 +19,13 @@ impl Bfq {
     ) -> usize {
         let count = self.queues.len();
         let from = self.free_from;
-        let mut all = (from..count).chain(0..from);
-        let queue = all.find(|at| self.is_free(*at)).unwrap_or_else(|| self.make_free());
+        let mut free = (from..count).chain(0..from).filter(|at| self.is_free(*at));
+        // An idle asynchronous queue keeps its stamps, by which it was charged, as long as it can.
+        let queue = free
+            .clone()
+            .find(|at| self.queues[*at].is(Marks::SYNC))
+            .or_else(|| free.next())
+            .unwrap_or_else(|| self.make_free());
         self.free_from = (queue + 1) % count;
         self.scheduler.forget_idle_queue(queue);
         self.forget_queue(queue);
@@ -30,6 +35,7 @@ impl Bfq {
         self.queues[queue] =
             Queue::new(is_sync, class == scheduler::IDLE_CLASS, max_budget, self.now);
         self.queues[queue].owners = 1;
+        self.queues[queue].think = Think::new(self.now, self.tunables.plug_stops_clock);
         queue
     }
 
@@ -72,9 +78,7 @@ impl Bfq {
         for of in &mut self.queues {
             of.heir = of.heir.filter(|heir| *heir != queue);
         }
-        for newest in &mut self.newest_created {
-            *newest = newest.filter(|newest| *newest != queue);
-        }
+        self.newest_is_now(queue, None);
         for process in self.processes.all_mut() {
             process.stable_heir = process.stable_heir.filter(|heir| *heir != queue);
             process.last_async = process.last_async.filter(|of| *of != queue);

@@ -179,19 +179,17 @@ impl Queueing {
     }
 
     /// Notes a completion with as many requests in the device and held. `few`: the process in
-    /// service has too few requests to show anything. Returns whether a judgement was made.
-    pub(super) fn completed(&mut self, in_driver: u32, held: u32, few: bool) -> bool {
+    /// service has too few requests to show anything.
+    pub(super) fn completed(&mut self, in_driver: u32, held: u32, few: bool) {
         self.most_in_driver = self.most_in_driver.max(in_driver);
         if self.found == Some(true) || in_driver + held <= DEEP || (few && in_driver < DEEP) {
-            return false;
+            return;
         }
         self.samples += 1;
-        if self.samples <= JUDGED_AFTER {
-            return false;
+        if self.samples > JUDGED_AFTER {
+            self.found = Some(self.most_in_driver > DEEP);
+            self.most_in_driver = 0;
+            self.samples = 0;
         }
-        self.found = Some(self.most_in_driver > DEEP);
-        self.most_in_driver = 0;
-        self.samples = 0;
-        true
     }
 }

@@ -118,14 +118,24 @@ pub(super) struct Think {
 }
 
 impl Think {
-    pub(super) const fn new(last_end: Instant) -> Self {
+    /// Returns the estimate of a process whose queue is created at `now`. The end of the last
+    /// request counts as 1 ns later if the clock stands until the first request
+    /// ([`plug_stops_clock`](crate::policy::BfqTunables::plug_stops_clock)).
+    pub(super) const fn new(now: Instant, plug_stops_clock: bool) -> Self {
+        let last_end = Instant::from_ns(now.as_ns() + plug_stops_clock as u64);
         Self { last_end, total_ns: 0, samples: 0, mean_ns: 0 }
+    }
+
+    /// Returns the ns since the end of the last request. If that lies ahead, they are those of a
+    /// 64-bit counter that has wrapped around, as in Linux.
+    const fn elapsed_ns(&self, now: Instant) -> u64 {
+        now.as_ns().wrapping_sub(self.last_end.as_ns())
     }
 
     /// Adds a time of thinking, at most twice `slice_idle`, to a mean that decays by an eighth.
     pub(super) fn sample(&mut self, slice_idle: Duration, now: Instant) {
         let most = 2 * slice_idle.as_ns();
-        let elapsed = now.since(self.last_end).as_ns().min(most);
+        let elapsed = self.elapsed_ns(now).min(most);
         self.samples = (7 * self.samples + 256) / 8;
         self.total_ns = (7 * self.total_ns + 256 * elapsed) / 8;
         self.mean_ns = (self.total_ns + 128) / self.samples;
@@ -221,7 +231,7 @@ impl Queue {
             heir: None,
             max_budget,
             timeout: None,
-            think: Think::new(now),
+            think: Think::new(now, false),
             seeks: 1,
             last_end: 0,
             created: now,
@@ -400,12 +410,12 @@ impl Bfq {
         let of = &mut self.queues[queue];
         let total = now.since(of.io_since).as_ns();
         if of.is_empty() && of.dispatched == 0 {
-            of.idle_ns += now.since(of.think.last_end).as_ns();
+            of.idle_ns = of.idle_ns.wrapping_add(of.think.elapsed_ns(now));
         }
         if of.is(Marks::NEW) {
             return;
         }
-        of.marks.put(Marks::IO_BOUND, of.idle_ns * 5 <= total);
+        of.marks.put(Marks::IO_BOUND, of.idle_ns.wrapping_mul(5) <= total);
         // A window of 200 ms; then its newer half stays.
         if total > Duration::from_ms(200).as_ns() {
             of.io_since = Instant::from_ns(now.as_ns() - total / 2);

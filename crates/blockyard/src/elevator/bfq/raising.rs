@@ -225,11 +225,14 @@ impl Bfq {
     pub(super) fn prolong_soft_real_time(&mut self, queue: usize) {
         let now = self.now;
         let of = &mut self.queues[queue];
-        let Some(idle_since) = of.timeout.filter(|timeout| *timeout < now) else { return };
-        if of.raised_as == Raise::SoftRealTime && of.raised_at < now {
-            of.raised_at =
-                if idle_since > of.raised_at { of.raised_at + now.since(idle_since) } else { now };
+        let was_idle = of.timeout.is_none_or(|timeout| timeout < now);
+        if of.raised_as != Raise::SoftRealTime || of.raised_at >= now || !was_idle {
+            return;
         }
+        of.raised_at = match of.timeout {
+            Some(idle_since) if idle_since > of.raised_at => of.raised_at + now.since(idle_since),
+            _ => now,
+        };
     }
 
     /// Computes when a first request makes `queue`, which has become empty, soft real-time.

@@ -513,7 +513,9 @@ impl Scheduler {
         };
         let next = if wins { new } else { self.look_up(level, is_over, now) };
         self.levels[level].next = next;
-        next.is_some_and(|next| before.is_none() || self.hand_up_budget(next))
+        let Some(next) = next else { return false };
+        let had_larger = self.hand_up_budget(next);
+        before.is_none() || had_larger
     }
 
     /// Whether `new` is eligible and finishes earlier than `other`, of the same class.

@@ -14,6 +14,9 @@ use crate::unit::RequestId;
 impl Bfq {
     /// Counts `queue`, which has become busy, among those with requests.
     pub(super) fn join_pending(&mut self, queue: usize) {
+        if self.queues[queue].waker.is_some() {
+            self.note_woken(queue);
+        }
         // Not by `dispatched`: a request that came back and went out again is not counted.
         if self.queues[queue].is(Marks::PENDING) {
             return;
@@ -24,9 +27,6 @@ impl Bfq {
         group.pending += 1;
         if self.scheduler.of(queue).raise == 1 {
             self.scheduler.use_weight(queue);
-        }
-        if self.queues[queue].waker.is_some() {
-            self.note_woken(queue);
         }
     }
 
