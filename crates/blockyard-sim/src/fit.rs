@@ -55,6 +55,11 @@ pub enum Unfit {
         /// The design, which could have a polled queue.
         design: String,
     },
+    /// The job's calls are uncached, and the design's kernel refuses such calls.
+    RefusesUncached {
+        /// The design, which could take them.
+        design: String,
+    },
     /// The job and the jobs before it can have more than `IN_FLIGHT_MAX` I/Os in flight.
     TooDeep,
     /// The job and the jobs before it ask for more than `PLANNED_IOS_MAX` I/Os, and no run time
@@ -98,6 +103,10 @@ impl fmt::Display for Unfit {
             Self::NoPolledQueue { design } => write!(
                 f,
                 "`hipri` polls for completions, and design `{design}` has no hardware queue that is polled: give it `poll-queues` in `[queue]`"
+            ),
+            Self::RefusesUncached { design } => write!(
+                f,
+                "the kernel of design `{design}` refuses `uncached` calls (RWF_DONTCACHE): a design of Linux 7.3 has `uncached = \"by-flusher\"` in `[queue]`"
             ),
             Self::SharesDirty => f.write_str(
                 "a job writes to the same sectors through the page cache, and this one discards them or uses \

@@ -50,6 +50,9 @@ pub struct Design {
     /// volatile cache ends with a flush, although its write is durable: `always`, as up to Linux
     /// 7.3, rather than `needed`.
     pub flushes_after_sync_writes: bool,
+    /// Whether calls may be uncached (`RWF_DONTCACHE`), whose pages the flusher writes back at
+    /// once, as in Linux 7.3, rather than refused.
+    pub takes_uncached: bool,
     /// Requests that a run removes from an elevator under one acquisition of its lock, at most.
     pub lock_batch: u32,
     /// The lines of `[host]` in its file.
@@ -201,6 +204,7 @@ pub(super) const QUEUE: &[&str] = &[
     "submitter-sleeps",
     "worker",
     "sync-flush",
+    "uncached",
     "sched-depth",
     "async-depth",
     "nomerges",
@@ -277,6 +281,7 @@ const PLUG: &[(&str, Plugging)] = &[
 const WORKER: &[(&str, WorkerTurn)] =
     &[("at-once", WorkerTurn::AtOnce), ("by-lag", WorkerTurn::ByLag)];
 const SYNC_FLUSH: &[(&str, bool)] = &[("always", true), ("needed", false)];
+const UNCACHED: &[(&str, bool)] = &[("refused", false), ("by-flusher", true)];
 const RESTART: &[(&str, Restart)] = &[("own", Restart::Own), ("in-turn", Restart::InTurn)];
 
 const HEAD_LISTS: &[(&str, HeadLists)] =
@@ -394,6 +399,7 @@ impl Design {
             submitter_sleeps: queue.take_or("submitter-sleeps", Flag, linux::SUBMITTER_SLEEPS)?,
             worker: queue.take_or("worker", OneOf(WORKER), linux::WORKER)?,
             flushes_after_sync_writes: flushes_after_sync_writes(&queue)?,
+            takes_uncached: queue.take_or("uncached", OneOf(UNCACHED), linux::TAKES_UNCACHED)?,
             lock_batch: lock_batch(&queue)?,
             host_lines: host.lines,
             btt: btt(top)?,

@@ -20,6 +20,9 @@ pub(super) const WORKER: WorkerTurn = WorkerTurn::AtOnce;
 /// Whether a synchronous call of a durable direct write ends with a flush: up to Linux 7.3.
 pub(super) const FLUSHES_AFTER_SYNC_WRITES: bool = true;
 
+/// Whether a call may be uncached, on ext4, XFS and raw disks: since Linux 7.3.
+pub(super) const TAKES_UNCACHED: bool = true;
+
 /// Whether a request longer than the read-ahead window widens it: since Linux 4.10.
 pub(super) const REQUEST_WIDENS: bool = true;
 

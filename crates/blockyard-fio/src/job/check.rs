@@ -11,6 +11,7 @@ use super::value::Amount;
 /// Options that only some engines have.
 const ENGINE_OPTIONS: &[(&str, &[Engine])] = &[
     ("hipri", &[Engine::IoUring, Engine::Pvsync2]),
+    ("uncached", &[Engine::IoUring, Engine::Pvsync2]),
     ("fixedbufs", &[Engine::IoUring]),
     ("registerfiles", &[Engine::IoUring]),
     ("nonvectored", &[Engine::IoUring]),
@@ -93,6 +94,10 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     if job.hipri {
         return contradiction(job, "hipri", option, "nothing polls for the I/O of the page cache");
     }
+    if job.uncached && job.pattern.mix.ops().contains(&Op::Read) {
+        let reason = "reads that leave nothing in the page cache are not modelled, only writes";
+        return fail(job, "uncached", Fault::Unsupported { option: "uncached", reason });
+    }
     Ok(())
 }
 
@@ -167,7 +172,7 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
     let sized = job.size.is_some_and(|size| !matches!(size, Amount::Bytes(0)));
     let moot = [
         ("iodepth", !job.engine.is_async() && job.iodepth > 1, ONE),
-        ("invalidate", job.direct, NO_CACHE),
+        ("uncached", job.direct, NO_CACHE),
         ("pre_read", job.direct, NO_CACHE),
         ("fadvise_hint", job.direct, NO_CACHE),
         ("time_based", job.time_based && job.runtime_ns.is_none(), NO_RUNTIME),

@@ -439,6 +439,9 @@ pub struct Job {
     pub offload: bool,
     /// Poll for completions; `io_uring` and `pvsync2` only; default false.
     pub hipri: bool,
+    /// Pages that a write brings into the page cache are written back at once, and leave the cache
+    /// then (`RWF_DONTCACHE`); `io_uring` and `pvsync2` only; default false.
+    pub uncached: bool,
     /// Maximum number of I/Os in flight, as written; default 1. See [`Job::depth`].
     pub iodepth: u32,
     /// I/Os submitted at a time; 0 means `iodepth`; default 1.
@@ -620,6 +623,7 @@ impl Job {
             engine_name: "psync",
             offload: false,
             hipri: false,
+            uncached: false,
             iodepth: 1,
             iodepth_batch_submit: 1,
             iodepth_batch_complete_min: 1,

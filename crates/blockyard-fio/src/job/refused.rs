@@ -92,7 +92,6 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("spr_op", &[], "it belongs to sprandom"),
     refused("spr_num_regions", &[], "it belongs to sprandom"),
     refused("spr_cs", &[], "it belongs to sprandom"),
-    refused("uncached", &[], "Linux refuses it for block devices; no file system is modelled"),
 ];
 
 #[cfg(test)]

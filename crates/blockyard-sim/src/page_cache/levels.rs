@@ -13,6 +13,8 @@ const HALF_LIFE: Duration = Duration::from_ms(3000);
 struct OfDisk {
     dirty: u64,
     under_writeback: u64,
+    /// The dirty pages that leave the cache when they are on the disk.
+    transient: u64,
     /// When it was last without dirty pages.
     since: Instant,
     /// The pages that were written back, of which older ones count less.
@@ -46,6 +48,23 @@ impl Levels {
             of_disk.since = now;
         }
         of_disk.dirty += 1;
+    }
+
+    /// Notes that a dirty page of `disk` is transient.
+    pub(super) fn transient_dirtied(&mut self, disk: QueueId) {
+        self.disk(disk).transient += 1;
+    }
+
+    /// Notes that so many dirty pages of `disk` are no longer both dirty and transient.
+    pub(super) fn transient_left(&mut self, disk: QueueId, pages: u64) {
+        let of_disk = self.disk(disk);
+        debug_assert!(of_disk.transient >= pages, "{pages} pages of {of_disk:?}");
+        of_disk.transient -= pages;
+    }
+
+    /// Returns the number of transient pages of `disk` that are dirty.
+    pub(crate) fn transient(&self, disk: QueueId) -> u64 {
+        self.of(disk).transient
     }
 
     /// Notes that the writeback of so many pages of `disk` begins.

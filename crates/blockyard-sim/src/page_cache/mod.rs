@@ -24,9 +24,10 @@
 //!
 //! All readers of a file share its pages and wait for each other's reads. Each reader has its own
 //! stream for read-ahead. Memory is never short. A page leaves the cache only when a starting job
-//! drops the pages of its files (fio's `invalidate`), behind their writeback. A task that ends does
-//! not wait for pages that are still being read ahead; if the task is the last one, the run ends
-//! without them.
+//! drops the pages of its files (fio's `invalidate`), behind their writeback, or if an uncached
+//! write has brought it there: such a page is transient, and leaves when it is on the disk. A task
+//! that ends does not wait for pages that are still being read ahead; if the task is the last one,
+//! the run ends without them.
 //!
 //! Mapping, and the effects of other programs on a real cache, are not modelled.
 
@@ -118,6 +119,18 @@ struct File {
     dirt: Dirt,
     /// Its inode, if there is a file system.
     inode: Option<Inode>,
+}
+
+impl File {
+    /// Drops those of `range`, whose writeback has ended, that are transient. As in Linux (7.3,
+    /// `folio_end_dropbehind`), one that is dirty again leaves after its next writeback.
+    fn drop_transient(&mut self, range: Range<u64>) {
+        let Self { pages, dirt, .. } = self;
+        let leave = pages.transient_in(range).filter(|page| !dirt.is_unwritten(*page));
+        for page in leave.collect::<Vec<_>>() {
+            pages.drop_page(page);
+        }
+    }
 }
 
 /// The page cache of a machine.
@@ -256,16 +269,32 @@ impl PageCache {
         ((page + 1) * PAGE_BYTES).min(self.placement(file).len_bytes)
     }
 
-    /// Notes that a call has written to `page` at `now`. It is in the cache and dirty from then on.
-    /// Returns whether it was clean.
-    pub(crate) fn written(&mut self, file: FileId, page: u64, now: Instant) -> bool {
+    /// Notes that a call, which may be uncached, has written to `page` at `now`. It is in the cache
+    /// and dirty from then on. Returns whether it was clean.
+    pub(crate) fn written(
+        &mut self,
+        file: FileId,
+        page: u64,
+        is_uncached: bool,
+        now: Instant,
+    ) -> bool {
         let File { pages, dirt, placement, .. } = &mut self.files[file.0];
-        pages.fill(page);
+        let (was_transient, is_transient) = pages.fill(page, is_uncached);
         let was_clean = dirt.written(page);
         if was_clean {
             self.levels.dirtied(placement.queue, now);
         }
+        match (was_transient && !was_clean, is_transient) {
+            (false, true) => self.levels.transient_dirtied(placement.queue),
+            (true, false) => self.levels.transient_left(placement.queue, 1),
+            _ => {}
+        }
         was_clean
+    }
+
+    /// Notes that an uncached write has claimed `page`, of which it writes a part.
+    pub(crate) fn make_transient(&mut self, file: FileId, page: u64) {
+        self.files[file.0].pages.make_transient(page);
     }
 
     /// Returns the files of `disk` with dirty pages or pages under writeback, in the order of the
@@ -373,9 +402,12 @@ impl PageCache {
     pub fn submitted(&mut self, run: Run) {
         debug_assert!(run.pages.start < run.pages.end, "a run must have a page");
         if run.transfer == Transfer::WriteBack {
-            let File { dirt, placement, .. } = &mut self.files[run.file.0];
+            let File { dirt, placement, pages, .. } = &mut self.files[run.file.0];
             run.pages.clone().for_each(|page| dirt.begin(page));
             self.levels.begun(placement.queue, run.pages.end - run.pages.start);
+            let transient = pages.transient_in(run.pages.clone()).count();
+            let transient = u64::try_from(transient).unwrap_or(u64::MAX);
+            self.levels.transient_left(placement.queue, transient);
         }
         let inode = self.files[run.file.0].inode.as_ref();
         let moving = Some(InFlight { len_bytes: inode.map_or(0, Inode::len_bytes), run });
@@ -408,6 +440,7 @@ impl PageCache {
             Transfer::Read => of_run.pages.finish(pages.clone(), status == Status::Ok),
             Transfer::WriteBack => {
                 of_run.dirt.end(pages.clone(), status);
+                of_run.drop_transient(pages.clone());
                 self.levels.ended(of_run.placement.queue, pages.end - pages.start);
                 if status == Status::Ok {
                     let data = Data { pages: pages.clone(), len_bytes, is_direct: false };
@@ -542,7 +575,7 @@ mod tests {
     fn a_page_that_is_not_on_the_disk_is_not_dropped() {
         let mut cache = PageCache::default();
         let file = cache.open(placement(0));
-        assert!((0..3).all(|page| cache.written(file, page, Instant::ZERO)));
+        assert!((0..3).all(|page| cache.written(file, page, false, Instant::ZERO)));
         for page in [0, 1] {
             cache.submitted(Run { file, pages: page..page + 1, transfer: Transfer::WriteBack });
         }

@@ -18,18 +18,19 @@ pub enum PageState {
     Ready,
 }
 
-/// Three bits for each of 64 pages. Ready pages and marked pages are present.
+/// Four bits for each of 64 pages. Ready, marked and transient pages are present.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
     present: u64,
     ready: u64,
     marked: u64,
+    transient: u64,
 }
 
 impl Word {
-    /// Whether each ready page and each marked page is present.
+    /// Whether each ready, marked and transient page is present.
     const fn is_sound(self) -> bool {
-        (self.ready | self.marked) & !self.present == 0
+        (self.ready | self.marked | self.transient) & !self.present == 0
     }
 }
 
@@ -37,6 +38,8 @@ impl Word {
 #[derive(Clone, Debug, Default)]
 pub struct FilePages {
     words: BTreeMap<u64, Word>,
+    /// Whether a page has been transient.
+    had_transient: bool,
 }
 
 /// Returns the word of `page`, and its bit there.
@@ -65,6 +68,28 @@ impl FilePages {
     pub(crate) fn is_marked(&self, page: u64) -> bool {
         let (word, bit) = self.word(page);
         word.marked & bit != 0
+    }
+
+    /// Whether `page` is transient: it leaves the cache when its data is on the disk.
+    pub(super) fn is_transient(&self, page: u64) -> bool {
+        let (word, bit) = self.word(page);
+        word.transient & bit != 0
+    }
+
+    /// Makes `page`, which is in the cache, transient.
+    pub(super) fn make_transient(&mut self, page: u64) {
+        let (at, bit) = place(page);
+        let word = self.words.get_mut(&at).expect("a transient page should be present");
+        word.transient |= bit;
+        self.had_transient = true;
+        debug_assert!(word.is_sound(), "{word:?}");
+    }
+
+    /// Returns the transient pages of `range`.
+    pub(super) fn transient_in(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        // Without uncached writes there are none to look for.
+        let range = if self.had_transient { range } else { 0..0 };
+        range.filter(|page| self.is_transient(*page))
     }
 
     /// Clears the mark of `page`. Returns whether the page had one.
@@ -119,19 +144,27 @@ impl FilePages {
             } else {
                 word.present &= !bit;
                 word.marked &= !bit;
+                word.transient &= !bit;
             }
             debug_assert!(word.is_sound(), "{word:?}");
         }
     }
 
-    /// Puts `page` into the cache, without a read, unless it is there. It is not being read.
-    pub(crate) fn fill(&mut self, page: u64) {
+    /// Puts `page` into the cache for a write, without a read, unless it is there. It is not being
+    /// read. If the write `is_uncached`, a page that was not there is transient; if not, it stays.
+    /// Returns whether the page was transient, and whether it is.
+    pub(crate) fn fill(&mut self, page: u64, is_uncached: bool) -> (bool, bool) {
         let (at, bit) = place(page);
         let word = self.words.entry(at).or_default();
         debug_assert!((word.present & !word.ready) & bit == 0, "page {page} is being read");
+        let was_transient = word.transient & bit != 0;
+        let is_transient = is_uncached && (was_transient || word.present & bit == 0);
         word.present |= bit;
         word.ready |= bit;
+        word.transient = if is_transient { word.transient | bit } else { word.transient & !bit };
+        self.had_transient |= is_transient;
         debug_assert!(word.is_sound(), "{word:?}");
+        (was_transient, is_transient)
     }
 
     /// Drops the pages of `range` that are ready, except those that must `stay`.
@@ -148,7 +181,7 @@ impl FilePages {
     }
 
     /// Drops `page` if it is ready.
-    fn drop_page(&mut self, page: u64) {
+    pub(super) fn drop_page(&mut self, page: u64) {
         let (at, bit) = place(page);
         let Some(word) = self.words.get_mut(&at).filter(|word| word.ready & bit != 0) else {
             return;
@@ -156,6 +189,7 @@ impl FilePages {
         word.present &= !bit;
         word.ready &= !bit;
         word.marked &= !bit;
+        word.transient &= !bit;
         debug_assert!(word.is_sound(), "{word:?}");
         if word.present == 0 {
             self.words.remove(&at);
@@ -172,6 +206,7 @@ impl FilePages {
             word.present = (word.present & !word.ready) | stays;
             word.ready = stays;
             word.marked &= word.present;
+            word.transient &= word.present;
             debug_assert!(word.is_sound(), "{word:?}");
             word.present != 0
         });

@@ -93,12 +93,16 @@ pub(super) fn plan(
     Ok((waves, entries, stats))
 }
 
-/// Checks that `job` polls only where a queue of `design` is polled, and that no worker syncs
-/// behind its writes.
+/// Checks that `job` polls only where a queue of `design` is polled, that its calls are uncached
+/// only where they may be, and that no worker syncs behind its writes.
 fn check_job(job: &Job, design: &Design, syncs_in_worker: bool) -> Result<(), SimulationError> {
     if job.hipri && design.poll_queues.count == 0 {
         let unfit = Unfit::NoPolledQueue { design: design.name.clone() };
         return Err(SimulationError::Unfit { place: job.place_of("hipri").clone(), unfit });
+    }
+    if job.uncached && !design.takes_uncached {
+        let unfit = Unfit::RefusesUncached { design: design.name.clone() };
+        return Err(SimulationError::Unfit { place: job.place_of("uncached").clone(), unfit });
     }
     if syncs_in_worker {
         let place = job.place_of("sync").clone();

@@ -153,7 +153,11 @@ impl<O: Observer> World<O> {
         // 1 KiB of a page of 4 KiB takes a quarter of the time of a page.
         let copy = Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES);
         self.set_alarms_of_journals();
+        let task = &mut self.tasks[id.0 as usize];
+        let cpu = task.cpu;
+        let kicked = task.buffered().kicks(&self.cache);
         copy + dirtied.map_or(Duration::ZERO, |file| self.dirtied(id, file))
+            + kicked.map_or(Duration::ZERO, |disk| self.kick_flusher(disk, cpu, copy))
     }
 
     /// Plans the next piece of a buffered call; the last piece ends at `end`. Returns `None` if the

@@ -2,15 +2,15 @@
 //!
 //! Linux 6.12 (`wb_workfn`). A flusher looks 5 s after its disk got a dirty page, and every 5 s
 //! while there are any (`dirty-writeback`): it then writes all pages if the disk has had some for
-//! 30 s (`dirty-expire`). A writer that
-//! finds more pages than the background limit wakes it, and it writes until there are
-//! fewer. It goes through the disk in order, from where it stopped, in chunks under a plug. It
-//! skips pages that are under writeback.
+//! 30 s (`dirty-expire`). A writer that finds more pages than the background limit wakes it, and it
+//! writes until there are fewer. An uncached write wakes it, too (Linux 7.3): it writes as many
+//! pages, of any kind, as are dirty and transient. It goes through the disk in order, from where it
+//! stopped, in chunks under a plug. It skips pages that are under writeback.
 
 use super::actor::Actor;
 use super::buffered::PIECE_BIOS_MAX;
 use super::owner::RUN_BIT;
-use super::{Failure, World};
+use super::{Event, Failure, World};
 use crate::page_cache::{DirtyLimits, Pace, Place, Run, Transfer};
 use blockyard::bio::Flags;
 use blockyard::status::{Status, SubmitError};
@@ -31,6 +31,8 @@ pub(super) struct Writeback {
     flusher: ActorId,
     /// Whether the flusher writes, or has been woken to do so.
     is_awake: bool,
+    /// Whether an uncached write has woken it since it last began to write for such writes.
+    is_kicked: bool,
     /// When the flusher looks next.
     looks_at: Option<Instant>,
     /// The pages that the flusher has under writeback.
@@ -70,6 +72,8 @@ enum Reason {
     Background,
     /// The disk has had dirty pages for too long.
     Age,
+    /// An uncached write has ended.
+    Uncached,
 }
 
 /// A flusher, as an actor.
@@ -79,6 +83,8 @@ struct Flusher {
     disk: QueueId,
     cpu: CpuId,
     reason: Option<Reason>,
+    /// The pages that uncached writes want, and that are not written.
+    wanted: u64,
     /// The place on the disk where it goes on.
     at: Place,
     /// The pages that are left of the chunk, and those that this pass over the disk has written.
@@ -111,6 +117,7 @@ impl Flusher {
             disk,
             cpu,
             reason: None,
+            wanted: 0,
             at: Place::START,
             chunk_left: 0,
             pass_pages: 0,
@@ -132,10 +139,18 @@ impl Flusher {
         levels.is_over_background(self.disk, limits).then_some(Reason::Background)
     }
 
+    /// Returns why the flusher begins to write, if it does. Uncached writes come first.
+    fn new_reason<O: Observer>(&mut self, world: &mut World<O>, looks: bool) -> Option<Reason> {
+        let is_kicked = core::mem::take(&mut world.writeback(self.disk).is_kicked);
+        self.wanted = if is_kicked { world.cache.levels().transient(self.disk) } else { 0 };
+        if self.wanted > 0 { Some(Reason::Uncached) } else { self.reason(world, looks) }
+    }
+
     /// Begins the next chunk, if there is a reason to.
     fn begin_chunk<O: Observer>(&mut self, world: &mut World<O>) -> bool {
         let is_needed = match self.reason {
             Some(Reason::Age) => world.cache.levels().dirty_since(self.disk).is_some(),
+            Some(Reason::Uncached) => self.wanted > 0,
             _ => self.reason(world, false).is_some(),
         };
         let is_idle = world.cache.levels().is_idle(self.disk);
@@ -187,16 +202,21 @@ impl Flusher {
             world.writeback(self.disk).in_flight += count;
             self.at = next;
             self.pass_pages += count;
+            self.wanted = self.wanted.saturating_sub(count);
             self.chunk_left -= count;
         }
         Piece::Full
     }
 
-    /// Ends the writing, and plans the next look.
+    /// Ends the writing. The flusher goes on if uncached writes have woken it meanwhile, or if they
+    /// were the reason and there are more pages than the background limit. Otherwise it plans its
+    /// next look.
     fn rest<O: Observer>(&mut self, world: &mut World<O>) {
-        self.reason = None;
+        let ended = self.reason.take();
         self.chunk_left = 0;
-        world.writeback(self.disk).is_awake = false;
+        let is_over = ended == Some(Reason::Uncached) && self.reason(world, false).is_some();
+        self.has_more = world.writeback(self.disk).is_kicked || is_over;
+        world.writeback(self.disk).is_awake = self.has_more;
         world.plan_look(self.disk);
     }
 }
@@ -214,7 +234,7 @@ impl<O: Observer> Actor<O> for Flusher {
         }
         self.waits_for_room = false;
         if self.reason.is_none() {
-            self.reason = self.reason(world, looks);
+            self.reason = self.new_reason(world, looks);
             self.is_whole_pass = false;
             self.pass_pages = 0;
         }
@@ -259,14 +279,14 @@ impl<O: Observer> World<O> {
     /// Adds a flusher for each disk. Without them only syncs write dirty pages back.
     pub(crate) fn flush(&mut self) {
         let limits = DirtyLimits::of(&self.machine);
-        // The threads of jobs fill the processors from the first on.
-        let cpu = CpuId(self.machine.cpus - 1);
+        let cpu = self.flusher_cpu();
         let disks = (0..self.queues.len()).map(|disk| {
             let disk = QueueId(u16::try_from(disk).expect("disks should fit 16 bits"));
             let flusher = self.add_sleeping_actor(cpu, |id| Box::new(Flusher::new(id, disk, cpu)));
             Writeback {
                 flusher,
                 is_awake: false,
+                is_kicked: false,
                 looks_at: None,
                 in_flight: 0,
                 pace: Pace::new(limits),
@@ -274,6 +294,11 @@ impl<O: Observer> World<O> {
         });
         let disks = disks.collect();
         self.flushing = Some(Flushing { limits, disks });
+    }
+
+    /// Returns the processor of the flushers: the threads of jobs fill the others first.
+    const fn flusher_cpu(&self) -> CpuId {
+        CpuId(self.machine.cpus - 1)
     }
 
     pub(super) fn writeback(&mut self, disk: QueueId) -> &mut Writeback {
@@ -294,6 +319,29 @@ impl<O: Observer> World<O> {
             let flusher = writeback.flusher;
             self.wake_actor_at(flusher, at);
         }
+    }
+
+    /// Wakes the flusher of a disk for the pages of an uncached write on `cpu`, whose last copy
+    /// takes `copy`. Returns the cost.
+    pub(super) fn kick_flusher(&mut self, disk: QueueId, cpu: CpuId, copy: Duration) -> Duration {
+        if self.flushing.is_none() {
+            return Duration::ZERO;
+        }
+        let writeback = self.writeback(disk);
+        writeback.is_kicked = true;
+        if core::mem::replace(&mut writeback.is_awake, true) {
+            return Duration::ZERO;
+        }
+        let flusher = writeback.flusher;
+        self.totals.wakeups += 1;
+        let wakeup = self.machine.wakeup;
+        if self.flusher_cpu() == cpu {
+            // On the writer's own processor it runs before the writer's next call.
+            self.cpus[cpu.index()].push(Work::Actor(flusher));
+        } else {
+            self.schedule_soon(self.now + copy + wakeup, Event::WakeActor(flusher));
+        }
+        wakeup
     }
 
     /// Wakes the flusher of a disk, unless it writes. Returns the cost.

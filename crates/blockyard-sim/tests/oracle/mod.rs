@@ -67,17 +67,23 @@ pub(crate) fn comparable(line: &str) -> String {
     kept.collect::<Vec<_>>().join(" ")
 }
 
-/// Settings of writeback, and their keys in `[cpu]` of a device.
-const VM: [(&str, &str); 2] =
-    [("dirty_background_bytes", "dirty-background-bytes"), ("dirty_bytes", "dirty-bytes")];
+/// Settings of writeback and of the machine: their keys in `[cpu]` of a device, and their units.
+const CPU: [(&str, &str, &str); 3] = [
+    ("dirty_background_bytes", "dirty-background-bytes", "B"),
+    ("dirty_bytes", "dirty-bytes", "B"),
+    ("page_copy_ns", "page-copy", "ns"),
+];
 
-/// The head of a job file: parameters of null_blk and of its queue, and settings of writeback.
+/// The head of a job file: parameters of null_blk and of its queue, and settings of writeback and
+/// of the machine.
 pub(crate) struct Parameters(pub(crate) BTreeMap<String, u64>);
 
 impl Parameters {
     pub(crate) fn of(job: &str) -> Self {
         let lines = job.lines().filter_map(|line| {
-            ["; null_blk: ", "; queue: ", "; vm: "].iter().find_map(|head| line.strip_prefix(head))
+            ["; null_blk: ", "; queue: ", "; vm: ", "; cpu: "]
+                .iter()
+                .find_map(|head| line.strip_prefix(head))
         });
         let pairs = lines.flat_map(|line| line.split(' ')).map(|pair| {
             let (key, value) = pair.split_once('=').expect("a parameter should be KEY=VALUE");
@@ -100,10 +106,10 @@ impl Parameters {
         let of_driver = self.0.get("max_sectors").copied().unwrap_or(255);
         let of_queue = self.0.get("max_sectors_kb").map_or(u64::MAX, |kib| kib * 2);
         let has_fua = self.has("cache_size") && self.0.get("fua") != Some(&0);
-        let mut vm = String::new();
-        for (setting, key) in VM {
-            if let Some(bytes) = self.0.get(setting) {
-                vm += &format!("{key} = \"{bytes}B\"\n");
+        let mut cpu = String::new();
+        for (setting, key, unit) in CPU {
+            if let Some(number) = self.0.get(setting) {
+                cpu += &format!("{key} = \"{number}{unit}\"\n");
             }
         }
         let text = format!(
@@ -111,7 +117,7 @@ impl Parameters {
              [limits]\nmax-sectors = {}\nwrite-cache = {}\nfua = {}\nrotational = {}\n\
              [null]\ncompletion = \"{completion}\"\ncompletion-time = \"{}ns\"\n\
              submit-queues = {}\ndepth = {}\n{}\
-             [cpu]\ncpus = {cpus}\n{vm}",
+             [cpu]\ncpus = {cpus}\n{cpu}",
             of_driver.min(of_queue),
             self.has("cache_size"),
             has_fua,

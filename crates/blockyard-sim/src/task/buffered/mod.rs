@@ -122,6 +122,8 @@ pub struct Buffered {
     range_sync: RangeSync,
     /// Whether its writes sync their data only (`O_DSYNC`).
     is_dsync: bool,
+    /// Whether the pages that its writes bring into the cache leave it again.
+    is_uncached: bool,
     /// The state of its files before it begins, on a file system.
     start: Start,
     placements: Vec<Placement>,
@@ -170,6 +172,7 @@ impl Buffered {
             writes_before_drop: job.invalidate && !job.pre_read,
             range_sync: job.sync_file_range,
             is_dsync: job.sync == SyncMode::Dsync,
+            is_uncached: job.uncached,
             start: start_of_files(job),
             placements,
             streams: Vec::new(),
@@ -420,6 +423,9 @@ impl Buffered {
             if call.writes {
                 self.clocks.read_page(call.slot);
             }
+            if call.writes && self.is_uncached {
+                cache.make_transient(file, page);
+            }
         }
     }
 
@@ -526,7 +532,7 @@ impl Buffered {
         let end = call.end_bytes.min((page + 1) * PAGE_BYTES);
         let bytes = end - call.at_bytes;
         debug_assert!(bytes > 0, "a call that has copied everything must return");
-        let is_dirtied = call.writes && cache.written(stream.file, page, now);
+        let is_dirtied = call.writes && cache.written(stream.file, page, self.is_uncached, now);
         if call.writes {
             cache.wrote(stream.file, end, now);
         }
@@ -535,6 +541,14 @@ impl Buffered {
         }
         call.copied(end, cache.dirt(stream.file));
         (bytes, is_dirtied.then_some(stream.file))
+    }
+
+    /// Returns the disk whose flusher an uncached write wakes, which has copied everything. A write
+    /// that syncs wakes none (`generic_write_sync` of Linux 7.3).
+    pub(crate) fn kicks(&self, cache: &PageCache) -> Option<QueueId> {
+        let call = self.call.as_ref().filter(|_| self.is_uncached)?;
+        let is_copied = call.writes && call.sync.is_none() && call.at_bytes == call.end_bytes;
+        is_copied.then(|| cache.placement(self.streams[call.stream].file).queue)
     }
 
     /// Gives the time of the call from `now` on to `part`.
