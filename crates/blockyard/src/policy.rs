@@ -126,6 +126,8 @@ pub enum ElevatorKind {
     Kyber(KyberTunables),
     /// bfq.
     Bfq(BfqTunables),
+    /// adios.
+    Adios(AdiosTunables),
     /// The embedder's own, which
     /// [`RequestQueue::with_elevator`](crate::request_queue::RequestQueue::with_elevator) takes.
     Other,
@@ -134,10 +136,11 @@ pub enum ElevatorKind {
 impl ElevatorKind {
     /// Whether one lock protects everything: mq-deadline and bfq keep one order for the whole
     /// queue, kyber has a lock for each software queue and each hardware queue. The embedder's own
-    /// elevator is taken to need one lock.
+    /// elevator is taken to need one lock, and so is adios, which has one for its trees and one for
+    /// its batches.
     #[must_use]
     pub const fn has_one_lock(self) -> bool {
-        matches!(self, Self::Deadline(_) | Self::Bfq(_) | Self::Other)
+        matches!(self, Self::Deadline(_) | Self::Bfq(_) | Self::Adios(_) | Self::Other)
     }
 
     /// Whether requests wait in a list until a run files them.
@@ -341,6 +344,111 @@ impl Default for BfqTunables {
     }
 }
 
+/// What adios knows of the latencies of one kind of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdiosModel {
+    /// The latency of a request of at most 4 KiB.
+    pub base: Duration,
+    /// What each KiB above 4 KiB adds.
+    pub slope: Duration,
+}
+
+impl AdiosModel {
+    /// Nothing: what adios begins with.
+    pub const UNKNOWN: Self = Self { base: Duration::ZERO, slope: Duration::ZERO };
+}
+
+/// The order in which adios gives out a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdiosBatchOrder {
+    /// Reads, writes, discards, others; first in, first out (`batch_order` 0).
+    Kinds,
+    /// Synchronous writes, then the others by sector (1). On a rotational disk only.
+    Sweep,
+}
+
+/// What a discard is to adios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdiosDiscards {
+    /// A barrier: what comes behind it waits until it has gone. As in version 3.1.9, whose test for
+    /// flushes looks at one bit of the operation, which discards have too.
+    Barriers,
+    /// A request as others. As in version 3.2.0.
+    Sorted,
+}
+
+/// The tunables of adios, with the defaults of its version 3.1.9. Their names are those of its
+/// attributes in sysfs, but for the last two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdiosTunables {
+    /// The time within which the requests of a batch, and those that are still under way, are
+    /// predicted to end; `None`: 16 ms, and 22 ms on a rotational disk.
+    pub global_latency_window: Option<Duration>,
+    /// The percentage of that time below which the next batch is prepared; 20.
+    pub bq_refill_below_ratio: u32,
+    /// Longer latencies teach nothing; 500 ms.
+    pub lat_model_latency_limit: Duration,
+    /// The most reads in a batch; 36. The first request of a batch goes in any case.
+    pub batch_limit_read: u32,
+    /// The same for writes; 72.
+    pub batch_limit_write: u32,
+    /// The same for discards; 1.
+    pub batch_limit_discard: u32,
+    /// The deadline of a read, to which its predicted latency is added; 2 ms.
+    pub lat_target_read: Duration,
+    /// The same for a write that nobody waits for; 2 s.
+    pub lat_target_write: Duration,
+    /// The same for a discard; 8 s.
+    pub lat_target_discard: Duration,
+    /// What is known of reads; [`AdiosModel::UNKNOWN`].
+    pub lat_model_read: AdiosModel,
+    /// What is known of writes; [`AdiosModel::UNKNOWN`].
+    pub lat_model_write: AdiosModel,
+    /// What is known of discards; [`AdiosModel::UNKNOWN`].
+    pub lat_model_discard: AdiosModel,
+    /// The thousands of small requests, by weight, at which a model begins to forget; 5000.
+    pub shrink_at_kreqs: u32,
+    /// The GiB of large requests at which a model begins to forget; 50.
+    pub shrink_at_gbytes: u32,
+    /// How little a model forgets in an update: half (1), a quarter (2) or an eighth (3); 2.
+    pub shrink_resist: u32,
+    /// The priority of reads against all others, from -20 to 19: a read that passes an earlier
+    /// request of another kind costs less, the higher it is. 8.
+    pub read_priority: i32,
+    /// The order of a batch (`batch_order`).
+    pub batch_order: AdiosBatchOrder,
+    /// Whether deadlines are without predicted latencies (bit 0 of `compliance_flags`); no.
+    pub fixed_order: bool,
+    /// What a discard is.
+    pub discards: AdiosDiscards,
+}
+
+impl Default for AdiosTunables {
+    fn default() -> Self {
+        Self {
+            global_latency_window: None,
+            bq_refill_below_ratio: 20,
+            lat_model_latency_limit: Duration::from_ms(500),
+            batch_limit_read: 36,
+            batch_limit_write: 72,
+            batch_limit_discard: 1,
+            lat_target_read: Duration::from_ms(2),
+            lat_target_write: Duration::from_secs(2),
+            lat_target_discard: Duration::from_secs(8),
+            lat_model_read: AdiosModel::UNKNOWN,
+            lat_model_write: AdiosModel::UNKNOWN,
+            lat_model_discard: AdiosModel::UNKNOWN,
+            shrink_at_kreqs: 5000,
+            shrink_at_gbytes: 50,
+            shrink_resist: 2,
+            read_priority: 8,
+            batch_order: AdiosBatchOrder::Kinds,
+            fixed_order: false,
+            discards: AdiosDiscards::Barriers,
+        }
+    }
+}
+
 /// Which requests bios and requests may join: Linux's `nomerges`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merges {
@@ -445,6 +553,12 @@ impl Policies {
     pub fn mq_bfq() -> Self {
         Self { elevator: ElevatorKind::Bfq(BfqTunables::default()), ..Self::NONE }
     }
+
+    /// The blk-mq of Linux 7.3 with adios.
+    #[must_use]
+    pub fn mq_adios() -> Self {
+        Self { elevator: ElevatorKind::Adios(AdiosTunables::default()), ..Self::NONE }
+    }
 }
 
 #[cfg(test)]
@@ -494,9 +608,45 @@ mod tests {
             plug_stops_clock: false,
         };
         assert_eq!(BfqTunables::default(), bfq);
-        let all = [Policies::mq_deadline(), Policies::mq_kyber(), Policies::mq_bfq()];
-        let expected =
-            [ElevatorKind::Deadline(deadline), ElevatorKind::Kyber(kyber), ElevatorKind::Bfq(bfq)];
+        let all = [
+            Policies::mq_deadline(),
+            Policies::mq_kyber(),
+            Policies::mq_bfq(),
+            Policies::mq_adios(),
+        ];
+        let expected = [
+            ElevatorKind::Deadline(deadline),
+            ElevatorKind::Kyber(kyber),
+            ElevatorKind::Bfq(bfq),
+            ElevatorKind::Adios(AdiosTunables::default()),
+        ];
         assert_eq!(all.map(|policies| policies.elevator), expected);
+    }
+
+    /// From the source of version 3.1.9.
+    #[test]
+    fn the_tunables_of_adios_have_the_defaults_of_its_release() {
+        let adios = AdiosTunables {
+            global_latency_window: None,
+            bq_refill_below_ratio: 20,
+            lat_model_latency_limit: Duration::from_ms(500),
+            batch_limit_read: 36,
+            batch_limit_write: 72,
+            batch_limit_discard: 1,
+            lat_target_read: Duration::from_ms(2),
+            lat_target_write: Duration::from_ms(2000),
+            lat_target_discard: Duration::from_ms(8000),
+            lat_model_read: AdiosModel::UNKNOWN,
+            lat_model_write: AdiosModel::UNKNOWN,
+            lat_model_discard: AdiosModel::UNKNOWN,
+            shrink_at_kreqs: 5000,
+            shrink_at_gbytes: 50,
+            shrink_resist: 2,
+            read_priority: 8,
+            batch_order: AdiosBatchOrder::Kinds,
+            fixed_order: false,
+            discards: AdiosDiscards::Barriers,
+        };
+        assert_eq!(AdiosTunables::default(), adios);
     }
 }

@@ -8,6 +8,7 @@ mod reads_first;
 
 use anticipatory::Anticipatory;
 use blockyard::conformance;
+use blockyard::elevator::adios::Adios;
 use blockyard::elevator::bfq::Bfq;
 use blockyard::elevator::deadline::Deadline;
 use blockyard::elevator::kyber::Kyber;
@@ -15,8 +16,8 @@ use blockyard::elevator::{Ctx, Elevator, IDLE_MAX, Place};
 use blockyard::limits::Limits;
 use blockyard::merge::{Candidate, Extent, Merge};
 use blockyard::policy::{
-    BfqTunables, DeadlineTunables, HeadLists, Insertion, KyberAdjust, KyberStaging, KyberTunables,
-    Merges, TagWakes,
+    AdiosBatchOrder, AdiosDiscards, AdiosModel, AdiosTunables, BfqTunables, DeadlineTunables,
+    HeadLists, Insertion, KyberAdjust, KyberStaging, KyberTunables, Merges, TagWakes,
 };
 use blockyard::prng::Prng;
 use blockyard::request::{List, Request, Requests};
@@ -100,6 +101,50 @@ fn bfq_conforms_with_any_tunables() {
             Box::new(Bfq::new(config.requests(tags), rotational, tunables).merging(merges))
         });
     }
+}
+
+#[test]
+fn adios_conforms_with_any_tunables() {
+    for seed in SEEDS {
+        println!("seed {seed}");
+        let mut draws = Prng::new(seed);
+        let us = Duration::from_us;
+        let tunables = AdiosTunables {
+            global_latency_window: draws.pick(&[None, Some(0), Some(3000), Some(90_000)]).map(us),
+            bq_refill_below_ratio: draws.pick(&[0, 20, 100]),
+            lat_model_latency_limit: us(draws.pick(&[0, 700, 500_000])),
+            batch_limit_read: draws.pick(&[1, 2, 36]),
+            batch_limit_write: draws.pick(&[1, 5, 72]),
+            batch_limit_discard: draws.pick(&[1, 4]),
+            lat_target_read: us(draws.pick(&[0, 2000])),
+            lat_target_write: us(draws.pick(&[0, 50_000, 2_000_000])),
+            lat_target_discard: us(draws.pick(&[0, 8_000_000])),
+            lat_model_read: model(&mut draws),
+            lat_model_write: model(&mut draws),
+            lat_model_discard: model(&mut draws),
+            shrink_at_kreqs: draws.pick(&[1, 5000]),
+            shrink_at_gbytes: draws.pick(&[1, 50]),
+            shrink_resist: draws.pick(&[1, 2, 3]),
+            read_priority: draws.pick(&[-20, 0, 8, 19]),
+            batch_order: draws.pick(&[AdiosBatchOrder::Kinds, AdiosBatchOrder::Sweep]),
+            fixed_order: draws.pick(&[false, true]),
+            discards: draws.pick(&[AdiosDiscards::Barriers, AdiosDiscards::Sorted]),
+        };
+        let rotational = draws.pick(&[false, true]);
+        let merges = draws.pick(&[Merges::All, Merges::Last]);
+        conformance::elevator(seed, |config, tags| {
+            Box::new(Adios::new(config.requests(tags), rotational, tunables).merging(merges))
+        });
+    }
+}
+
+/// Draws what adios knows in the beginning: nothing, or latencies near those of the device.
+fn model(draws: &mut Prng) -> AdiosModel {
+    draws.pick(&[
+        AdiosModel::UNKNOWN,
+        AdiosModel { base: Duration::from_us(500), slope: Duration::ZERO },
+        AdiosModel { base: Duration::from_ms(1), slope: Duration::from_us(10) },
+    ])
 }
 
 /// A way to break a rule.

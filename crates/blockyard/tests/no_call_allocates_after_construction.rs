@@ -16,8 +16,9 @@ use blockyard::layer::rate::{Limited, Rates};
 use blockyard::layer::trace::{Ring, Traced};
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BfqTunables, BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust,
-    KyberTunables, Merges, Model, Plugging, Policies, Restart, SchedDepth, SwqMerge, WbtTunables,
+    AdiosBatchOrder, AdiosTunables, BfqTunables, BusyTrack, DeadlineTunables, Dequeue, Dispatch,
+    ElevatorKind, KyberAdjust, KyberTunables, Merges, Model, Plugging, Policies, Restart,
+    SchedDepth, SwqMerge, WbtTunables,
 };
 use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
@@ -181,6 +182,15 @@ fn short_waits() -> BfqTunables {
     BfqTunables { slice_idle: Duration::from_us(300), ..BfqTunables::default() }
 }
 
+/// ADIOS with batches by sector, on a rotational disk, of which the next begins beside each.
+fn sweeps() -> AdiosTunables {
+    AdiosTunables {
+        batch_order: AdiosBatchOrder::Sweep,
+        bq_refill_below_ratio: 100,
+        ..AdiosTunables::default()
+    }
+}
+
 /// A kyber with few tokens, so that requests wait for them, and with targets that it misses.
 fn few_tokens() -> KyberTunables {
     KyberTunables {
@@ -198,6 +208,8 @@ fn designs() -> Vec<Policies> {
         Policies::mq_deadline(),
         Policies { elevator: ElevatorKind::Kyber(few_tokens()), ..Policies::NONE },
         Policies { elevator: ElevatorKind::Bfq(short_waits()), ..Policies::NONE },
+        Policies::mq_adios(),
+        Policies { elevator: ElevatorKind::Adios(sweeps()), ..Policies::NONE },
     ];
     let deadline =
         ElevatorKind::Deadline(DeadlineTunables { classes: false, ..Default::default() });

@@ -11,6 +11,7 @@ use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::policy::HostPolicy;
 use toml::de::DeValue;
 
+use super::adios::{ADIOS, adios};
 use super::host::{HostLines, host};
 use super::linux;
 use super::read_ahead::{PAGE_BYTES, ReadAheadPolicy, read_ahead};
@@ -116,6 +117,8 @@ pub(crate) const BUILTIN: &[Builtin] = builtins!("designs":
     "mq-kyber-6.12",
     "mq-bfq",
     "mq-bfq-6.12",
+    "mq-adios",
+    "mq-adios-6.12",
     "mmc-pio",
     "mmc-serial",
     "mmc-serial-bounce",
@@ -157,6 +160,8 @@ const SHORT_NAMES: &[(&str, &str)] = &[
     ("kyber-6.12", "mq-kyber-6.12"),
     ("bfq", "mq-bfq"),
     ("bfq-6.12", "mq-bfq-6.12"),
+    ("adios", "mq-adios"),
+    ("adios-6.12", "mq-adios-6.12"),
     ("blkmq", "mmc-blkmq"),
     ("blkmq-6.12", "mmc-blkmq-6.12"),
     ("blkmq-4.16", "mmc-blkmq-4.16"),
@@ -220,6 +225,7 @@ pub(super) const QUEUE: &[&str] = &[
     "deadline",
     "kyber",
     "bfq",
+    "adios",
 ];
 pub(super) const DEADLINE: &[&str] = &[
     "read-expire",
@@ -302,6 +308,7 @@ enum Elevator {
     Deadline,
     Kyber,
     Bfq,
+    Adios,
 }
 
 const ELEVATOR: &[(&str, Elevator)] = &[
@@ -309,6 +316,7 @@ const ELEVATOR: &[(&str, Elevator)] = &[
     ("mq-deadline", Elevator::Deadline),
     ("kyber", Elevator::Kyber),
     ("bfq", Elevator::Bfq),
+    ("adios", Elevator::Adios),
 ];
 
 /// A number of scheduler tags, or `from-device-depth`.
@@ -512,6 +520,10 @@ fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
         let words = "`[queue.bfq]` goes only with `elevator = \"bfq\"`";
         return Err(queue.wrong("bfq", Problem::Contradiction(words)));
     }
+    if elevator != Elevator::Adios && queue.has("adios") {
+        let words = "`[queue.adios]` goes only with `elevator = \"adios\"`";
+        return Err(queue.wrong("adios", Problem::Contradiction(words)));
+    }
     let async_depth = async_depth(queue, elevator)?;
     Ok(match elevator {
         Elevator::None => ElevatorKind::None,
@@ -527,6 +539,7 @@ fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
             let own = bfq(&queue.table("queue.bfq", BFQ)?)?;
             ElevatorKind::Bfq(BfqTunables { async_depth, ..own })
         }
+        Elevator::Adios => ElevatorKind::Adios(adios(&queue.table("queue.adios", ADIOS)?)?),
     })
 }
 
@@ -541,9 +554,13 @@ fn async_depth(queue: &Table<'_>, elevator: Elevator) -> Result<Option<u32>, Pro
             let words = "`async-depth` goes only with an elevator: it limits its tags";
             return Err(queue.wrong(ASYNC_DEPTH, Problem::Contradiction(words)));
         }
+        if of_queue.is_some() && elevator == Elevator::Adios {
+            let words = "`async-depth` does not go with `elevator = \"adios\"`, which leaves all tags to every request";
+            return Err(queue.wrong(ASYNC_DEPTH, Problem::Contradiction(words)));
+        }
         let of_deadline = match elevator {
             Elevator::Deadline => deadline.own(ASYNC_DEPTH, ASYNC_DEPTHS)?,
-            Elevator::None | Elevator::Kyber | Elevator::Bfq => None,
+            Elevator::None | Elevator::Kyber | Elevator::Bfq | Elevator::Adios => None,
         };
         if of_queue.is_some() && of_deadline.is_some() {
             let words = "`async-depth` stands in `[queue]` or in `[queue.deadline]`: both are the same limit";

@@ -17,6 +17,7 @@
 //! The figures of a family stand in the folder of the family, next to its model; this module joins
 //! them to devices.
 
+mod adios;
 mod charged;
 mod design;
 mod device;

@@ -118,6 +118,7 @@ fn a_slow_device_breaks_the_bound_of_every_elevator() {
             ElevatorKind::Deadline(_) => "mq-deadline",
             ElevatorKind::Kyber(_) => "kyber",
             ElevatorKind::Bfq(_) => "bfq",
+            ElevatorKind::Adios(_) => "adios",
             ElevatorKind::Other => "reads first",
         };
         if plan.queues.len() > 1 || !left.contains(&name) {

@@ -107,6 +107,12 @@ pub fn check_policies(
         ElevatorKind::Bfq(bfq) if bfq.timeout_sync == Duration::ZERO => {
             Err(OpenError::Policies("the slots of bfq have no time"))
         }
+        ElevatorKind::Adios(adios) if !(-20..=19).contains(&adios.read_priority) => {
+            Err(OpenError::Policies("the read priority of adios is not from -20 to 19"))
+        }
+        ElevatorKind::Adios(adios) if !(1..=3).contains(&adios.shrink_resist) => {
+            Err(OpenError::Policies("the models of adios forget a half, a quarter or an eighth"))
+        }
         _ => Ok(()),
     }
 }

@@ -4,7 +4,7 @@
 //! out one at a time. Without an elevator (`none`) requests pass through the software queues alone.
 //! An elevator knows nothing of tags, budget or drivers.
 //!
-//! A queue has [`deadline`], [`kyber`], [`bfq`], or an elevator of the embedder's own
+//! A queue has [`deadline`], [`kyber`], [`bfq`], [`adios`], or an elevator of the embedder's own
 //! ([`RequestQueue::with_elevator`](crate::request_queue::RequestQueue::with_elevator)). This text
 //! is all that the author of one needs. [`Checked`](checked::Checked) asserts the rules on every
 //! call of a running queue, and [`conformance::elevator`](crate::conformance::elevator) tests them.
@@ -72,6 +72,7 @@
 //!   lists.
 //! - **[async-never-shut-out]** [`Elevator::async_depth`] is at least one and at most the depth.
 
+pub mod adios;
 pub mod bfq;
 pub mod checked;
 pub mod deadline;

@@ -1,6 +1,7 @@
 //! The configuration of a request queue: its map, limits, design and sizes.
 
 use crate::elevator::Elevator;
+use crate::elevator::adios::Adios;
 use crate::elevator::bfq::Bfq;
 use crate::elevator::deadline::Deadline;
 use crate::elevator::kyber::Kyber;
@@ -128,6 +129,10 @@ impl QueueConfig {
             ElevatorKind::Bfq(tunables) => {
                 let bfq = Bfq::new(self.bio_requests(tags), self.limits.rotational, tunables);
                 Some(Box::new(bfq.merging(self.policies.merges)))
+            }
+            ElevatorKind::Adios(tunables) => {
+                let adios = Adios::new(self.bio_requests(tags), self.limits.rotational, tunables);
+                Some(Box::new(adios.merging(self.policies.merges)))
             }
             ElevatorKind::Other => {
                 panic!("an elevator of your own goes to RequestQueue::with_elevator")

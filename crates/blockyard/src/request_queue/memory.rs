@@ -3,6 +3,7 @@
 use super::QueueConfig;
 use super::cursor::Cursor;
 use super::run_list::RunList;
+use crate::elevator::adios::Adios;
 use crate::elevator::bfq::Bfq;
 use crate::elevator::deadline::Deadline;
 use crate::elevator::kyber::Kyber;
@@ -86,6 +87,7 @@ impl QueueConfig {
             ElevatorKind::None => return 0,
             ElevatorKind::Deadline(tunables) => Deadline::heap(self.bio_requests(tags), tunables),
             ElevatorKind::Kyber(tunables) => Kyber::heap(&self.map, tunables),
+            ElevatorKind::Adios(_) => Adios::heap(self.bio_requests(tags)),
             ElevatorKind::Bfq(_) => Bfq::heap(self.bio_requests(tags)),
             ElevatorKind::Other => 0,
         };

@@ -2,6 +2,7 @@
 
 use super::design_error;
 use crate::pairing;
+use crate::profile::adios::ADIOS;
 use crate::profile::design::{BFQ, DEADLINE, KYBER, QUEUE};
 use crate::profile::{Design, Device, ProfileError, Reach, WorkerTurn};
 use blockyard::policy::{
@@ -17,6 +18,7 @@ fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
         ("mq-deadline", "mq-deadline-6.12"),
         ("mq-kyber", "mq-kyber-6.12"),
         ("mq-bfq", "mq-bfq-6.12"),
+        ("mq-adios", "mq-adios-6.12"),
         ("mmc-blkmq", "mmc-blkmq-6.12"),
         ("hsq", "hsq-6.12"),
         ("cqe", "cqe-6.12"),
@@ -338,7 +340,7 @@ fn the_page_on_kernels_names_policies_and_designs_that_exist() {
             None => {
                 let key = policy.rsplit('.').next().unwrap();
                 assert!(
-                    [QUEUE, DEADLINE, KYBER, BFQ].iter().any(|keys| keys.contains(&key)),
+                    [QUEUE, DEADLINE, KYBER, BFQ, ADIOS].iter().any(|keys| keys.contains(&key)),
                     "{policy}"
                 );
                 continue;
@@ -355,7 +357,7 @@ fn the_page_on_kernels_names_policies_and_designs_that_exist() {
         assert!(recording == "emulated_card" || known.next().is_some(), "{recording}");
     }
     let designs = quoted_in_table("## Designs", 1, 3);
-    assert_eq!(designs.len(), 14, "{designs:?}");
+    assert_eq!(designs.len(), 16, "{designs:?}");
     for design in designs.iter().chain(&quoted_in_table("## Recordings", 3, 4)) {
         Design::lookup(design).unwrap();
     }

@@ -9,6 +9,7 @@
 //! - under mq-deadline `fifo_batch` x (`writes_starved` + 1), after its deadline has passed and its
 //!   class has aged;
 //! - under kyber a batch of each other domain;
+//! - under adios as many as pay less than it, for which there is no bound;
 //! - under an elevator from outside the core 16 reads; the one that idles may wait before each
 //!   request;
 //! - without an elevator one of each other software queue, as software queues take turns.
@@ -124,6 +125,9 @@ fn of_elevator(policies: &Policies, depth: u64, ctxs: u64) -> (u64, u64, u64) {
         ElevatorKind::Bfq(_) => {
             unreachable!("no plan has bfq: its shares have a test of their own")
         }
+        // Requests that pass an earlier one pay by their predicted latencies, of which 1 ns is one.
+        // So only tests of its own bound the waits.
+        ElevatorKind::Adios(_) => return (held, u64::MAX, 0),
         ElevatorKind::Other => return (held, READS_FIRST, 0),
         ElevatorKind::Deadline(tunables) => tunables,
     };
