@@ -6,7 +6,8 @@ use crate::profile::adios::ADIOS;
 use crate::profile::design::{BFQ, DEADLINE, KYBER, QUEUE};
 use crate::profile::{Design, Device, ProfileError, Reach, WorkerTurn};
 use blockyard::policy::{
-    DeadlineTunables, ElevatorKind, HeadLists, Insertion, Plugging, Policies, Restart, TagWakes,
+    BfqTunables, DeadlineTunables, ElevatorKind, HeadLists, Insertion, Plugging, Policies, Restart,
+    TagWakes,
 };
 
 /// A lone bio is a batch of one in Linux 6.12, and passes no plug in 7.3. Designs of both kernels
@@ -32,6 +33,9 @@ fn designs_of_linux_6_12_differ_from_those_of_7_3_in_what_changed_since() {
                 tag_wakes: TagWakes::Single,
                 ..deadline
             }),
+            ElevatorKind::Bfq(bfq) => {
+                ElevatorKind::Bfq(BfqTunables { plug_stops_clock: true, ..bfq })
+            }
             other => other,
         };
         let changed = Policies { plug: Plugging::EveryBio, elevator: changed, ..newer.policies };
