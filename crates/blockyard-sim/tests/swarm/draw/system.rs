@@ -3,9 +3,9 @@
 use super::one_in;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, HeadLists, Insertion,
-    KyberAdjust, KyberStaging, KyberTunables, Merges, Model, Plugging, Policies, Restart,
-    SchedDepth, SwqMerge, TagWakes, WbtTunables,
+    AdiosDiscards, AdiosModel, AdiosTunables, BusyTrack, DeadlineTunables, Dequeue, Dispatch,
+    ElevatorKind, HeadLists, Insertion, KyberAdjust, KyberStaging, KyberTunables, Merges, Model,
+    Plugging, Policies, Restart, SchedDepth, SwqMerge, TagWakes, WbtTunables,
 };
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
@@ -48,10 +48,39 @@ fn wbt(mut prng: Prng) -> Option<WbtTunables> {
 }
 
 fn elevator(prng: &mut Prng) -> ElevatorKind {
-    match prng.below(5) {
+    let usual = match prng.below(5) {
         0 => ElevatorKind::Other,
         1 | 2 => ElevatorKind::Kyber(kyber(prng)),
         _ => ElevatorKind::Deadline(tunables(prng)),
+    };
+    // Separate draws, as those of the throttle.
+    let mut own = prng.fork(2);
+    if one_in(&mut own, 5) { ElevatorKind::Adios(adios(&mut own)) } else { usual }
+}
+
+/// Draws tunables of adios, with windows that hold few requests, and at times with a known device.
+fn adios(prng: &mut Prng) -> AdiosTunables {
+    let us = Duration::from_us;
+    let known = AdiosModel { base: us(20), slope: us(1) };
+    let lat_model = prng.pick(&[AdiosModel::UNKNOWN, known]);
+    AdiosTunables {
+        global_latency_window: prng.pick(&[None, Some(0), Some(100), Some(1000)]).map(us),
+        bq_refill_below_ratio: prng.pick(&[0, 20, 100]),
+        lat_model_latency_limit: us(prng.pick(&[0, 30, 500_000])),
+        batch_limit_read: prng.pick(&[1, 2, 36]),
+        batch_limit_write: prng.pick(&[1, 5, 72]),
+        batch_limit_discard: prng.pick(&[1, 4]),
+        lat_target_read: us(prng.pick(&[0, 50, 2000])),
+        lat_target_write: us(prng.pick(&[0, 500, 2_000_000])),
+        lat_target_discard: us(prng.pick(&[0, 8_000_000])),
+        lat_model_read: lat_model,
+        lat_model_write: lat_model,
+        lat_model_discard: lat_model,
+        shrink_resist: prng.pick(&[1, 2, 3]),
+        read_priority: prng.pick(&[-20, 0, 8, 19]),
+        fixed_order: prng.pick(&[false, true]),
+        discards: prng.pick(&[AdiosDiscards::Barriers, AdiosDiscards::Sorted]),
+        ..AdiosTunables::default()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::submitter::Submitter;
 use crate::tally::Tally;
 use blockyard::bio::Op;
 use blockyard::elevator::Elevator;
+use blockyard::elevator::adios::Adios;
 use blockyard::elevator::checked::Checked as CheckedElevator;
 use blockyard::elevator::deadline::Deadline;
 use blockyard::elevator::kyber::Kyber;
@@ -82,6 +83,9 @@ fn queue(
         }
         ElevatorKind::Kyber(tunables) if plan.checks_elevators => {
             Box::new(Kyber::new(&config.map, tunables))
+        }
+        ElevatorKind::Adios(tunables) if plan.checks_elevators => {
+            Box::new(Adios::new(requests, config.limits.rotational, tunables))
         }
         _ => return RequestQueue::new(id, config, host),
     };
