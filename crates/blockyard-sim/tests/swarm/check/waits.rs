@@ -80,7 +80,7 @@ fn bound(plan: &Plan, queue: usize) -> Duration {
     let step =
         plan.device.service_max.as_ns() + plan.run_delay_max.as_ns() + plug_ns(plan) + idle.as_ns();
     let turns = plan.queues.len() as u64 * hctxs;
-    let moves = (ahead + parts).saturating_mul(passes) + passers_by(plan);
+    let moves = (ahead + parts).saturating_mul(passes).saturating_add(passers_by(plan));
     let flush_ns = if plan.is_volatile() { 2 * (FLUSH_HELD_NS + RETRY_NS) } else { 0 };
     let ns =
         moves.saturating_mul(step * turns).saturating_add(patience_ns).saturating_add(RETRY_NS);
