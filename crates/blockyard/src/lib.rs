@@ -21,7 +21,7 @@
 //! - [`policy`]: the choices in which designs differ. Historical mechanisms stay selectable along
 //!   with today's.
 //! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`] and
-//!   kyber in [`elevator::kyber`], or one from outside, which [`conformance`] tests;
+//!   others in their own modules, or one from outside, which [`conformance`] tests;
 //!   [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] decides whether two pieces of I/O may become
 //!   one, and [`end_index`] and [`sector_hash`] find the candidates; [`request`] holds the requests
 //!   that pass through them.

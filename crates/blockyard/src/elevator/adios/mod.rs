@@ -235,7 +235,7 @@ impl Adios {
     /// Returns the deadline of a request.
     fn deadline(&self, rq: &Request, predicted_ns: u64) -> Instant {
         let submitted = rq.times.queued;
-        // Linux marks no read as synchronous.
+        // Linux marks direct writes as synchronous, but neither direct nor buffered reads.
         if is_waited_for(rq) {
             return submitted;
         }
