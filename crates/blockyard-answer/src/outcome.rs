@@ -30,6 +30,10 @@ pub struct Outcome {
     /// Why the run was stopped before its jobs ended, and when in virtual time, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stop>,
+    /// Whether jobs are in control groups, and the scheduler does not share the device among
+    /// groups.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub ignores_groups: bool,
     /// Rates and depths over time.
     pub series: Series,
     /// For a replay: from when the latency of an I/O counts.
@@ -126,6 +130,18 @@ impl Outcome {
         ))
     }
 
+    /// Says that the control groups of jobs have no effect, if that is so.
+    #[must_use]
+    pub fn without_groups(&self) -> Option<String> {
+        self.ignores_groups.then(|| {
+            let name = &self.name;
+            format!(
+                "{name}: control groups and their weights have no effect, as its scheduler does not \
+                 share the device among groups"
+            )
+        })
+    }
+
     /// The outcome of `report`, the run of `jobs` under the design `name` and `conditions`;
     /// `first_iops` are those of the first design, or `None` if this is the first.
     #[expect(clippy::float_arithmetic, reason = "the ratio is for reading, and orders nothing")]
@@ -146,6 +162,7 @@ impl Outcome {
             figures,
             jobs: report.jobs.iter().map(JobFigures::of).collect(),
             stopped: report.stopped.map(|why| Stop { why, span_ns: report.span.as_ns() }),
+            ignores_groups: report.ignores_groups,
             series: report.series.clone(),
             latency_from: conditions.replay.map(|replay| replay.options().pace.into()),
             late_ns: report.late_ns.as_ref().map(Latency::from),

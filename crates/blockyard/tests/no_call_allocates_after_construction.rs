@@ -132,6 +132,8 @@ impl Rig {
 
     fn step(&mut self) {
         self.now = self.now + Duration::from_us(200);
+        let weight = u32::try_from(1 + self.host.driver.draw(1000)).unwrap();
+        self.queue.weigh_group(weight % 20, weight);
         let cpu = CpuId(u16::try_from(self.host.driver.draw(CPUS.into())).unwrap());
         match self.host.driver.draw(8) {
             0 => self.queue.plug(cpu),

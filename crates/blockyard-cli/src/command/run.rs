@@ -42,6 +42,9 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     drop(progress);
     let outcome = Outcome::of(&design.name, &given.jobs, &report, &conditions, None);
     note_ends(conditions.verify, core::slice::from_ref(&outcome));
+    if let Some(unshared) = outcome.without_groups() {
+        note(&unshared);
+    }
     if let Some(late) = outcome.lateness() {
         note(&format!("{late}; `lat` counts from the recorded instants, `clat` from the issue"));
     }

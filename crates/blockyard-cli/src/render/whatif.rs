@@ -52,7 +52,8 @@ fn paragraph(lines: &[String], width: usize) -> String {
     if lines.is_empty() { String::new() } else { format!("\n{}\n", lines.join("\n")) }
 }
 
-/// Says which runs were stopped early, in which I/Os failed, and how late those of a trace were.
+/// Says which runs were stopped early, in which I/Os failed, how late those of a trace were, and
+/// under which design control groups have no effect.
 /// That one of several was interrupted, the verdict says.
 pub(crate) fn findings(designs: &[Outcome]) -> Vec<String> {
     let said = designs.len() > 1 && designs.iter().any(Outcome::is_partial);
@@ -65,7 +66,8 @@ pub(crate) fn findings(designs: &[Outcome]) -> Vec<String> {
     let late = designs.iter().filter_map(|of| Some(of.lateness()? + "."));
     let any_late = designs.iter().find_map(Outcome::lateness);
     let counted = any_late.map(|_| "Latencies count from the recorded instants.".to_owned());
-    stopped.chain(failed).chain(late).chain(counted).collect()
+    let unshared = designs.iter().filter_map(|of| Some(of.without_groups()? + "."));
+    stopped.chain(failed).chain(late).chain(counted).chain(unshared).collect()
 }
 
 /// Returns the reason of each job that differs, and why the designs differ for all jobs together.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::cgroup;
 use super::check;
 use super::engines;
 use super::error::{Fault, JobError, Note, Place, Remark, ValueFault};
@@ -128,6 +129,8 @@ fn build(sections: &[Section], whole: Place, source: &dyn Source) -> Result<JobF
         engines::settle(&mut job);
         job.group = group_after(jobs.last(), &job);
         job.first_instance = jobs.last().map_or(0, |last| last.first_instance + last.numjobs);
+        job.cgroup_number = cgroup::number(&jobs, &job);
+        cgroup::check(&jobs, &job)?;
         check::job(&job)?;
         check::instances(&job)?;
         check::remarks(&job).into_iter().for_each(|note| notes.say(note));

@@ -173,6 +173,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("readfua", &[], NO_READ_CACHE, boolean),
     ignored("priohint", &[], NO_HINT, number),
     ignored("cmdprio_hint", &[], NO_HINT, text),
+    ignored("cgroup_nodelete", &[], "no control group is left behind", boolean),
     ignored("libaio_vectored", &[], NOT_PRICED, boolean),
     ignored("userspace_reap", &[], NOT_PRICED, flag),
 ];

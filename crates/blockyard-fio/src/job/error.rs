@@ -225,6 +225,15 @@ pub enum Fault {
         /// The reason why it is not modelled.
         reason: &'static str,
     },
+    /// Another job gives the control group of this one another weight.
+    CgroupHasWeight {
+        /// The group.
+        cgroup: String,
+        /// The line of the other weight.
+        place: Place,
+    },
+    /// The jobs name more than [`CGROUPS_MAX`](super::CGROUPS_MAX) control groups.
+    TooManyCgroups,
     /// An option that only other I/O engines have.
     WrongEngine {
         /// The option.
@@ -329,6 +338,12 @@ impl fmt::Display for Fault {
             }
             Self::WrongEngine { option, engine } => {
                 write!(f, "`{option}` is not an option of ioengine={engine}")
+            }
+            Self::CgroupHasWeight { cgroup, place } => {
+                write!(f, "control group `{cgroup}` has another weight already: see {place}")
+            }
+            Self::TooManyCgroups => {
+                write!(f, "more than {} control groups", limits::CGROUPS_MAX)
             }
             Self::Contradiction { option, other, reason } => {
                 write!(f, "`{option}` contradicts `{other}`: {reason}")

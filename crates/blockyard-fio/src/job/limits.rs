@@ -18,6 +18,8 @@ pub const BLOCK_BYTES_MAX: u32 = 1 << 30;
 pub const DEPTH_MAX: u32 = 1 << 20;
 /// Processor numbers are below this limit.
 pub const CPUS_MAX: u64 = 4096;
+/// Maximum number of control groups: as many as an elevator tells apart.
+pub const CGROUPS_MAX: u32 = 15;
 /// Maximum number of files of an instance.
 pub const FILES_MAX: u16 = 4096;
 /// Maximum number of blocks in the random maps of a job, which take a bit for each: 1 GiB.

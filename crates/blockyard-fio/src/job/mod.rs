@@ -23,6 +23,7 @@
 //! - **[error-names-line]** An error carries the line of the setting at fault.
 
 mod build;
+mod cgroup;
 mod check;
 mod effectless;
 mod engines;
@@ -47,11 +48,13 @@ mod units;
 mod value;
 
 pub use build::{Input, JobFile, parse, parse_args, parse_bytes, parse_file};
+pub use cgroup::{Cgroup, cgroups};
 pub use error::{Buffered, Fault, JobError, Note, Place, Remark, ValueFault};
 pub use instead::size_hint;
 pub use limits::{
-    BLOCK_BYTES_MAX, CPUS_MAX, DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX,
-    INCLUDES_MAX, INSTANCES_MAX, LINE_BYTES_MAX, MAPPED_BLOCKS_MAX, SETTINGS_MAX,
+    BLOCK_BYTES_MAX, CGROUPS_MAX, CPUS_MAX, DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX,
+    INCLUDE_DEPTH_MAX, INCLUDES_MAX, INSTANCES_MAX, LINE_BYTES_MAX, MAPPED_BLOCKS_MAX,
+    SETTINGS_MAX,
 };
 pub use logging::{LogPrefix, Logging};
 pub use model::{

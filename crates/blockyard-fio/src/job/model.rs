@@ -575,6 +575,12 @@ pub struct Job {
     pub priority_class: PriorityClass,
     /// The priorities of single I/Os.
     pub command_priority: CommandPriority,
+    /// The name of the control group that the job is in; `None`: the root.
+    pub cgroup: Option<String>,
+    /// The weight that the job gives its control group, 100 to 1000; `None`: none.
+    pub cgroup_weight: Option<u32>,
+    /// The number of its control group: see [`Cgroup::number`](super::Cgroup::number).
+    pub cgroup_number: u32,
     /// CPUs to run on, in ascending order; empty means all.
     pub cpus_allowed: Vec<u16>,
     /// Default [`CpuPolicy::Shared`].
@@ -685,6 +691,9 @@ impl Job {
             priority: None,
             priority_class: PriorityClass::None,
             command_priority: CommandPriority::default(),
+            cgroup: None,
+            cgroup_weight: None,
+            cgroup_number: 0,
             cpus_allowed: Vec::new(),
             cpus_allowed_policy: CpuPolicy::Shared,
             targets: Targets::default(),

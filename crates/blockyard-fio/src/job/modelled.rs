@@ -352,6 +352,9 @@ modelled_options! {
     "cmdprio", "level of these I/Os": set_per_op command_priority.level = priority::level;
     "cmdprio_bssplit", "priorities by length and percentage":
         set_per_op command_priority.shares = priority::shares;
+    "cgroup", "control group": set cgroup = |v| owned(v).map(Some);
+    "cgroup_weight", "weight of the control group, 100 to 1000":
+        set cgroup_weight = |v| v.count_u32(100, 1000).map(Some);
     "cpus_allowed", "CPUs to run on": set cpus_allowed = structured::cpu_list;
     "cpumask", "CPUs to run on, as a mask": set cpus_allowed = structured::cpu_mask;
     "cpus_allowed_policy", "how instances share the CPUs":

@@ -7,6 +7,7 @@ use crate::machine::poll::PolledQueues;
 use crate::page_cache::FileSystem;
 use crate::task::{READER_BIOS_MAX, SYNC_PAGES_MAX};
 use crate::world::{ADDED_ACTORS_MAX, FLUSHER_PAGES_MAX, SimHost, World};
+use blockyard::elevator::bfq::GROUPS_MAX;
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
@@ -27,9 +28,12 @@ use blockyard_devices::profile::{
     self, Design, Device, DeviceModel, FaultRules, NoCard, WorkerTurn,
 };
 use blockyard_devices::stack::{Layering, Stack};
-use blockyard_fio::job::Job;
+use blockyard_fio::job::{CGROUPS_MAX, Job, cgroups};
 use blockyard_trace::observe::{Observer, Setting};
 use std::borrow::Cow;
+
+// A group that jobs may name is one that bfq tells apart.
+const _: () = assert!(CGROUPS_MAX as usize == GROUPS_MAX);
 
 pub(super) fn build_world<O: Observer>(
     jobs: &[Job],
@@ -96,6 +100,7 @@ pub(super) fn build_world<O: Observer>(
     let mut host = Host::new(stack, (counts, observer), tags);
     host.limit_queues(pairing::depth(device, design));
     let mut world = join_world(device, design, host, &config, tags, conditions.elevator);
+    world.weigh_groups(&cgroups(jobs));
     let file_system = conditions.file_system.filter(|_| jobs.iter().any(writes));
     write_back(&mut world, device, jobs.iter().any(dirties_pages), file_system);
     Ok(world)

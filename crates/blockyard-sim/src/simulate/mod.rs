@@ -78,6 +78,8 @@ pub struct Report {
     pub verified: Option<Verified>,
     /// The limits on dirty pages and those that are left, if jobs write through the page cache.
     pub dirt: Option<DirtReport>,
+    /// Whether jobs are in control groups, and the elevator does not share the device among groups.
+    pub ignores_groups: bool,
 }
 
 /// Why a run was stopped before its jobs ended.
@@ -403,6 +405,7 @@ impl<O: Observer> Simulation<O> {
             late_ns: world.late_ns().cloned(),
             verified: world.verified(),
             dirt: world.dirt(),
+            ignores_groups: world.ignores_groups(),
         }
     }
 

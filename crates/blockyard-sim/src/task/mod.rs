@@ -95,6 +95,8 @@ pub(crate) struct Task {
     pub stats: usize,
     /// The reporting group of its job.
     pub group: u32,
+    /// The number of its control group.
+    pub(crate) cgroup: u32,
     /// The jobs that end with this instance (`exitall`).
     pub ends: Option<ExitWhat>,
     /// Its share in a flow.
@@ -151,6 +153,7 @@ impl Task {
             may_move: job.cpus_allowed.is_empty(),
             stats,
             group: job.group,
+            cgroup: job.cgroup_number,
             ends: job.exitall.then_some(job.exit_what),
             share: Share::of(&job.flow),
             has_ended: false,

@@ -184,7 +184,8 @@ impl<O: Observer> World<O> {
         assert!(!bio.flags.contains(Flags::POLLED), "nobody polls for actor {}", id.0);
         assert!(!self.added(id).is_told, "actor {} submits when it acts", id.0);
         let owner = Owner::Added(id);
-        let bio = Bio { cookie: owner.cookie(number), ..bio }.with_submitter(owner.submitter());
+        // What the kernel writes back is of the root.
+        let bio = Bio { cookie: owner.cookie(number), ..bio }.with_submitter(owner.submitter(0));
         let cpu = self.added(id).cpu;
         if let Err(reason) = self.submit(queue, cpu, bio) {
             if matches!(reason, SubmitError::NoTag | SubmitError::Throttled) {

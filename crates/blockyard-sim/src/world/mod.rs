@@ -62,6 +62,7 @@ mod device;
 mod ending;
 mod failure;
 mod flusher;
+mod groups;
 mod load;
 mod measuring;
 mod media;
@@ -231,6 +232,7 @@ pub struct World<O = ()> {
     /// grown.
     last_issue: (u64, Instant),
     failure: Option<Failure>,
+    ignores_groups: bool,
     self_check: bool,
     replay: Option<Replaying>,
     /// The verifier of the data on the media, if data is kept.
@@ -294,6 +296,7 @@ impl<O: Observer> World<O> {
             layers_at: None,
             last_issue: (0, Instant::ZERO),
             failure: None,
+            ignores_groups: false,
             self_check: false,
             replay: None,
             verifier: None,

@@ -47,9 +47,9 @@ impl Owner {
         (Self::of_code((cookie >> 32) as u32), cookie as u32)
     }
 
-    /// Returns the owner as the submitter of its bios. There are no groups of processes.
-    pub(super) const fn submitter(self) -> Submitter {
-        Submitter { process: self.code(), group: 0 }
+    /// Returns the owner, which is in control group `group`, as the submitter of its bios.
+    pub(super) const fn submitter(self, group: u32) -> Submitter {
+        Submitter { process: self.code(), group }
     }
 
     /// Returns the number under which the owner waits for a tag.

@@ -219,7 +219,7 @@ impl<O: Observer> World<O> {
         let task = &self.tasks[id.0 as usize];
         let cpu = task.cpu;
         let was_refused = task.was_refused();
-        let bio = bio.with_submitter(Owner::Task(id).submitter());
+        let bio = bio.with_submitter(Owner::Task(id).submitter(task.cgroup));
         self.submit(queue, cpu, bio)?;
         if was_refused {
             self.queues[queue.index()].waiter_entered(&mut self.host, cpu, &bio);

@@ -25,7 +25,7 @@
 //! [elevator-starves-none] needs a stream of requests:
 //! [`conformance::elevator`](crate::conformance::elevator) has one.
 
-use super::{Ctx, Elevator, IDLE_MAX, Place};
+use super::{Ctx, Elevator, GROUP_WEIGHTS, IDLE_MAX, Place};
 use crate::bio::Flags;
 use crate::end_index::candidate;
 use crate::limits::Limits;
@@ -278,6 +278,11 @@ impl Elevator for Checked {
         let of = self.below.async_depth(depth);
         assert!((1..=depth).contains(&of), "[async-never-shut-out] {of} of {depth} tags");
         of
+    }
+
+    fn weigh_group(&mut self, group: u32, weight: u32) -> bool {
+        assert!(GROUP_WEIGHTS.contains(&weight), "group {group} of weight {weight}");
+        self.below.weigh_group(group, weight)
     }
 }
 

@@ -91,6 +91,9 @@ use crate::unit::{CpuId, HctxId, RequestId};
 /// default.
 pub const IDLE_MAX: Duration = Duration::from_ms(100);
 
+/// The weights that a group of submitters may have: 1 to 1000, as in Linux's `io.bfq.weight`.
+pub const GROUP_WEIGHTS: core::ops::RangeInclusive<u32> = 1..=1000;
+
 /// Where an inserted request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -207,5 +210,13 @@ pub trait Elevator: core::fmt::Debug {
     /// use ([async-never-shut-out]): all, unless the elevator keeps some for synchronous requests.
     fn async_depth(&self, depth: u32) -> u32 {
         depth
+    }
+
+    /// Gives the submitters of [`Submitter::group`](crate::bio::Submitter::group) `group` together
+    /// a weight, one of [`GROUP_WEIGHTS`]: their share of the device is to be to the shares of
+    /// other groups as the weights are. Returns false if the elevator does not share the device
+    /// among groups, or not with this one.
+    fn weigh_group(&mut self, _group: u32, _weight: u32) -> bool {
+        false
     }
 }

@@ -77,7 +77,7 @@ mod turn;
 
 use crate::bio::Bio;
 use crate::driver::Driver;
-use crate::elevator::Elevator;
+use crate::elevator::{Elevator, GROUP_WEIGHTS};
 use crate::hardware_queue::{HardwareQueue, QueueMap, Run};
 use crate::host::{Host, Seat};
 use crate::limits::Limits;
@@ -221,6 +221,18 @@ impl RequestQueue {
         assert_eq!(kind, ElevatorKind::Other, "the design of a queue with an elevator of its own");
         assert!(elevator.is_empty(), "an elevator that holds requests of another queue");
         Self::build(id, config, host, Some(elevator))
+    }
+
+    /// Gives the submitters of `group` together a weight in the elevator: see
+    /// [`Elevator::weigh_group`]. Returns false if the queue has no elevator, or if its elevator
+    /// does not share the device among groups.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `weight` is not one of [`GROUP_WEIGHTS`](crate::elevator::GROUP_WEIGHTS).
+    pub fn weigh_group(&mut self, group: u32, weight: u32) -> bool {
+        assert!(GROUP_WEIGHTS.contains(&weight), "group {group} of weight {weight}");
+        self.elevator.as_mut().is_some_and(|elevator| elevator.weigh_group(group, weight))
     }
 
     fn build<D, S>(

@@ -1,6 +1,7 @@
 //! An entity: what the scheduler serves, a queue or a group of queues.
 
 use super::tree::Stamp;
+use crate::elevator::GROUP_WEIGHTS;
 
 /// The bits by which service is shifted before it is divided by a weight.
 const SERVICE_SHIFT: u32 = 22;
@@ -8,7 +9,7 @@ const SERVICE_SHIFT: u32 = 22;
 /// The weight of a group that nobody has weighed: 100.
 pub(super) const GROUP_WEIGHT: u32 = 100;
 /// The least and the greatest weight of a queue or group.
-pub(super) const WEIGHTS: core::ops::RangeInclusive<u32> = 1..=1000;
+pub(super) const WEIGHTS: core::ops::RangeInclusive<u32> = GROUP_WEIGHTS;
 
 /// Returns the virtual time in which an entity of this weight gets `service` sectors.
 pub(super) fn span(service: u32, weight: u64) -> Stamp {

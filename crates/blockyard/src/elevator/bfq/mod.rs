@@ -29,9 +29,10 @@
 //! - Times are exact. Linux counts most of them in ticks of 4 ms at 250 ticks in a second.
 //! - No process ends: see `process`. A priority is that of the last request. A bio without one is
 //!   of best effort, level 4, as of a process of nice 0 in Linux.
-//! - Groups have one level, and the weight 100, which nothing changes yet. The first 15 groups
-//!   besides group 0 are told apart, and later ones count as group 0. A process is known by its
-//!   number and its group.
+//! - Groups have one level, and the weight 100 unless [`Elevator::weigh_group`] gives them another
+//!   one. Group 0 is the root, which has no weight: its processes stand beside the groups, each
+//!   with the weight of its own priority. The first [`GROUPS_MAX`] groups besides are told apart,
+//!   and later ones count as group 0. A process is known by its number and its group.
 //! - There is one actuator.
 //! - Scheduler tags are limited for asynchronous requests only. Linux limits synchronous writes to
 //!   three quarters of them, and each queue and group to its share by weight.
@@ -56,6 +57,7 @@ mod tree;
 
 pub use self::budget::{Expiry, Slots};
 pub use self::idling::Idled;
+pub use self::process::GROUPS as GROUPS_MAX;
 pub use self::raising::Raised;
 
 use self::budget::{Budgets, DEFAULT_MAX};
@@ -468,6 +470,13 @@ impl Elevator for Bfq {
         self.completed(queue);
         self.queues[queue].requests -= 1;
         self.processes.of_mut(process as usize).requests -= 1;
+    }
+
+    /// The weight is used from the next time on at which the group gets requests or a slot of it
+    /// ends.
+    fn weigh_group(&mut self, group: u32, weight: u32) -> bool {
+        let level = level_of(&mut self.groups, group);
+        self.scheduler.weigh_level(level, weight)
     }
 
     /// Half of the scheduler tags of [`BfqTunables::async_depth`], three sixteenths while a queue

@@ -12,9 +12,9 @@ use alloc::vec::Vec;
 
 const NONE: usize = usize::MAX;
 
-/// The groups that are told apart, besides group 0: the first ones that come. Processes of further
-/// groups count as of group 0.
-pub(super) const GROUPS: usize = 15;
+/// The most groups that are told apart, besides group 0: 15, the first ones that come or are
+/// weighed. Processes of further groups count as of group 0.
+pub const GROUPS: usize = 15;
 
 /// What a queue had before it was merged into another one.
 #[derive(Clone, Copy, Debug)]

@@ -218,12 +218,21 @@ impl Scheduler {
         entity.raise = raise;
     }
 
-    /// Asks for another class and weight of `queue`, from its next activation.
-    pub(super) fn ask(&mut self, queue: usize, class: usize, weight: u32) {
-        let entity = &mut self.entities[queue];
+    /// Asks for another class and weight of `entity`, from its next activation.
+    pub(super) fn ask(&mut self, entity: usize, class: usize, weight: u32) {
+        let entity = &mut self.entities[entity];
         entity.asked_class = class;
         entity.asked_weight = weight;
         entity.is_changed = true;
+    }
+
+    /// Gives the group whose inside is `level` another weight, from its next activation. Returns
+    /// false if that is the root, which has none.
+    pub(super) fn weigh_level(&mut self, level: usize, weight: u32) -> bool {
+        let Some(group) = self.group(level) else { return false };
+        let class = self.entities[group].class;
+        self.ask(group, class, weight);
+        true
     }
 
     /// Gives `queue`, which is counted, the weight that was asked for, and the class if

@@ -20,6 +20,7 @@ const SERVICE: Duration = Duration::from_ms(1);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
     process: u32,
+    group: u32,
     prio: IoPrio,
     /// Sectors of a read, and from the start of one to the start of the next.
     sectors: u32,
@@ -35,6 +36,7 @@ impl Reader {
     fn new(process: u32) -> Self {
         Self {
             process,
+            group: 0,
             prio: IoPrio { class: PrioClass::BestEffort, level: 4 },
             sectors: 64,
             step: 64,
@@ -86,7 +88,7 @@ impl Rig {
         let reader = &mut self.readers[at];
         let bio = Bio::read(reader.at, reader.sectors, 0)
             .with_prio(reader.prio)
-            .with_submitter(Submitter { process: reader.process, group: 0 });
+            .with_submitter(Submitter { process: reader.process, group: reader.group });
         reader.at += reader.step;
         reader.due = None;
         self.insert(bio);

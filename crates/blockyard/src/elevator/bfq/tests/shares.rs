@@ -36,6 +36,8 @@ enum Drive {
     LosesService,
     /// Entity 0 is served half as much again as its budget.
     FavoursOne,
+    /// The weights of groups are not told.
+    ForgetsGroups,
 }
 
 /// Serves 2 to 8 queues of random weights and budgets, all of which always have requests. Returns
@@ -86,6 +88,116 @@ fn service_stays_near_its_share() {
     for seed in 0..300 {
         assert_eq!(serve_all(seed, Drive::Sound), Ok(()), "seed {seed}");
     }
+}
+
+/// Serves 2 to 4 groups of random weights, with 1 to 3 queues each, all of which always have
+/// requests. Returns the first broken rule: of groups, or of the queues of one group.
+fn serve_groups(seed: u64, drive: Drive) -> Result<(), String> {
+    let mut prng = Prng::new(seed);
+    let groups = prng.pick(&[2, 3, 4]);
+    let each = prng.pick(&[1, 2, 3]);
+    let mut scheduler = Scheduler::new(groups * each, groups);
+    let mut of_groups = Vec::new();
+    let mut of_queues = Vec::new();
+    for group in 0..groups {
+        let weight = prng.pick(&[1, 50, 100, 200, 1000]);
+        if drive != Drive::ForgetsGroups {
+            assert!(scheduler.weigh_level(group + 1, weight));
+        }
+        of_groups.push(Account { weight: weight.into(), served: 0, budget: 0 });
+        for queue in group * each..(group + 1) * each {
+            let weight = prng.pick(&[10, 40, 80]);
+            let budget = prng.pick(&[8, 100, 1024]);
+            scheduler.renew(queue, group + 1, 1, weight);
+            scheduler.of_mut(queue).budget = budget;
+            scheduler.activate(queue, false, false, Instant::ZERO);
+            scheduler.set_busy(queue, true);
+            of_queues.push(Account { weight: weight.into(), served: 0, budget: budget.into() });
+        }
+        let budgets = of_queues[group * each..].iter().map(|of| of.budget);
+        of_groups[group].budget = budgets.max().unwrap_or(0);
+    }
+    for slot in 0..3000 {
+        let queue = scheduler.take_next(Instant::ZERO).expect("all are active");
+        let group = queue / each;
+        let budget = scheduler.of(queue).budget;
+        let used = if prng.below(3) == 0 { 1 + budget / 2 } else { budget };
+        let extra = if drive == Drive::FavoursOne && group == 0 { used / 2 } else { 0 };
+        if drive != Drive::LosesService || slot % 2 == 0 {
+            scheduler.served(queue, used);
+        }
+        of_queues[queue].served += u64::from(used + extra);
+        of_groups[group].served += u64::from(used + extra);
+        check_shares(&of_groups)?;
+        check_shares(&of_queues[group * each..(group + 1) * each])?;
+        let next = prng.pick(&[8, 100, 1024]);
+        scheduler.of_mut(queue).budget = next;
+        for of in [&mut of_queues[queue], &mut of_groups[group]] {
+            of.budget = of.budget.max(next.into());
+        }
+        scheduler.activate(queue, false, true, Instant::ZERO);
+        scheduler.leave_service(queue);
+        scheduler.of_mut(queue).service = 0;
+        scheduler.clear_service_above(queue);
+    }
+    Ok(())
+}
+
+#[test]
+fn service_of_groups_stays_near_their_shares() {
+    for seed in 0..300 {
+        assert_eq!(serve_groups(seed, Drive::Sound), Ok(()), "seed {seed}");
+    }
+}
+
+/// The canaries of the check across groups.
+#[test]
+fn a_scheduler_that_serves_a_group_too_much_is_caught() {
+    for drive in [Drive::LosesService, Drive::FavoursOne, Drive::ForgetsGroups] {
+        let caught = (0..300).filter(|seed| serve_groups(*seed, drive).is_err()).count();
+        assert!(caught > 100, "{drive:?}: {caught} of 300 seeds");
+    }
+}
+
+/// Readers of a disk that all read without a pause, by the group that each is in, and the share of
+/// each. Groups 1 and 2 have weights of 100 and 200: one and two thirds. In group 2,
+/// levels 4 and 0 have weights of 40 and 80. A process of the root stands beside the groups: of 40
+/// beside 100 and 200, it gets 40 of 340.
+#[test]
+fn groups_get_sectors_by_their_weights() {
+    let best_effort = [4, 0].map(|level| IoPrio { class: PrioClass::BestEffort, level });
+    let two: &[(u32, usize)] = &[(1, 0), (2, 0)];
+    for (of_group, shares, whole) in [
+        (two, [1, 2, 0], 3),
+        (&[(1, 0), (2, 0), (2, 1)], [3, 2, 4], 9),
+        (&[(1, 0), (2, 0), (0, 0)], [100, 200, 40], 340),
+    ] {
+        let readers = (0..).zip(of_group).map(|(process, (group, prio))| Reader {
+            group: *group,
+            prio: best_effort[*prio],
+            ..Reader::new(process + 1)
+        });
+        let mut rig = Rig::new(true, plain(), readers.collect());
+        assert!(rig.bfq.weigh_group(1, 100) && rig.bfq.weigh_group(2, 200));
+        rig.run(at_ms(120_000));
+        let served: Vec<_> = (1..=3).map(|process| rig.sectors_of(process)).collect();
+        let all: u64 = served.iter().sum();
+        // 120 s at 64 sectors in a millisecond, without a pause.
+        assert!(all >= 64 * 119_800, "{served:?} sectors");
+        for (served, share) in served.iter().zip(shares) {
+            let fair = all * share / whole;
+            assert!(served.abs_diff(fair) <= 3 * 16_384, "{served} sectors, {fair} are fair");
+        }
+    }
+}
+
+/// Group 0 is the root. Of further groups 15 can be weighed; the sixteenth counts as of the root.
+#[test]
+fn the_root_and_groups_beyond_the_fifteenth_have_no_weight() {
+    let mut bfq = Bfq::new(CAPACITY, true, plain());
+    let weighed: Vec<_> = (0..=17).filter(|group| bfq.weigh_group(*group, 500)).collect();
+    assert_eq!(weighed, (1..=15).collect::<Vec<_>>());
+    assert!(bfq.weigh_group(15, 1000), "again");
 }
 
 /// The canaries of the check.
