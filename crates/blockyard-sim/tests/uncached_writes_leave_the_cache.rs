@@ -90,11 +90,11 @@ fn pages_that_were_there_before_stay() {
     }
 }
 
-/// Pages 0 to 7 are under writeback from 80 us on. Another writer dirties them by 190 us, and they
-/// stay, as it is not uncached. If it is, they leave behind their second writeback.
+/// Pages 0 to 7 are under writeback from 80 us on. Another writer dirties them by 190 us, and syncs
+/// them: they stay, as it is not uncached. If it is, they leave behind their second writeback.
 #[test]
 fn a_write_that_is_not_uncached_lets_pages_stay() {
-    for (options, read_us) in [("", 40), ("uncached=1\n", 140)] {
+    for (options, read_us) in [("sync=dsync\n", 40), ("uncached=1\n", 140)] {
         let other = writer("o", &format!("startdelay=110us\ncpus_allowed=1\n{options}"));
         let report = run(&(writer("w", "uncached=1\n") + &other + &reader("0")));
         assert_eq!(latency_of_read(&report), read_us * US, "{options}");

@@ -172,6 +172,12 @@ impl Generator {
         }
     }
 
+    /// Returns the number of passes that ended before the last I/O of [`Self::next`].
+    #[must_use]
+    pub const fn passes_done(&self) -> u64 {
+        self.progress.passes_done()
+    }
+
     fn start_pass(&mut self) -> bool {
         let goes_on = self.progress.start_pass(self.turns.are_over());
         if goes_on {

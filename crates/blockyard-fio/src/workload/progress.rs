@@ -74,6 +74,11 @@ impl Progress {
         self.bytes_of_pass += u64::from(len_bytes);
     }
 
+    /// Returns the number of passes that have ended.
+    pub(super) const fn passes_done(&self) -> u64 {
+        self.passes_done
+    }
+
     /// Begins another pass if there is one. `files_are_over` says whether no file had a further
     /// I/O.
     pub(super) const fn start_pass(&mut self, files_are_over: bool) -> bool {

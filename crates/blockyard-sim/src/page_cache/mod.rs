@@ -23,11 +23,11 @@
 //! fails.
 //!
 //! All readers of a file share its pages and wait for each other's reads. Each reader has its own
-//! stream for read-ahead. Memory is never short. A page leaves the cache only when a starting job
-//! drops the pages of its files (fio's `invalidate`), behind their writeback, or if an uncached
-//! write has brought it there: such a page is transient, and leaves when it is on the disk. A task
-//! that ends does not wait for pages that are still being read ahead; if the task is the last one,
-//! the run ends without them.
+//! stream for read-ahead. Memory is never short. A page leaves the cache only when a job, or a pass
+//! of one, drops the pages of its files (fio's `invalidate`), behind their writeback, or if an
+//! uncached write has brought it there: such a page is transient, and leaves when it is on the
+//! disk. A task that ends does not wait for pages that are still being read ahead; if the task is
+//! the last one, the run ends without them.
 //!
 //! Mapping, and the effects of other programs on a real cache, are not modelled.
 
@@ -149,16 +149,20 @@ pub struct PageCache {
 impl PageCache {
     /// Returns the file at `placement`.
     pub fn open(&mut self, placement: Placement) -> FileId {
-        let known = self.files.iter().position(|file| file.placement == placement);
-        FileId(known.unwrap_or_else(|| {
+        self.find(placement).unwrap_or_else(|| {
             self.files.push(File {
                 placement,
                 pages: FilePages::default(),
                 dirt: Dirt::default(),
                 inode: None,
             });
-            self.files.len() - 1
-        }))
+            FileId(self.files.len() - 1)
+        })
+    }
+
+    /// Returns the file at `placement`, if it has been open.
+    pub(crate) fn find(&self, placement: Placement) -> Option<FileId> {
+        self.files.iter().position(|file| file.placement == placement).map(FileId)
     }
 
     /// Puts `file_system` on the disks. Files that are open stay parts of raw disks.

@@ -224,6 +224,16 @@ impl Task {
         self.buffered.as_mut().expect("a task in a buffered call should have buffered I/O")
     }
 
+    /// Closes the files, if the next I/O is the first of another pass, and their pages are dropped
+    /// before it.
+    pub(crate) fn close_after_pass(&mut self, cache: &PageCache) {
+        let Source::Generated(generated) = &self.feed.source else { return };
+        let passes = generated.passes_done();
+        if let Some(buffered) = &mut self.buffered {
+            buffered.close_after_pass(passes, cache);
+        }
+    }
+
     /// Returns the next step of the current call; `None` if no call uses the page cache.
     #[inline]
     #[must_use]

@@ -204,6 +204,11 @@ impl Generated {
         }
     }
 
+    /// Returns the number of passes that ended before the I/O that was drawn last.
+    pub(super) const fn passes_done(&self) -> u64 {
+        self.generator.passes_done()
+    }
+
     /// Notes that `io` was submitted.
     pub(super) fn submitted(&mut self, io: &NextIo) {
         if let Some(kind) = io.kind {

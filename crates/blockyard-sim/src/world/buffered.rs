@@ -45,6 +45,9 @@ impl<O: Observer> World<O> {
         let task = &mut self.tasks[id.0 as usize];
         let mut cost = Duration::ZERO;
         let mut copies = false;
+        if !task.buffered().in_call() {
+            task.close_after_pass(&self.cache);
+        }
         if !task.buffered().in_call() && !task.buffered().begin_to_drop(&self.cache) {
             // All files that are opened at an instant are open before anything is dirty.
             copies = task.buffered().open(&mut self.cache, self.now);

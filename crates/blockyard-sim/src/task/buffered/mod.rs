@@ -118,6 +118,8 @@ pub struct Buffered {
     drops: bool,
     /// Whether it is yet to write back what is dirty on their disks.
     writes_before_drop: bool,
+    /// The passes that ended before the files were opened last.
+    passes_before: u64,
     /// The steps of `sync_file_range`.
     range_sync: RangeSync,
     /// Whether its writes sync their data only (`O_DSYNC`).
@@ -170,6 +172,7 @@ impl Buffered {
             // As in fio, a job that fills the cache drops nothing.
             drops: job.invalidate && !job.pre_read,
             writes_before_drop: job.invalidate && !job.pre_read,
+            passes_before: 0,
             range_sync: job.sync_file_range,
             is_dsync: job.sync == SyncMode::Dsync,
             is_uncached: job.uncached,
@@ -208,15 +211,32 @@ impl Buffered {
         were_open
     }
 
+    /// Closes the files for the first I/O of a pass, before which so many `passes` have ended, if
+    /// their pages are then dropped: fio opens files anew for each pass.
+    pub(super) fn close_after_pass(&mut self, passes: u64, cache: &PageCache) {
+        let is_same_pass = core::mem::replace(&mut self.passes_before, passes) == passes;
+        if is_same_pass || !self.drops {
+            return;
+        }
+        let files = self.streams.drain(..).map(|stream| stream.file);
+        self.placements.extend(files.map(|file| cache.placement(file)));
+        self.writes_before_drop = true;
+    }
+
     /// Begins to write back what is dirty on the disks of the files that are to be opened, if their
-    /// pages are then dropped. Returns whether there is something to wait for. As in Linux, pages
-    /// that are dirtied meanwhile stay dirty.
+    /// pages are then dropped. Returns whether there is something to write or to wait for. As in
+    /// Linux, pages that are dirtied meanwhile stay dirty. Those of a file system's files are
+    /// written, and nobody waits.
     pub(crate) fn begin_to_drop(&mut self, cache: &PageCache) -> bool {
         if !core::mem::take(&mut self.writes_before_drop) {
             return false;
         }
-        let disks = distinct(self.placements.iter().map(|place| place.queue));
-        self.disk_sync = DiskSync::of(&disks, cache);
+        self.disk_sync = if cache.has_file_system() {
+            DiskSync::of_files(&self.placements, cache)
+        } else {
+            let disks = distinct(self.placements.iter().map(|place| place.queue));
+            DiskSync::of(&disks, cache)
+        };
         self.disk_sync.is_some()
     }
 
@@ -437,7 +457,10 @@ impl Buffered {
         let bio = Bio { prio, ..cache.bio_of(&run) };
         // Somebody waits for the writeback of a thorough sync.
         let sync = self.call.as_ref().and_then(|call| call.sync.as_ref());
-        let is_awaited = self.disk_sync.is_some() || sync.is_some_and(|sync| sync.is_thorough);
+        let is_awaited = match &self.disk_sync {
+            Some(disk_sync) => disk_sync.is_awaited,
+            None => sync.is_some_and(|sync| sync.is_thorough),
+        };
         let is_sync = run.transfer == Transfer::WriteBack && is_awaited;
         let flags = if is_sync { bio.flags | Flags::SYNC } else { bio.flags };
         Some((cache.placement(run.file).queue, Bio { flags, ..bio }))

@@ -1,0 +1,84 @@
+//! Whole simulations of buffered jobs with several passes, before each of which fio drops the pages
+//! of the files (strace of fio 3.33). Only the device and the copy of a page take time here.
+
+mod free;
+
+use blockyard::status::Status;
+use blockyard::trace::Action;
+use blockyard_devices::profile::{Design, Device, FileSystem};
+use blockyard_fio::job::{NoSource, parse_bytes};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
+
+const US: u64 = 1_000;
+
+/// A device with two commands at a time, each 100 us long. A page is copied in 10 us.
+fn device() -> Device {
+    let free = free::steps();
+    let text = format!(
+        "base = \"null\"\n[limits]\nmax-sectors = 2048\nmax-segments = 256\n\
+         [null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\nsubmit-queues = 1\ndepth = 2\n\
+         [cpu]\ncpus = 4\npage-copy = \"10us\"\n{free}"
+    );
+    Device::parse("test", &text).unwrap()
+}
+
+/// Runs a job whose passes are one I/O of eight pages.
+fn run(options: &str, file_system: Option<&str>) -> Report {
+    let text = format!("[j]\nioengine=sync\nbs=32k\nsize=32k\nfadvise_hint=random\n{options}");
+    let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    let file_system = file_system.map(|name| FileSystem::lookup(name).unwrap());
+    let conditions = Conditions { file_system: file_system.as_ref(), ..Conditions::new(1) };
+    let mut simulation = Simulation::under(&jobs, &device(), &design, conditions).unwrap();
+    simulation.check_every_step();
+    simulation.finish().unwrap()
+}
+
+fn commands(report: &Report) -> u64 {
+    report.stages.count(Action::Complete(Status::Ok))
+}
+
+fn runtime_us(report: &Report) -> u64 {
+    report.jobs[0].stats.runtime_ns() / US
+}
+
+/// A pass reads 32 KiB in 100 us and copies it in 80 us, and so does the second one.
+/// Without `invalidate` that one only copies.
+#[test]
+fn each_pass_reads_its_pages_again() {
+    for passes in ["loops=2\n", "io_size=64k\n"] {
+        for place in [None, Some("ext4")] {
+            let report = run(&format!("rw=read\n{passes}"), place);
+            assert_eq!((commands(&report), runtime_us(&report)), (2, 360), "{passes}");
+            let report = run(&format!("rw=read\ninvalidate=0\n{passes}"), place);
+            assert_eq!((commands(&report), runtime_us(&report)), (1, 260), "{passes}");
+        }
+    }
+}
+
+/// A pass copies 32 KiB in 80 us. Before the second one, the disk gets the pages, in one request
+/// of 100 us, for which the job waits, and the rest when it closes the disk. Without `invalidate`
+/// the pages are written once, when the disk is closed.
+#[test]
+fn the_pages_of_a_pass_are_written_before_the_next_one() {
+    let report = run("rw=write\nloops=2\n", None);
+    assert_eq!((commands(&report), runtime_us(&report)), (2, 260));
+    assert_eq!(report.span.as_ns(), 360 * US);
+    let report = run("rw=write\nloops=2\ninvalidate=0\n", None);
+    assert_eq!((commands(&report), runtime_us(&report)), (1, 160));
+    assert_eq!(report.span.as_ns(), 260 * US);
+}
+
+/// In a file of a file system they begin to be written before the second pass and before the third
+/// one, and nobody waits: the writes of a pass begin 80 us after those of the one before, and take
+/// 100 us, so the third finds the pages under writeback, dirty again, and leaves them. With a pause
+/// of 1 ms behind each I/O it writes them, too, and the job ends while the disk does that.
+#[test]
+fn nobody_waits_for_the_pages_of_files() {
+    let report = run("rw=write\noverwrite=1\nloops=3\n", Some("ext4"));
+    assert_eq!((report.stages.count(Action::Queue), runtime_us(&report)), (1, 240));
+    let report = run("rw=write\noverwrite=1\nloops=3\nthinktime=1ms\n", Some("ext4"));
+    assert_eq!((report.stages.count(Action::Queue), commands(&report)), (2, 1));
+    let report = run("rw=write\noverwrite=1\nloops=3\ninvalidate=0\n", Some("ext4"));
+    assert_eq!(report.stages.count(Action::Queue), 0);
+}
