@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 use super::direction::Direction;
 use super::outcome::Outcome;
 use super::stream::Stream;
-use super::verdict::listed;
+use super::verdict::{ComparedFigure, Row, listed};
+use crate::equality::{EQUAL_WITHIN, P99_EQUAL_WITHIN};
 use blockyard_text::number::{approximate, count, digits, mebibytes, time};
 use blockyard_text::quantity;
 
+/// The largest number of designs whose misses are told: a sweep may have many.
+const SENTENCES_MAX: usize = 12;
 /// The longest goal in bytes.
 const LEN_MAX: usize = 1024;
 
@@ -198,6 +201,71 @@ impl Goal {
         }
     }
 
+    /// Returns the figure in a run with these streams: the worst one, if several have to meet the
+    /// goal. `None` if a latency is not known because no I/O ended, or if nothing has to meet it.
+    pub(super) fn value_in(&self, streams: &[Stream]) -> Option<f64> {
+        self.worst(streams, |of| self.figure.exact(of))
+    }
+
+    /// Returns the worst of what `value` finds in the streams that have to meet the goal; `None` if
+    /// there is none, or it finds nothing in one.
+    fn worst<T: PartialOrd>(
+        &self,
+        streams: &[Stream],
+        value: impl Fn(&Stream) -> Option<T>,
+    ) -> Option<T> {
+        let of_job = streams.iter().filter(|of| self.job.as_ref().is_none_or(|job| of.job == *job));
+        let values = of_job.filter(|of| self.is_about(of)).map(value);
+        let values = values.collect::<Option<Vec<T>>>()?;
+        let is_less_worse = self.is_more_better();
+        values.into_iter().reduce(
+            |worst, other| {
+                if (other < worst) == is_less_worse { other } else { worst }
+            },
+        )
+    }
+
+    /// Whether a larger figure is a better one.
+    pub(super) const fn is_more_better(&self) -> bool {
+        matches!(self.bound, Bound::AtLeast | Bound::Above)
+    }
+
+    /// How far a ratio of two figures may be from 1 to be called equal.
+    pub(super) const fn equal_within(&self) -> f64 {
+        if self.figure.is_latency() { P99_EQUAL_WITHIN } else { EQUAL_WITHIN }
+    }
+
+    /// Returns a value of the figure with its unit.
+    pub(super) fn words(&self, value: f64) -> String {
+        match self.figure {
+            Figure::Iops => count(value),
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "bytes or nanoseconds, which were a whole number"
+            )]
+            figure => figure.words(value as u64),
+        }
+    }
+
+    /// Returns the goal of the best `figure` for a row: more IOPS, or a shorter latency.
+    pub(super) fn on(row: &Row, figure: ComparedFigure) -> Self {
+        let (measured, bound) = match figure {
+            ComparedFigure::Iops => (Figure::Iops, Bound::AtLeast),
+            ComparedFigure::P99 => (Figure::Percentile(99_000), Bound::AtMost),
+            ComparedFigure::Median => (Figure::Percentile(50_000), Bound::AtMost),
+        };
+        let place = if row.label.is_empty() { String::new() } else { format!("{} ", row.label) };
+        Self {
+            text: format!("{place}{}", figure.name()),
+            job: Some(row.job.clone()),
+            direction: Direction::ALL.into_iter().find(|of| of.name() == row.direction),
+            figure: measured,
+            bound,
+            value: 0,
+        }
+    }
+
     fn reached(&self, design: &str, streams: &[Stream]) -> Result<Reached, GoalError> {
         let of_job: Vec<_> = streams
             .iter()
@@ -208,18 +276,12 @@ impl Goal {
             known.dedup();
             return Err(GoalError::NoJob { job: job.clone(), known });
         }
-        let asked = of_job.iter().filter(|of| self.is_about(of));
-        let values: Vec<_> = asked.map(|of| self.figure.of(of)).collect();
-        // No I/O ended: there is no latency that could be short enough.
-        let known = values.iter().copied().collect::<Option<Vec<u64>>>();
-        let worst = known.as_ref().and_then(|values| match self.bound {
-            Bound::Below | Bound::AtMost => values.iter().max().copied(),
-            Bound::Above | Bound::AtLeast => values.iter().min().copied(),
-        });
-        if values.is_empty() {
+        if !of_job.iter().any(|of| self.is_about(of)) {
             let direction = self.direction.map_or("read, write or trim", Direction::name);
             return Err(GoalError::NoDirection { direction });
         }
+        // No I/O ended: there is no latency that could be short enough.
+        let worst = self.worst(streams, |of| self.figure.of(of));
         Ok(Reached {
             design: design.to_owned(),
             met: worst.is_some_and(|worst| self.bound.holds(worst, self.value)),
@@ -291,6 +353,14 @@ impl Figure {
             Self::Mean => latency().map(|of| of.mean),
             Self::Max => latency().map(|of| of.max),
             Self::Percentile(percentile) => latency().map(|of| of.percentile(percentile)),
+        }
+    }
+
+    /// The value in `stream`, with the fraction of a rate.
+    fn exact(self, stream: &Stream) -> Option<f64> {
+        match self {
+            Self::Iops => Some(stream.figures.iops),
+            _ => self.of(stream).map(approximate),
         }
     }
 
@@ -366,7 +436,9 @@ pub(super) fn sentences(results: &[GoalResult], others: &[Repeated<'_>]) -> Vec<
         several if several.len() == count => format!("All {count} designs meet {every}."),
         several => format!("{} meet {every}.", listed(several)),
     }];
-    for (at, name) in names.iter().enumerate() {
+    let short: Vec<_> = (0..count).filter(|at| met[*at] != Met::Always).collect();
+    for at in short.iter().copied().take(SENTENCES_MAX) {
+        let name = names[at];
         let missed = results.iter().filter(|result| !result.designs[at].met);
         let missed = missed.map(|of| format!("{} ({})", of.goal, of.designs[at].figure));
         let missed = missed.collect::<Vec<_>>().join(", ");
@@ -383,6 +455,9 @@ pub(super) fn sentences(results: &[GoalResult], others: &[Repeated<'_>]) -> Vec<
             }
             Met::Never => sentences.push(format!("{name} misses {missed}.")),
         }
+    }
+    if short.len() > SENTENCES_MAX {
+        sentences.push(format!("{} more do not meet {every}.", short.len() - SENTENCES_MAX));
     }
     sentences
 }

@@ -24,6 +24,7 @@ pub mod parallel;
 pub mod reproduce;
 mod saved;
 mod stream;
+pub mod sweep;
 mod verdict;
 mod verified;
 
@@ -57,9 +58,10 @@ pub use stream::Stream;
 pub use verdict::{Cell, Row, Verdict};
 pub use verified::{PowerCut, Verified};
 
-use certainty::{Readings, Rests, Seeds};
+use certainty::{Question, Readings, Rests, Seeds};
 use goal::{GoalResult, Repeated};
 use serde::Serialize;
+use sweep::Swept;
 
 use crate::parallel::each;
 use blockyard_devices::profile::{Design, Device};
@@ -99,6 +101,9 @@ pub struct Answer {
     /// directions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<JobReason>,
+    /// What was found of the values that were swept, if any were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<Swept>,
     /// What runs with other seeds say, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds: Option<Seeds>,
@@ -129,15 +134,18 @@ impl Answer {
     /// device that was asked.
     #[must_use]
     pub fn has_met_goals(&self) -> bool {
+        (0..self.designs.len()).any(|at| self.meets_goals(at))
+    }
+
+    /// Whether the design `at` meets all goals, in all of these.
+    pub(crate) fn meets_goals(&self, at: usize) -> bool {
         let seeds = self.seeds.iter().map(|of| (of.count, &of.goals));
         let readings = self.readings.iter().map(|of| (of.count, &of.goals));
-        let others: Vec<_> = seeds.chain(readings).collect();
-        self.designs.iter().enumerate().any(|(at, design)| {
-            self.goals.iter().all(|goal| goal.designs[at].met)
-                && others.iter().all(|(count, goals)| {
-                    goals.iter().any(|of| of.design == design.name && of.met == *count)
-                })
-        })
+        let design = &self.designs[at].name;
+        self.goals.iter().all(|goal| goal.designs[at].met)
+            && seeds.chain(readings).all(|(count, goals)| {
+                goals.iter().any(|of| of.design == *design && of.met == count)
+            })
     }
 }
 
@@ -164,13 +172,15 @@ pub fn whatif(
     designs: &[Design],
     conditions: &Conditions<'_>,
 ) -> Result<Answer, SimulationError> {
-    whatif_each(jobs, device, designs, conditions, |design| {
-        Simulation::under(jobs, device, design, *conditions)?.finish()
+    let question =
+        Question { jobs, device, devices: &[], designs, conditions, goals: &[], sweep: None };
+    whatif_each(&question, |at| {
+        Simulation::under(jobs, device, &designs[at], *conditions)?.finish()
     })
 }
 
-/// Like [`whatif()`], but lets `run` do the runs, to show how far they are. `run` has to simulate
-/// the job on the device under the design that it is given, and the conditions.
+/// Answers `question` like [`whatif()`], but lets `run` do the runs, to show how far they are.
+/// `run` has to simulate the jobs under the design at the place that it is given.
 ///
 /// # Errors
 ///
@@ -180,14 +190,12 @@ pub fn whatif(
 ///
 /// If there is no design.
 pub(crate) fn whatif_each(
-    jobs: &JobFile,
-    device: &Device,
-    designs: &[Design],
-    conditions: &Conditions<'_>,
-    run: impl Fn(&Design) -> Result<Report, SimulationError> + Sync,
+    question: &Question<'_>,
+    run: impl Fn(usize) -> Result<Report, SimulationError> + Sync,
 ) -> Result<Answer, SimulationError> {
-    let reports = each(designs, run);
-    answer(jobs, device, designs, conditions, reports)
+    let places: Vec<_> = (0..question.designs.len()).collect();
+    let reports = each(&places, |at| run(*at));
+    answer(question, reports)
 }
 
 /// Like [`whatif_each()`], but makes one run after the other, for a `run` that observes them.
@@ -200,32 +208,29 @@ pub(crate) fn whatif_each(
 ///
 /// If there is no design.
 pub(crate) fn whatif_in_turn(
-    jobs: &JobFile,
-    device: &Device,
-    designs: &[Design],
-    conditions: &Conditions<'_>,
-    run: impl FnMut(&Design) -> Result<Report, SimulationError>,
+    question: &Question<'_>,
+    run: impl FnMut(usize) -> Result<Report, SimulationError>,
 ) -> Result<Answer, SimulationError> {
-    let reports = designs.iter().map(run).collect();
-    answer(jobs, device, designs, conditions, reports)
+    let reports = (0..question.designs.len()).map(run).collect();
+    answer(question, reports)
 }
 
-/// Returns the answer that `reports` give, one for each of `designs`.
+/// Returns the answer that `reports` give, one for each design of `question`.
 fn answer(
-    jobs: &JobFile,
-    device: &Device,
-    designs: &[Design],
-    conditions: &Conditions<'_>,
+    question: &Question<'_>,
     reports: Vec<Result<Report, SimulationError>>,
 ) -> Result<Answer, SimulationError> {
+    let Question { jobs, device, designs, conditions, .. } = *question;
     assert!(!designs.is_empty(), "an answer needs a design");
     let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut devices = Vec::new();
     let mut unsuited = Vec::new();
     let mut first_error = None;
-    for (design, report) in designs.iter().zip(reports) {
+    for (at, (design, report)) in designs.iter().zip(reports).enumerate() {
         match report {
             Ok(report) => {
                 let first_iops = outcomes.first().map(|first| first.figures.iops);
+                devices.push(question.device_of(at));
                 outcomes.push(Outcome::of(&design.name, jobs, &report, conditions, first_iops));
             }
             Err(error) => {
@@ -241,7 +246,7 @@ fn answer(
     if outcomes.len() > 1 && outcomes.iter().any(Outcome::is_partial) {
         outcomes.iter_mut().for_each(|of| of.ratio = f64::NAN);
     }
-    let explanation = Explanation::of(device, &outcomes);
+    let explanation = Explanation::of_each(&devices, &outcomes);
     let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
     let verdict = Verdict::of(&outcomes);
     let is_unranked_by_ramp = verdict.unranked && !outcomes.iter().any(Outcome::is_partial);
@@ -259,6 +264,7 @@ fn answer(
         // Jobs that ended in their ramp time are not ranked, and no difference is explained.
         why: if is_unranked_by_ramp { String::new() } else { explanation.to_string() },
         explanation,
+        sweep: None,
         seeds: None,
         readings: None,
     })

@@ -25,8 +25,9 @@ struct Counting {
 impl Watch for Counting {
     type Error = ProfileError;
 
-    fn readings(&self, count: u32) -> Result<Vec<Device>, ProfileError> {
-        Device::readings(DEVICE, &self.overrides, 1, count)
+    fn readings(&self, values: &[Override], count: u32) -> Result<Vec<Device>, ProfileError> {
+        let set: Vec<_> = self.overrides.iter().chain(values).cloned().collect();
+        Device::readings(DEVICE, &set, 1, count)
     }
 
     fn on_first_runs(&self, answer: &Answer) -> Result<(), ProfileError> {
@@ -66,8 +67,15 @@ fn answered_on(
     let device = Device::lookup_with(DEVICE, &watch.overrides).unwrap();
     let designs = ["mmc-blkmq", "hsq"].map(|name| Design::lookup(name).unwrap());
     let conditions = Conditions::new(1);
-    let question =
-        Question { jobs, device: &device, designs: &designs, conditions: &conditions, goals };
+    let question = Question {
+        jobs,
+        device: &device,
+        devices: &[],
+        designs: &designs,
+        conditions: &conditions,
+        goals,
+        sweep: None,
+    };
     question.answer(Demands { seeds: Some(3), readings: Some(2) }, watch)
 }
 

@@ -102,6 +102,12 @@ macro_rules! families {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => FamilyProfile::kind(of),)+ }
             }
 
+            /// The condition of a rule of udev for its disks, which goes by their names in Linux.
+            #[must_use]
+            pub fn disk_condition(&self) -> &'static str {
+                match self { $($(#[cfg($cfg)])? Self::$name(of) => FamilyProfile::disk_condition(of),)+ }
+            }
+
             /// Its hardware queues under the policy of a design for MMC hosts.
             #[must_use]
             pub fn queues(&self, host: Option<HostPolicy>) -> Queues {

@@ -121,6 +121,9 @@ pub(crate) trait FamilyProfile: Copy {
     /// The kind of device in a noun phrase, for messages.
     fn kind(&self) -> &'static str;
 
+    /// The condition of a rule of udev for its disks.
+    fn disk_condition(&self) -> &'static str;
+
     /// Its hardware queues under the policy of a design for MMC hosts.
     fn queues(&self, host: Option<HostPolicy>) -> Queues;
 

@@ -53,6 +53,10 @@ impl FamilyProfile for FixedProfile {
         "a device of fixed latency"
     }
 
+    fn disk_condition(&self) -> &'static str {
+        r#"KERNEL=="fixed[0-9]*""#
+    }
+
     fn queues(&self, _host: Option<HostPolicy>) -> Queues {
         Queues {
             hctxs: 1,

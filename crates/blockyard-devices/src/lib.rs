@@ -25,6 +25,7 @@ mod family;
 mod fixed;
 pub(crate) mod flash;
 pub mod fronts;
+pub mod knobs;
 pub mod live;
 pub mod load;
 mod machine;

@@ -7,6 +7,7 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use blockyard_answer::certainty::NoAnswer;
+use blockyard_answer::sweep::SweepError;
 use blockyard_devices::pairing::Unsuited;
 use blockyard_devices::profile::ProfileError;
 use blockyard_fio::job::{Fault, JobError, Place};
@@ -92,6 +93,12 @@ impl From<ProfileError> for Refusal {
             | ProfileError::NoHost { .. }
             | ProfileError::Override { .. } => refusal,
         }
+    }
+}
+
+impl From<SweepError> for Refusal {
+    fn from(error: SweepError) -> Self {
+        Self::new("ProfileError", format!("sweep: {error}"))
     }
 }
 

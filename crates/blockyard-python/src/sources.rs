@@ -11,19 +11,26 @@ pub(crate) type JobText = (String, Vec<u8>);
 pub(crate) type Value = (String, String);
 /// A device: its name, its text and the values that replace those of the text.
 pub(crate) type DeviceText = (String, String, Vec<Value>);
-/// A design: its name and its text, which is empty for `SCHEDULER+HOST`.
-pub(crate) type DesignText = (String, String);
+/// A design: its name, its text, which is empty for `SCHEDULER+HOST`, and the values that replace
+/// those of the text. Device and design of a point have the same values: each takes its own.
+pub(crate) type DesignText = (String, String, Vec<Value>);
 
 pub(crate) fn job((name, bytes): &JobText) -> Result<JobFile, Refusal> {
     Ok(parse_bytes(name, bytes, &SystemSource)?)
 }
 
 pub(crate) fn device((name, text, set): &DeviceText) -> Result<Device, Refusal> {
-    Ok(Device::parse_with(name, text, &overrides(set))?)
+    let set: Vec<_> = overrides(set).into_iter().filter(|of| !of.is_of_design()).collect();
+    Ok(Device::parse_with(name, text, &set)?)
 }
 
-pub(crate) fn design((name, text): &DesignText) -> Result<Design, Refusal> {
-    Ok(if text.is_empty() { Design::lookup(name)? } else { Design::parse(name, text)? })
+pub(crate) fn design((name, text, set): &DesignText) -> Result<Design, Refusal> {
+    let set: Vec<_> = overrides(set).into_iter().filter(Override::is_of_design).collect();
+    Ok(if text.is_empty() {
+        Design::lookup_with(name, &set)?
+    } else {
+        Design::parse_with(name, text, &set)?
+    })
 }
 
 pub(crate) fn overrides(set: &[Value]) -> Vec<Override> {

@@ -64,6 +64,19 @@ def test_points_can_be_a_list_with_different_keys() -> None:
     assert table.columns == list(table[1])
 
 
+def test_a_value_of_a_design_can_be_set() -> None:
+    # Reads in sequence merge in the scheduler, or each is a command of 10 ms: 100 in a second.
+    job = SHORT.replace("randread", "read").replace("iodepth=4", "iodepth=16")
+    grid = {"job": job, "device": "null", "design": "mq-deadline"}
+    slow = {"null.completion": "timer", "null.completion-time": "10ms", "null.depth": 1}
+    values = [slow | {"queue.sched-depth": 64, "queue.nomerges": nomerges} for nomerges in (0, 2)]
+    table = blockyard.sweep(grid | {"set": values})
+    assert [row["queue.nomerges"] for row in table] == [0, 2]
+    assert 90 < table[1]["iops"] <= 100 < table[0]["iops"] / 2
+    with pytest.raises(blockyard.ProfileError, match="goes only with"):
+        blockyard.sweep(grid | {"set": {"queue.kyber.read-latency": ["1ms"]}})
+
+
 def test_a_single_value_needs_no_list() -> None:
     grid = {"job": SHORT, "device": "null", "design": ["mq-none", "mq-deadline"], "seed": 3}
     table = blockyard.sweep(grid | {"set": [{}, {"null.depth": 1}]})

@@ -45,6 +45,13 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
             ["--seeds=3", "--readings=4", "--set=card.read.access=900us"],
         ),
         (
+            "crates/blockyard-python/tests/short.fio",
+            "sd-hs",
+            ["mq-deadline", "bfq"],
+            {"seeds": 2, "readings": 2, "set": {"queue.nomerges": 2}, "sweep": {"card.read.access": ["300us", "900us"]}},
+            ["--seeds=2", "--readings=2", "--set=queue.nomerges=2", "--sweep=card.read.access=300us,900us"],
+        ),
+        (
             "examples/scsi-randread.fio",
             "srp",
             ["mq-none"],

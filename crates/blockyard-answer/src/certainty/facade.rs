@@ -3,8 +3,9 @@
 
 use super::question::{Question, Wanted};
 use crate::goal::GoalError;
+use crate::sweep::{Sweep, Swept};
 use crate::{Answer, Outcome, whatif_each, whatif_in_turn};
-use blockyard_devices::profile::{Design, Device};
+use blockyard_devices::profile::{Device, Override};
 use blockyard_sim::simulate::{Report, Simulation, SimulationError};
 use core::fmt;
 
@@ -23,25 +24,23 @@ pub trait Watch: Sync {
     /// A failure of the observer's own.
     type Error;
 
-    /// Returns `count` readings of the question's device.
+    /// Returns `count` readings of the question's device, in which `values` replace those of its
+    /// profile: those that a sweep gives to the device of one run.
     ///
     /// # Errors
     ///
     /// The file of the device can no longer be read, or figures within their ranges contradict each
     /// other.
-    fn readings(&self, count: u32) -> Result<Vec<Device>, Self::Error>;
+    fn readings(&self, values: &[Override], count: u32) -> Result<Vec<Device>, Self::Error>;
 
-    /// Runs the jobs of `question` on its device under `design`.
+    /// Runs the jobs of `question` under the design `at`, on its device.
     ///
     /// # Errors
     ///
     /// That of the simulation.
-    fn simulate(
-        &self,
-        question: &Question<'_>,
-        design: &Design,
-    ) -> Result<Report, SimulationError> {
-        Simulation::under(question.jobs, question.device, design, *question.conditions)?.finish()
+    fn simulate(&self, question: &Question<'_>, at: usize) -> Result<Report, SimulationError> {
+        let Question { jobs, designs, conditions, .. } = *question;
+        Simulation::under(jobs, question.device_of(at), &designs[at], *conditions)?.finish()
     }
 
     /// Whether the designs run one after the other, for a recorder of their events, instead of side
@@ -119,14 +118,28 @@ impl Question<'_> {
         demands: Demands,
         watch: &W,
     ) -> Result<Answer, NoAnswer<W::Error>> {
-        let Self { jobs, device, designs, conditions, .. } = *self;
+        let answer = self.repeated(demands, watch)?;
+        let sweep = answer.sweep.clone();
+        let sweep = sweep.map(|of| of.with_winner(&answer, self.designs, |at| self.device_of(at)));
+        Ok(Answer { sweep, ..answer })
+    }
+
+    /// Answers the question, but does not name the winner of a sweep.
+    fn repeated<W: Watch>(
+        &self,
+        demands: Demands,
+        watch: &W,
+    ) -> Result<Answer, NoAnswer<W::Error>> {
         let answer = if watch.runs_in_turn() {
-            whatif_in_turn(jobs, device, designs, conditions, |design| watch.simulate(self, design))
+            whatif_in_turn(self, |at| watch.simulate(self, at))
         } else {
-            whatif_each(jobs, device, designs, conditions, |design| watch.simulate(self, design))
+            whatif_each(self, |at| watch.simulate(self, at))
         }?;
         watch.on_first_runs(&answer).map_err(NoAnswer::Watch)?;
-        let answer = self.with_goals(answer)?;
+        let mut answer = self.with_goals(answer)?;
+        if !answer.verdict.unranked {
+            answer.sweep = self.sweep.map(|of| Swept::of(of, self.designs, self.goals, &answer));
+        }
         let wanted = Wanted::of(demands.seeds, demands.readings, &answer);
         let runs = wanted.runs(&answer);
         if runs == 0 || watch.is_interrupted() {
@@ -134,13 +147,22 @@ impl Question<'_> {
         }
         let devices = match wanted.readings {
             0 => Vec::new(),
-            count => watch.readings(count).map_err(NoAnswer::Watch)?,
+            count => self.readings(count, watch).map_err(NoAnswer::Watch)?,
         };
         watch.on_repetition(runs);
         let surer =
             self.ask_again(answer.clone(), wanted.seeds, &devices, || watch.on_repeated_run())?;
         // The verdict of `surer` would rest on runs that were cut short.
         Ok(if watch.is_interrupted() { answer } else { surer })
+    }
+
+    /// Returns readings of the device, or of that of each design where a value of it is swept.
+    fn readings<W: Watch>(&self, count: u32, watch: &W) -> Result<Vec<Vec<Device>>, W::Error> {
+        let values = self.sweep.map_or_else(Vec::new, Sweep::device_values);
+        if values.is_empty() {
+            return Ok(vec![watch.readings(&[], count)?]);
+        }
+        values.iter().map(|values| watch.readings(values, count)).collect()
     }
 
     /// Adds what each design reaches of each goal. A part of a run tells nothing about goals.

@@ -1,6 +1,7 @@
 //! The question of an answer, to ask it again.
 
 use crate::goal::{Goal, GoalsMet};
+use crate::sweep::Sweep;
 use crate::{Answer, JobFigures, Row, Stream, Verdict, verdict};
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::JobFile;
@@ -13,12 +14,16 @@ pub struct Question<'a> {
     pub jobs: &'a JobFile,
     /// The device, as its profile states it.
     pub device: &'a Device,
+    /// The device of each design, where a value of the device is swept; else empty.
+    pub devices: &'a [Device],
     /// The designs that were asked for.
     pub designs: &'a [Design],
     /// The conditions of the run that was answered.
     pub conditions: &'a Conditions<'a>,
     /// The goals. The answer has a result for each.
     pub goals: &'a [Goal],
+    /// The sweep that the designs are runs of, if they are.
+    pub sweep: Option<&'a Sweep>,
 }
 
 /// How often a question is asked again.
@@ -60,6 +65,22 @@ impl Wanted {
     #[must_use]
     pub fn runs(self, answer: &Answer) -> usize {
         (self.seeds.saturating_sub(1) as usize + self.readings as usize) * answer.designs.len()
+    }
+}
+
+impl<'a> Question<'a> {
+    /// Returns the device of the design `at`.
+    #[must_use]
+    pub fn device_of(&self, at: usize) -> &'a Device {
+        debug_assert!(self.devices.is_empty() || self.devices.len() == self.designs.len());
+        self.devices.get(at).unwrap_or(self.device)
+    }
+}
+
+impl Run {
+    /// The streams of the run.
+    pub(super) fn streams(&self) -> &[Stream] {
+        &self.streams
     }
 }
 

@@ -104,22 +104,22 @@ impl Readings {
     }
 }
 
-/// Asks `question` about each of `devices`, which are readings of its device. `answer` is that to
-/// the device as its profile states it.
+/// Asks `question` about each of `devices`, which are readings of the device of each design.
+/// `answer` is that to the devices as their profile states them.
 pub(super) fn readings(
     question: Question<'_>,
     answer: &Answer,
-    devices: &[Device],
+    devices: &[&[Device]],
     ended: impl Fn() + Sync,
 ) -> Result<Readings, SimulationError> {
-    debug_assert!(!devices.is_empty(), "readings of a device");
     let designs = question.designs;
-    let runs: Vec<_> = devices
-        .iter()
-        .flat_map(|device| designs.iter().map(move |design| (device, design)))
-        .collect();
-    let found = each(&runs, |(device, design)| {
-        let run = question.run(device, design, question.conditions.seed);
+    debug_assert_eq!(devices.len(), designs.len(), "readings for each design");
+    // Figures of all devices lie at the same places, but for one that is swept.
+    let readings = devices.first().copied().unwrap_or_default();
+    let runs = (0..readings.len()).flat_map(|nth| (0..designs.len()).map(move |at| (nth, at)));
+    let runs: Vec<_> = runs.collect();
+    let found = each(&runs, |(nth, at)| {
+        let run = question.run(&devices[*at][*nth], &designs[*at], question.conditions.seed);
         ended();
         run
     });
@@ -141,7 +141,7 @@ pub(super) fn readings(
                 let ratios = ratios.collect::<Option<Vec<f64>>>()?;
                 let pair = [pair[0], pair[1]];
                 let names = pair.map(|at| designs[at].name.as_str());
-                let of_pair = ranking(row, figure, names, &ratios, devices);
+                let of_pair = ranking(row, figure, names, &ratios, readings);
                 let untested = if of_pair.is_always_equal() {
                     question.untested(answer, pair)
                 } else {
@@ -151,7 +151,7 @@ pub(super) fn readings(
             }));
         }
     }
-    let count = u32::try_from(devices.len()).expect("a count of readings");
+    let count = u32::try_from(readings.len()).expect("a count of readings");
     Ok(Readings { count, ranking: ranked, goals: question.goals_met(&by_reading) })
 }
 

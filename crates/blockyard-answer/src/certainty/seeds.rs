@@ -5,7 +5,7 @@ use crate as answer;
 use crate::goal::GoalsMet;
 use crate::parallel::each;
 use crate::verdict::ComparedFigure;
-use crate::{Answer, Row};
+use crate::{Answer, Row, Stream};
 use blockyard_sim::measure::Interval;
 use blockyard_sim::simulate::SimulationError;
 use blockyard_text::number::approximate;
@@ -92,10 +92,10 @@ pub(super) fn with_seeds(
     debug_assert!(count > 1, "an interval needs two seeds");
     let designs = question.designs;
     let runs: Vec<_> =
-        (1..count).flat_map(|nth| designs.iter().map(move |design| (nth, design))).collect();
-    let found = each(&runs, |(nth, design)| {
+        (1..count).flat_map(|nth| (0..designs.len()).map(move |at| (nth, at))).collect();
+    let found = each(&runs, |(nth, at)| {
         let seed = question.conditions.seed.wrapping_add(u64::from(*nth));
-        let run = question.run(question.device, design, seed);
+        let run = question.run(question.device_of(*at), &designs[*at], seed);
         ended();
         run
     });
@@ -103,6 +103,9 @@ pub(super) fn with_seeds(
     let by_seed: Vec<_> = found.chunks(designs.len()).collect();
     let stated = &answer.verdict.rows;
     let rows: Vec<Vec<Row>> = by_seed.iter().map(|runs| question.rows(runs, stated)).collect();
+    let streams: Vec<Vec<&[Stream]>> =
+        by_seed.iter().map(|runs| runs.iter().map(Run::streams).collect()).collect();
+    let sweep = answer.sweep.clone().map(|of| of.over(&answer, &streams));
     let goals = with_answer(question.goals_met(&by_seed), &answer);
     let mut stated = answer.verdict.rows;
     let comparisons = compared(&stated, &rows);
@@ -123,6 +126,7 @@ pub(super) fn with_seeds(
     Ok(Answer {
         verdict,
         reasons,
+        sweep,
         seeds: Some(Seeds { count, all_alike, comparisons, goals }),
         ..answer
     })

@@ -107,7 +107,7 @@ impl Question<'_> {
     pub(super) fn untested(&self, answer: &Answer, pair: [usize; 2]) -> Vec<String> {
         debug_assert_eq!(self.designs.len(), answer.designs.len(), "an outcome for each design");
         let runs = pair.map(|at| &answer.designs[at].figures);
-        untested(self.device, self.jobs, pair.map(|at| &self.designs[at]), runs)
+        untested(self.device_of(pair[1]), self.jobs, pair.map(|at| &self.designs[at]), runs)
     }
 }
 

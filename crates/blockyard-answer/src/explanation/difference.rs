@@ -17,26 +17,26 @@ use crate::life::{Life, LifeStage};
 use blockyard_devices::compare::{EQUAL, Pair};
 use blockyard_devices::profile::Device;
 
-/// The name of a design and the figures of its run.
-type Run<'a> = (&'a str, &'a Figures);
+/// The name of a design, the figures of its run, and the device.
+type Run<'a> = (&'a str, &'a Figures, &'a Device);
 
-/// Why `runs` of one job on `device` differ.
+/// Why `runs` of one job differ.
 ///
 /// # Panics
 ///
 /// If there is no run.
-pub(super) fn explain(device: &Device, runs: &[Run<'_>]) -> Explanation {
+pub(super) fn explain(runs: &[Run<'_>]) -> Explanation {
     let [first, others @ ..] = runs else { panic!("an explanation needs a run") };
     let furthest = others.iter().max_by(|a, b| distance(first, a).total_cmp(&distance(first, b)));
     let Some(other) = furthest else {
-        let evidence = [limit(device, first)].into_iter().chain(longest_stage(first, None));
+        let evidence = [limit(first)].into_iter().chain(longest_stage(first, None));
         return explanation(first, None, Factor::Alone, evidence.collect());
     };
     if first.1.ios == 0 || other.1.ios == 0 {
         return explanation(first, Some(other), Factor::NothingEnded, Vec::new());
     }
     if distance(first, other) < EQUAL {
-        let evidence = [limit(device, first)].into_iter().chain(idle_times(first, other));
+        let evidence = [limit(first)].into_iter().chain(idle_times(first, other));
         let evidence = evidence.chain(longest_stage(first, None));
         let evidence = evidence.chain(never_held(runs));
         return explanation(first, Some(other), Factor::Equal, evidence.collect());
@@ -49,7 +49,7 @@ pub(super) fn explain(device: &Device, runs: &[Run<'_>]) -> Explanation {
         let evidence = [Evidence::Family(whole)].into_iter();
         (Factor::CpuTime, evidence.chain(parts.into_iter().flatten()).collect())
     } else {
-        larger_factor(device, low, high)
+        larger_factor(low, high)
     };
     let evidence = evidence.into_iter().chain(never_held(runs)).collect();
     explanation(low, Some(high), factor, evidence)
@@ -76,7 +76,7 @@ fn pair(low: &Run<'_>, high: &Run<'_>, figure: impl Fn(&Figures) -> f64) -> Pair
 }
 
 /// The factor that carries the larger part of the difference, and its counters.
-fn larger_factor(device: &Device, low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec<Evidence>) {
+fn larger_factor(low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec<Evidence>) {
     let ios_per_command = pair(low, high, |figures| figures.ios_per_command);
     let commands_per_s = pair(low, high, |figures| figures.commands_per_s);
     let mut evidence = vec![Evidence::Factors { ios_per_command, commands_per_s }];
@@ -89,10 +89,10 @@ fn larger_factor(device: &Device, low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec
         });
         evidence.extend(idle_times(low, high));
     } else {
-        evidence.extend(at_device(device, low, high));
+        evidence.extend(at_device(low, high));
         let of_family = low.1.family.command_rates(&high.1.family);
         evidence.extend(of_family.map(Evidence::Family));
-        let limits = [low, high].map(|run| bottleneck(device, run.1));
+        let limits = [low, high].map(|run| bottleneck(run.2, run.1));
         // Of hosts, the period of transfers says already what the larger part of it is.
         let is_told = |of: &Bottleneck| match of {
             Bottleneck::Family(limit) => limit.part().is_told_by_command_rates(),
@@ -108,10 +108,10 @@ fn larger_factor(device: &Device, low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec
 }
 
 /// Of commands at the device and the time of each (Little's law), the one that differs more.
-fn at_device(device: &Device, low: &Run<'_>, high: &Run<'_>) -> Option<Evidence> {
+fn at_device(low: &Run<'_>, high: &Run<'_>) -> Option<Evidence> {
     let commands = pair(low, high, |figures| figures.at_device);
     let ns = pair(low, high, |figures| figures.command_ns);
-    if !device.model.is_explained_by_commands() {
+    if !low.2.model.is_explained_by_commands() {
         return None;
     }
     Some(if commands.distance() >= ns.distance() {
@@ -121,8 +121,8 @@ fn at_device(device: &Device, low: &Run<'_>, high: &Run<'_>) -> Option<Evidence>
     })
 }
 
-fn limit(device: &Device, run: &Run<'_>) -> Evidence {
-    limited(run, bottleneck(device, run.1))
+fn limit(run: &Run<'_>) -> Evidence {
+    limited(run, bottleneck(run.2, run.1))
 }
 
 /// The evidence that `bottleneck` limits `run`, with the disk that it is a part of.
@@ -152,7 +152,7 @@ fn longest_stage(run: &Run<'_>, other: Option<&Run<'_>>) -> Option<Evidence> {
     }
     // What holds a queue does not keep a job from its results.
     let hold = run.1.holds.main().filter(|_| stage != LifeStage::NotReaped);
-    let other = other.map(|(name, figures)| {
+    let other = other.map(|(name, figures, _)| {
         let (stage, stage_ns) = longest(&figures.life_ns);
         let life_ns = figures.life_ns.total();
         LongestStage { design: (*name).to_owned(), life_ns, stage, stage_ns }

@@ -34,13 +34,20 @@ impl Explanation {
     /// If there is no outcome.
     #[must_use]
     pub fn of(device: &Device, outcomes: &[Outcome]) -> Self {
+        Self::of_each(&vec![device; outcomes.len()], outcomes)
+    }
+
+    /// Why `outcomes` of one job differ, each on the device at its place in `devices`.
+    pub(super) fn of_each(devices: &[&Device], outcomes: &[Outcome]) -> Self {
+        debug_assert_eq!(devices.len(), outcomes.len(), "a device for each outcome");
         if let [first, second, ..] = outcomes
             && outcomes.iter().any(Outcome::is_partial)
         {
             return Self::partial(&first.name, &second.name);
         }
-        let runs = outcomes.iter().map(|outcome| (outcome.name.as_str(), &outcome.figures));
-        difference::explain(device, &runs.collect::<Vec<_>>())
+        let runs = outcomes.iter().zip(devices);
+        let runs = runs.map(|(of, device)| (of.name.as_str(), &of.figures, *device));
+        difference::explain(&runs.collect::<Vec<_>>())
     }
 
     /// Explains nothing, because one of the runs was interrupted.

@@ -55,8 +55,9 @@ fn run(commands: u64, ios_per_command: f64) -> Figures {
 }
 
 fn explained_on(device: &str, runs: &[(&str, Figures)]) -> Explanation {
-    let runs: Vec<_> = runs.iter().map(|(name, figures)| (*name, figures)).collect();
-    explain(&Device::lookup(device).expect("a built-in device"), &runs)
+    let device = Device::lookup(device).expect("a built-in device");
+    let runs: Vec<_> = runs.iter().map(|(name, figures)| (*name, figures, &device)).collect();
+    explain(&runs)
 }
 
 fn explained(runs: &[(&str, Figures)]) -> Explanation {

@@ -10,6 +10,8 @@ use blockyard_text::number::{approximate, digits, nanoseconds, time};
 
 /// The largest number of jobs that a sentence lists.
 const LISTED_MAX: usize = 6;
+/// The largest number of groups of designs that have a sentence: a sweep may have many.
+const GROUPS_MAX: usize = 12;
 /// The verdict on rows without an I/O.
 const NOTHING: &str = "No I/O completed during the measurement: there is nothing to compare.";
 
@@ -26,9 +28,13 @@ pub(super) fn sentences(evidence: Evidence<'_>) -> Vec<String> {
     let groups = groups(evidence);
     let baseline = names_of(first, &[0]);
     sentences.push(fastest(evidence));
-    for group in &groups[1..] {
+    for group in groups[1..].iter().take(GROUPS_MAX) {
         let words = against_first(evidence, group[0]);
         sentences.push(format!("{} against {baseline}: {words}.", names_of(first, group)));
+    }
+    if groups.len() - 1 > GROUPS_MAX {
+        let more = groups.len() - 1 - GROUPS_MAX;
+        sentences.push(format!("{more} more differ from {baseline}: see the table."));
     }
     if let [_, same @ ..] = groups[0].as_slice()
         && !same.is_empty()

@@ -82,7 +82,7 @@ pub(crate) enum Command {
     Btt(Btt),
     /// List the built-in devices, processors and designs, and the options of jobs
     List(List),
-    /// Print the file of a device or design
+    /// Print the file of a device or design, and how to give a disk the values of a design
     Show(Show),
     /// Print the JSON schema of a command's output
     Schema(Schema),
@@ -115,7 +115,9 @@ pub(crate) struct Replay {
     #[arg(value_name = "TRACE")]
     pub(crate) recorded: String,
 
-    /// A device: its name or the path of its file; by default `null`, which takes no time
+    /// A device: its name or the path of its file; by default `null`
+    ///
+    /// `null` takes no time.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
 
@@ -378,6 +380,10 @@ pub(crate) struct Show {
     /// bases give it
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
+
+    /// Of a design, print the rules of udev for disks of this device, too
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -67,10 +67,11 @@ pub(crate) struct Setting {
     #[arg(long, value_name = "FILESYSTEM")]
     filesystem: Option<String>,
 
-    /// Replace a value of the device's profile: card.read.access=900us
+    /// Replace a value of the device or the designs: queue.nomerges=2
     ///
-    /// The option may be repeated. `blockyard show DEVICE` prints the profile. Tables in the middle
-    /// of the key may be missing if only one figure of the device fits: card.access.
+    /// `card.read.access=900us` is one of a device. The option may be repeated. `blockyard show`
+    /// prints the keys. Tables in the middle of the key may be missing if only one figure of the
+    /// device fits: card.access.
     #[arg(long, value_name = "KEY=VALUE", value_parser = replaced)]
     set: Vec<Override>,
 
@@ -133,23 +134,43 @@ impl Setting {
 
     /// Returns the device with this name, or at this path, as the options change it.
     pub(crate) fn device(&self, name_or_path: &str) -> Result<Device, Failure> {
-        self.with_disks(Device::lookup_with(name_or_path, &self.overrides())?)
+        self.device_with(name_or_path, &[])
     }
 
-    /// Returns the values that replace those of the profile.
-    fn overrides(&self) -> Vec<Override> {
+    /// Returns the device as [`Self::device`] returns it, with these `values`, too.
+    pub(crate) fn device_with(
+        &self,
+        name_or_path: &str,
+        values: &[Override],
+    ) -> Result<Device, Failure> {
+        self.with_disks(Device::lookup_with(name_or_path, &self.of_device(values))?)
+    }
+
+    /// Returns the values that replace those of designs.
+    pub(crate) fn of_designs(&self) -> Vec<Override> {
+        self.set.iter().filter(|set| set.is_of_design()).cloned().collect()
+    }
+
+    /// Returns the values that replace those of the device's profile, `values` among them.
+    fn of_device(&self, values: &[Override]) -> Vec<Override> {
         let sizes = [("limits.capacity", &self.capacity), ("cpu.memory", &self.memory)];
         let sizes = sizes.into_iter().filter_map(|(key, size)| {
             let value = in_units_of_profiles(size.as_deref()?);
             Some(Override { key: key.to_owned(), value })
         });
-        self.set.iter().cloned().chain(sizes).collect()
+        let set = self.set.iter().filter(|set| !set.is_of_design());
+        set.chain(values).cloned().chain(sizes).collect()
     }
 
-    /// Returns `count` readings of the device, as [`Self::device`] returns it.
-    pub(crate) fn readings(&self, name_or_path: &str, count: u32) -> Result<Vec<Device>, Failure> {
+    /// Returns `count` readings of the device, as [`Self::device_with`] returns it.
+    pub(crate) fn readings(
+        &self,
+        name_or_path: &str,
+        values: &[Override],
+        count: u32,
+    ) -> Result<Vec<Device>, Failure> {
         let seed = self.answer.seed;
-        let readings = Device::readings(name_or_path, &self.overrides(), seed, count)?;
+        let readings = Device::readings(name_or_path, &self.of_device(values), seed, count)?;
         readings.into_iter().map(|device| self.with_disks(device)).collect()
     }
 

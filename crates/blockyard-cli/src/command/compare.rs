@@ -194,6 +194,7 @@ impl<'a> Comparison<'a> {
             unsuited: &[],
             designs: names.zip(&rest.designs).map(shown).collect(),
             why: Vec::new(),
+            recipe: Vec::new(),
             trust: Vec::new(),
             texts: Vec::new(),
         }
@@ -216,6 +217,7 @@ impl<'a> Comparison<'a> {
                 figures: None,
             })),
             why: Vec::new(),
+            recipe: Vec::new(),
             trust: vec![format!(
                 "Two saved answers are compared: {}, and {}. Each says itself what it rests on.",
                 source_of(first),

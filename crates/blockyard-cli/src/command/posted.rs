@@ -10,29 +10,32 @@ use crate::cli::Job;
 use crate::html::{Page, Shown, page};
 use crate::job::fio_command;
 use crate::message::Failure;
-use crate::render::{self, certainty};
+use crate::render::{self, certainty, recipe};
+
+/// What an answer was made of: the job, and the names of the device and the designs without values
+/// that replace theirs.
+pub(super) struct Origin<'a> {
+    pub(super) job: &'a Job,
+    pub(super) device: &'a str,
+    pub(super) designs: &'a [String],
+}
 
 /// Writes the page of `answer` to `file`.
-pub(super) fn of_answer(
-    file: &Path,
-    job: &Job,
-    device: &str,
-    answer: &Answer,
-) -> Result<(), Failure> {
+pub(super) fn of_answer(file: &Path, origin: &Origin<'_>, answer: &Answer) -> Result<(), Failure> {
     let mut trust = vec![certainty::rests(answer.rests)];
-    trust.extend(certainty::lines(answer, &fio_command(job)));
-    let names: Vec<_> = answer.designs.iter().map(|of| of.name.as_str()).collect();
+    trust.extend(certainty::lines(answer, &fio_command(origin.job)));
     let shown = Page {
         title: render::whatif::title(answer),
         command: command_line(),
         findings: render::whatif::findings(&answer.designs),
         verdict: &answer.verdict,
-        goals: answer.goal_sentences(),
+        goals: render::whatif::goals(answer),
         unsuited: &answer.unsuited,
         designs: answer.designs.iter().map(shown).collect(),
         why: render::whatif::why(answer),
+        recipe: recipe::of_winner(answer),
         trust,
-        texts: texts(job, device, &names),
+        texts: texts(origin),
     };
     write(file, &page(&[shown]))
 }
@@ -40,13 +43,14 @@ pub(super) fn of_answer(
 /// Writes the page of a single run to `file`.
 pub(super) fn of_run(
     file: &Path,
-    job: &Job,
+    origin: &Origin<'_>,
     device: &Device,
     outcome: &Outcome,
     seed: u64,
 ) -> Result<(), Failure> {
     let verdict = Verdict::of(core::slice::from_ref(outcome));
     let rests = blockyard_answer::certainty::Rests::of(device);
+    let job = origin.job;
     let name = job.file.as_ref().or(job.replay.as_ref()).map_or("a job", String::as_str);
     let shown = Page {
         title: format!("{name} on {}, {}, seed {seed}", device.name, outcome.name),
@@ -57,8 +61,9 @@ pub(super) fn of_run(
         unsuited: &[],
         designs: vec![shown(outcome)],
         why: Vec::new(),
+        recipe: Vec::new(),
         trust: vec![certainty::rests(rests)],
-        texts: texts(job, &device.name, &[&outcome.name]),
+        texts: texts(origin),
     };
     write(file, &page(&[shown]))
 }
@@ -87,7 +92,8 @@ pub(super) fn command_line() -> String {
 }
 
 /// Returns the texts of the job, the device and the designs, with their headings.
-fn texts(job: &Job, device: &str, designs: &[&str]) -> Vec<(String, String)> {
+fn texts(origin: &Origin<'_>) -> Vec<(String, String)> {
+    let Origin { job, device, designs } = *origin;
     let mut texts: Vec<(String, String)> = Vec::new();
     if let Some(path) = job.file.as_deref().filter(|path| *path != "-")
         && let Ok(text) = fs::read_to_string(path)

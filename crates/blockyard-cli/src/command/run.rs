@@ -7,7 +7,7 @@ use blockyard_devices::profile::Design;
 use blockyard_fio::job::{JobFile, LogPrefix};
 use blockyard_sim::simulate::{Conditions, Report};
 
-use super::posted;
+use super::posted::{self, Origin};
 use crate::cli::{JobLogs, Run, RunFormat};
 use crate::message::{Failure, note};
 use crate::progress::{Progress, note_ends, simulate};
@@ -20,7 +20,7 @@ pub(super) const DEVICE: &str = "null";
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     args.setting.begin()?;
     let device = args.setting.device(args.device.as_deref().unwrap_or(DEVICE))?;
-    let design = Design::lookup(&args.design)?;
+    let design = Design::lookup_with(&args.design, &args.setting.of_designs())?;
     let subject = args.setting.read()?;
     let mut given = job::read(&args.job, &args.setting, &device)?;
     if args.setting.choice.parse_only {
@@ -54,7 +54,12 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let text = text(&formats, &heading, &given.jobs, &device.name, &report, &outcome);
     args.setting.answer.deliver(&text, out)?;
     if let Some(file) = &args.setting.html {
-        posted::of_run(file, &args.job, &device, &outcome, seed)?;
+        let origin = Origin {
+            job: &args.job,
+            device: &device.name,
+            designs: core::slice::from_ref(&args.design),
+        };
+        posted::of_run(file, &origin, &device, &outcome, seed)?;
     }
     verdict::of([&outcome])
 }

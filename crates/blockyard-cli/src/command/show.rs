@@ -3,23 +3,41 @@
 
 use std::io::Write;
 
+use blockyard_devices::knobs::Recipe;
 use blockyard_devices::profile::{
-    Design, Device, FileSystem, ProfileError, builtin, drive_tables, family_tables, is_path, layers,
+    Design, Device, FileSystem, ProfileError, builtin, canonical, drive_tables, family_tables,
+    is_path, layers,
 };
 use toml::{Table, Value};
 
 use crate::cli::Show;
 use crate::message::Failure;
+use crate::render::recipe::lines;
 
 /// The keys that a profile does not take from its base.
 const OWN: [&str; 4] = ["title", "origin", "base", "processors"];
 
 pub(super) fn show(args: &Show, out: &mut dyn Write) -> Result<(), Failure> {
-    match builtin(&args.name) {
-        Ok(builtin) => Ok(out.write_all(builtin.text.as_bytes())?),
-        Err(unknown) if !is_path(&args.name) => Err(unknown.into()),
-        Err(_) => Ok(out.write_all(resolved(&args.name)?.as_bytes())?),
-    }
+    let text = match builtin(&args.name) {
+        Ok(builtin) => builtin.text.to_owned(),
+        Err(unknown) if !is_path(&args.name) => return Err(unknown.into()),
+        Err(_) => resolved(&args.name)?,
+    };
+    Ok(out.write_all((text + &recipe(args)?).as_bytes())?)
+}
+
+/// Returns how to give a disk the values of a design, as comments of its file; nothing for other
+/// files.
+fn recipe(args: &Show) -> Result<String, Failure> {
+    let device = args.device.as_deref().map(Device::lookup).transpose()?;
+    let design = match Design::lookup(canonical(&args.name)) {
+        Ok(design) => design,
+        Err(_) if device.is_none() => return Ok(String::new()),
+        Err(error) => return Err(Failure::Input(format!("--device: {error}"))),
+    };
+    let lines = lines(&design.name, &Recipe::of(&design, device.as_ref(), &[]));
+    let comments = lines.iter().map(|line| format!("# {line}\n"));
+    Ok(format!("\n{}", comments.collect::<String>()))
 }
 
 /// Returns the profile at `path` as one file without a base.

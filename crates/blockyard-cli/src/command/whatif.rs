@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use blockyard_answer::Answer;
 use blockyard_answer::certainty::{Demands, Question, Watch};
-use blockyard_devices::profile::{Design, Device};
+use blockyard_devices::profile::{Device, Override};
 use blockyard_sim::simulate::{Conditions, Report, SimulationError};
 use blockyard_trace::output::Recorder;
 
-use super::posted;
+use super::posted::{self, Origin};
 use crate::cli::{OutputFormat, Whatif};
 use crate::message::{Failure, note};
 use crate::progress::{Progress, note_ends, simulate};
@@ -20,8 +20,13 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     args.setting.begin()?;
     let device = args.setting.device(&args.device)?;
     let names = args.designs.names(&device);
-    let designs: Vec<_> =
-        names.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
+    let sweep = args.designs.sweep(&names)?;
+    let designs = sweep.designs(&args.setting.of_designs());
+    let designs = designs.map_err(|error| args.designs.blamed(error.into()))?;
+    let values = sweep.device_values();
+    let devices = values.iter().map(|values| args.setting.device_with(&args.device, values));
+    let devices = devices.collect::<Result<Vec<_>, _>>();
+    let devices = devices.map_err(|failure| args.designs.blamed(failure))?;
     let subject = args.setting.read()?;
     let given = job::read(&args.job, &args.setting, &device)?;
     if args.setting.choice.parse_only {
@@ -34,9 +39,11 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let question = Question {
         jobs: &given.jobs,
         device: &device,
+        devices: &devices,
         designs: &designs,
         conditions: &conditions,
         goals: &args.demands.goals,
+        sweep: args.designs.is_swept().then_some(&sweep),
     };
     let answer = Answer { job: given.name.clone(), ..answered(args, &question)? };
     let layout = Layout { width: terminal::width(), details: args.demands.details };
@@ -46,7 +53,8 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     };
     args.setting.answer.deliver(&text, out)?;
     if let Some(file) = &args.setting.html {
-        posted::of_answer(file, &args.job, &args.device, &answer)?;
+        let origin = Origin { job: &args.job, device: &args.device, designs: &names };
+        posted::of_answer(file, &origin, &answer)?;
     }
     verdict::of(answer.designs.iter())?;
     if args.demands.check { verdict::on_goals(&answer) } else { Ok(()) }
@@ -106,16 +114,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Watch for Shown<'_> {
     type Error = Failure;
 
-    fn readings(&self, count: u32) -> Result<Vec<Device>, Failure> {
-        self.args.setting.readings(&self.args.device, count)
+    fn readings(&self, values: &[Override], count: u32) -> Result<Vec<Device>, Failure> {
+        self.args.setting.readings(&self.args.device, values, count)
     }
 
-    fn simulate(
-        &self,
-        question: &Question<'_>,
-        design: &Design,
-    ) -> Result<Report, SimulationError> {
-        let Question { jobs, device, conditions, .. } = *question;
+    fn simulate(&self, question: &Question<'_>, at: usize) -> Result<Report, SimulationError> {
+        let Question { jobs, conditions, .. } = *question;
+        let device = question.device_of(at);
+        let design = &question.designs[at];
         let first = locked(&self.first).clone();
         let progress = first.expect("the first runs are not over");
         if !self.runs_in_turn() {

@@ -35,6 +35,8 @@ pub(crate) struct Page<'a> {
     pub(crate) designs: Vec<Shown<'a>>,
     /// Why the designs differ; empty if it is not known.
     pub(crate) why: Vec<String>,
+    /// How to give a disk the values of the winner, in lines; empty if there is nothing to set.
+    pub(crate) recipe: Vec<String>,
     /// How sure the answer is, in sentences.
     pub(crate) trust: Vec<String>,
     /// The job, the device and the designs, with their headings.
@@ -91,6 +93,10 @@ fn sections(of: &Page<'_>, points_max: usize) -> Markup {
         (curves(of, points_max))
         (time_and_stages(of))
         @if !of.why.is_empty() { h2 { "Why" } @for sentence in &of.why { p { (sentence) } } }
+        @if !of.recipe.is_empty() {
+            h2 { "Setting the winner" }
+            pre tabindex="0" { (of.recipe.join("\n")) }
+        }
         @if !of.command.is_empty() {
             h2 { "Origin of this page" }
             pre tabindex="0" { (of.command) }

@@ -11,6 +11,7 @@ pub(crate) mod faults;
 pub(crate) mod job_time;
 mod life;
 mod locks;
+pub(crate) mod recipe;
 #[cfg(test)]
 mod samples;
 pub(crate) mod table;

@@ -124,6 +124,7 @@ pub(super) fn answer() -> Answer {
         },
         reasons: Vec::new(),
         why: "mq-deadline-2017 reaches 26 % of legacy-deadline's IOPS.".to_owned(),
+        sweep: None,
         seeds: None,
         readings: None,
     }

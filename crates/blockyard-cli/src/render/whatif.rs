@@ -1,9 +1,10 @@
 //! The human-readable answer of `whatif`: the verdict first, then how sure it is, then why.
 
+use blockyard_answer::sweep::Swept;
 use blockyard_answer::{Answer, JobReason, Outcome};
 
 use super::wrap::wrapped;
-use super::{certainty, details, device, verdict};
+use super::{certainty, details, device, recipe, verdict};
 
 /// How an answer is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +22,7 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     for sentence in findings(&answer.designs) {
         text += &(wrapped(&sentence, width) + "\n");
     }
-    for sentence in answer.goal_sentences().iter().chain(&answer.verdict.sentences) {
+    for sentence in goals(answer).iter().chain(&answer.verdict.sentences) {
         text += &(wrapped(sentence, width) + "\n");
     }
     text += &(wrapped(&certainty::rests(answer.rests), width) + "\n\n");
@@ -33,6 +34,7 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     text += &device::findings(&named, width);
     text += &paragraph(&certainty::lines(answer, command), width);
     text += &paragraph(&why(answer), width);
+    text += &recipe::text(&recipe::of_winner(answer), width);
     let more = if details { "" } else { "--details shows where requests spend their time. " };
     text + &wrapped(&format!("{more}`blockyard help columns` explains the columns."), width) + "\n"
 }
@@ -44,6 +46,12 @@ pub(crate) fn title(answer: &Answer) -> String {
         Some(on_disk) => format!("{job} on {device} with {}, seed {seed}", on_disk.name),
         None => format!("{job} on {device}, seed {seed}"),
     }
+}
+
+/// Says which designs meet the goals, and which values of a sweep are best.
+pub(crate) fn goals(answer: &Answer) -> Vec<String> {
+    let best = answer.sweep.as_ref().map_or_else(Vec::new, Swept::sentences);
+    [answer.goal_sentences(), best].concat()
 }
 
 /// Lines after an empty line, if there are any.

@@ -35,6 +35,10 @@ impl FamilyProfile for DriveProfile {
         self.front.kind()
     }
 
+    fn disk_condition(&self) -> &'static str {
+        self.front.disk_condition()
+    }
+
     fn queues(&self, _host: Option<HostPolicy>) -> Queues {
         Queues {
             hctxs: self.front.hw_queues(),

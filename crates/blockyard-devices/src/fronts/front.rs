@@ -84,6 +84,8 @@ pub(crate) trait FrontFamily: Copy {
     const TABLE: &'static str;
     /// The kind of drive in a noun phrase, for messages.
     const KIND: &'static str;
+    /// The condition of a rule of udev for its disks.
+    const DISK_CONDITION: &'static str = r#"KERNEL=="sd[a-z]*""#;
     /// The built-in device that is most likely the base of a file with the table, unless it is the
     /// usual one.
     const BASE: Option<&'static str> = None;

@@ -55,6 +55,10 @@ macro_rules! fronts {
                 match self { $(Self::$name(_) => <$profile as FrontFamily>::KIND,)+ }
             }
 
+            pub(super) const fn disk_condition(&self) -> &'static str {
+                match self { $(Self::$name(_) => <$profile as FrontFamily>::DISK_CONDITION,)+ }
+            }
+
             pub(super) const fn part(&self) -> FrontPart {
                 match self { $(Self::$name(_) => <$profile as FrontFamily>::PART,)+ }
             }

@@ -36,6 +36,14 @@ impl FamilyProfile for MmcProfile {
         if self.card.is_emmc() { "an eMMC device" } else { "an SD card" }
     }
 
+    fn disk_condition(&self) -> &'static str {
+        // Not `mmcblk0boot0` or `mmcblk0rpmb`, which are disks, too.
+        match self.card.is_emmc() {
+            true => r#"KERNEL=="mmcblk[0-9]|mmcblk[0-9][0-9]", ATTRS{type}=="MMC""#,
+            false => r#"KERNEL=="mmcblk[0-9]|mmcblk[0-9][0-9]", ATTRS{type}=="SD""#,
+        }
+    }
+
     fn queues(&self, host: Option<HostPolicy>) -> Queues {
         Queues {
             hctxs: 1,

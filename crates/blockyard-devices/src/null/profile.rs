@@ -68,6 +68,10 @@ impl FamilyProfile for NullProfile {
         "a null device"
     }
 
+    fn disk_condition(&self) -> &'static str {
+        r#"KERNEL=="nullb[0-9]*""#
+    }
+
     fn queues(&self, _host: Option<HostPolicy>) -> Queues {
         Queues {
             hctxs: self.submit_queues,

@@ -35,6 +35,10 @@ impl FamilyProfile for PmemProfile {
         "persistent memory"
     }
 
+    fn disk_condition(&self) -> &'static str {
+        r#"KERNEL=="pmem[0-9]*""#
+    }
+
     fn queues(&self, _host: Option<HostPolicy>) -> Queues {
         Queues { hctxs: 1, depth: TAGS, disks: 1, own_tags: false, shared: false, scsi_depth: None }
     }

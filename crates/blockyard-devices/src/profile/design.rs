@@ -12,8 +12,9 @@ use blockyard_mmc::policy::HostPolicy;
 use toml::de::DeValue;
 
 use super::adios::{ADIOS, adios};
-use super::host::{HostLines, host};
+use super::host::{self, HostLines, host};
 use super::linux;
+use super::overrides::{Overlay, Override, variant_name};
 use super::read_ahead::{PAGE_BYTES, ReadAheadPolicy, read_ahead};
 use super::wbt::{WbtLatency, wbt_latency};
 use super::worker::WorkerTurn;
@@ -177,6 +178,23 @@ const SHORT_NAMES: &[(&str, &str)] = &[
 #[must_use]
 pub fn canonical(name: &str) -> &str {
     SHORT_NAMES.iter().find(|(short, _)| *short == name).map_or(name, |(_, full)| full)
+}
+
+impl Override {
+    /// Whether the key is one of a design: with its tables, `queue.deadline.fifo-batch`, or a name
+    /// of a tunable alone. A key of `[host]` that the profiles of both have, `unmap` and
+    /// `busy-detect`, is the device's.
+    #[must_use]
+    pub fn is_of_design(&self) -> bool {
+        match self.key.split_once('.') {
+            Some(("queue" | "btt" | "deadline" | "kyber" | "bfq" | "adios", _)) => true,
+            Some(("host", rest)) => host::is_key_of_designs(rest),
+            Some(_) => false,
+            None => {
+                [DEADLINE, KYBER, BFQ, ADIOS].iter().any(|keys| keys.contains(&self.key.as_str()))
+            }
+        }
+    }
 }
 
 /// Returns the short name of the built-in design `name`, if it has one.
@@ -345,12 +363,28 @@ impl Design {
     /// No built-in design has the name, the file cannot be read, or a line of it is wrong.
     /// [`ProfileError::NoHost`] if the second part of `SCHEDULER+HOST` has no MMC host.
     pub fn lookup(name_or_path: &str) -> Result<Self, ProfileError> {
+        Self::lookup_with(name_or_path, &[])
+    }
+
+    /// Returns the design with this name, or reads it from this path; `overrides` replace values of
+    /// its profile. Of `SCHEDULER+HOST`, those of `[host]` are the host's, the others the
+    /// scheduler's. The name of the result has them, too: `mq-deadline fifo-batch=4`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::lookup`], and [`ProfileError::Override`].
+    pub fn lookup_with(name_or_path: &str, overrides: &[Override]) -> Result<Self, ProfileError> {
         if let Some((scheduler, host)) =
             name_or_path.split_once('+').filter(|_| !is_path(name_or_path))
         {
-            return Self::lookup(scheduler)?.with_host_of(Self::lookup(host)?, name_or_path);
+            let all = overrides.iter().cloned();
+            let (of_host, of_queue): (Vec<_>, Vec<_>) =
+                all.partition(|set| set.key.starts_with("host."));
+            let host = Self::lookup_with(host, &of_host)?;
+            let name = variant_name(name_or_path, overrides);
+            return Self::lookup_with(scheduler, &of_queue)?.with_host_of(host, &name);
         }
-        Self::parse(name_or_path, &Self::text(name_or_path)?)
+        Self::parse_with(name_or_path, &Self::text(name_or_path)?, overrides)
     }
 
     /// Returns the text of the built-in design with this name, or of the file at this path.
@@ -386,11 +420,34 @@ impl Design {
     ///
     /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
+        Self::parse_with(name, text, &[])
+    }
+
+    /// Reads a design from `text`, as [`Self::parse`]; `overrides` replace values of its profile.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::parse`], and [`ProfileError::Override`].
+    pub fn parse_with(
+        name: &str,
+        text: &str,
+        overrides: &[Override],
+    ) -> Result<Self, ProfileError> {
         let notes = Notes::default();
         let files = Bases::of(name, text)?;
         let choices = Choices { bases: BUILTIN, processors: &[], files: &files };
         let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
-        Self::read(name, &top).map_err(|error| base::with_base(error, text, &[], "mq-deadline"))
+        let design = Self::read(name, &top)
+            .map_err(|error| base::with_base(error, text, &[], "mq-deadline"))?;
+        if overrides.is_empty() {
+            return Ok(design);
+        }
+        let overlay = Overlay::new(overrides, KEYS, &[], &notes.keys())?;
+        let notes = Notes::default();
+        let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
+        let top = top.under(Source::new("", &overlay.text, &notes));
+        let design = top.and_then(|top| Self::read(&variant_name(name, overrides), &top));
+        design.map_err(|error| overlay.blamed("", error))
     }
 
     fn read(name: &str, top: &Table<'_>) -> Result<Self, ProfileError> {

@@ -66,6 +66,12 @@ impl Kind for Limit {
     }
 }
 
+/// Whether `key` of `[host]` is one of designs alone: devices have a `[host]`, too.
+pub(super) fn is_key_of_designs(key: &str) -> bool {
+    let first = key.split('.').next().unwrap_or(key);
+    HOST.contains(&first) && !["busy-detect", "unmap"].contains(&first)
+}
+
 /// The lines at which a design's file sets the keys of its `[host]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostLines([usize; HOST.len()]);

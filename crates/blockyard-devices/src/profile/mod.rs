@@ -7,7 +7,8 @@
 //! gives a device's machine the costs of a class of processors. Times, sizes and rates carry their
 //! unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
 //!
-//! An [`Override`] replaces one value of a device: `card.read.access=900us`.
+//! An [`Override`] replaces one value of a device or of a design: `card.read.access=900us`,
+//! `queue.deadline.fifo-batch=4`.
 //!
 //! [`FaultRules`] and [`FileSystem`]s are read in the same way, from files of their own.
 //!
@@ -69,7 +70,7 @@ pub use fault::{FaultRules, NoCard};
 pub use filesystem::{CommitSizes, FileSystem, FileSystemRules, Journal};
 pub(crate) use host::asked;
 pub use host::{Ask, HostLines};
-pub use overrides::Override;
+pub use overrides::{Override, variant_name};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use wbt::WbtLatency;
 pub use worker::WorkerTurn;

@@ -1,4 +1,4 @@
-//! Single values of a device that replace those of its profile.
+//! Single values of a device or a design that replace those of its profile.
 //!
 //! The values are lines of TOML with dotted keys, `card.read.access = "900us"`. They are read as a
 //! file whose base is the profile, so they pass the same checks. An error names the key instead of
@@ -14,7 +14,7 @@ use crate::reader::reading::Figure;
 /// The largest number of parts of a key.
 const PARTS_MAX: usize = 8;
 
-/// A value that replaces one of a device's profile.
+/// A value that replaces one of the profile of a device or a design.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// The key with its tables, as `card.read.access`. Tables in the middle may be missing if only
@@ -33,8 +33,9 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    /// Writes `overrides` of a device with these `figures`, whose model has the `tables`, and whose
-    /// profile may have the `keys`. Line 1 is empty: errors there concern all of the overrides.
+    /// Writes `overrides` of a profile with these `figures`, which may have the `keys`. `tables`
+    /// are those of the device's model; those of a design are its own. Line 1 is empty: errors
+    /// there concern all of the overrides.
     pub(crate) fn new(
         overrides: &[Override],
         tables: &[&str],
@@ -127,6 +128,10 @@ fn known_key(key: &str, keys: &[String]) -> Result<String, Problem> {
     let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
     debug_assert!(!keys.is_empty(), "a profile without keys");
     let is_known = keys.iter().any(|known| known == key);
+    let longer: Vec<_> = keys.iter().filter(|known| known.ends_with(&format!(".{key}"))).collect();
+    if let ([one], false) = (&longer[..], is_known || table.is_empty()) {
+        return Err(Problem::Syntax(format!("unknown key: did you mean `{one}`?")));
+    }
     let has_table =
         keys.iter().any(|known| known.rsplit_once('.').is_some_and(|(of, _)| of == table));
     if is_known || !(table.is_empty() || has_table) {
@@ -162,6 +167,26 @@ fn written(value: &str) -> String {
     quoted + "\""
 }
 
+/// Returns the name of a design with `overrides`, which is short because it is the first column of
+/// tables: `mq-deadline fifo-batch=4`. Keys of one name keep their tables.
+#[must_use]
+pub fn variant_name(name: &str, overrides: &[Override]) -> String {
+    debug_assert!(!name.is_empty(), "a variant of a design");
+    let mut named = name.to_owned();
+    for set in overrides {
+        let own = last_part(&set.key);
+        let alike = overrides.iter().filter(|other| last_part(&other.key) == own);
+        let key = if alike.count() == 1 { own } else { &set.key };
+        named.extend(format!(" {key}={}", set.value).escape_debug());
+    }
+    named
+}
+
+/// The name of a key without its tables.
+fn last_part(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or_default()
+}
+
 /// Returns the name of a device with `overrides`.
 pub(crate) fn named(name: &str, overrides: &[Override]) -> String {
     if overrides.is_empty() {
@@ -174,7 +199,7 @@ pub(crate) fn named(name: &str, overrides: &[Override]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Device, DeviceModel};
+    use crate::profile::{Design, Device, DeviceModel};
     use blockyard::time::Duration;
 
     fn set(pairs: &[(&str, &str)]) -> Result<Device, ProfileError> {
@@ -280,6 +305,122 @@ mod tests {
         assert!(of.starts_with("setting `card.read.access`: "), "{of}");
         let twice = error(&[("card.read.access", "1us"), ("card.read.access", "2us")]);
         assert!(twice.starts_with("setting `card.read.access`: "), "{twice}");
+    }
+
+    fn design(name: &str, pairs: &[(&str, &str)]) -> Result<Design, ProfileError> {
+        let of =
+            |(key, value): &(&str, &str)| Override { key: (*key).into(), value: (*value).into() };
+        Design::lookup_with(name, &pairs.iter().map(of).collect::<Vec<_>>())
+    }
+
+    /// The same values in a file with the design as its base give the same design.
+    #[test]
+    fn a_value_of_a_design_is_the_same_as_in_a_file() {
+        let text = "title = \"mq-deadline\"\nbase = \"mq-deadline\"\n[queue]\nnomerges = 2\n\
+                    [queue.deadline]\nfifo-batch = 4\n";
+        let file = Design::parse("x.toml", text).unwrap();
+        let set =
+            design("deadline", &[("queue.deadline.fifo-batch", "4"), ("queue.nomerges", "2")]);
+        let set = set.unwrap();
+        assert_eq!(set.name, "deadline fifo-batch=4 nomerges=2");
+        assert_eq!(set.policies, file.policies);
+        assert_ne!(file.policies, Design::lookup("mq-deadline").unwrap().policies);
+    }
+
+    #[test]
+    fn a_scheduler_and_a_host_take_their_own_values() {
+        let both = [("queue.deadline.fifo-batch", "4"), ("host.hsq.limit", "3")];
+        let mixed = design("mq-deadline+hsq", &both).unwrap();
+        assert_eq!(mixed.name, "mq-deadline+hsq fifo-batch=4 limit=3");
+        assert_eq!(mixed.policies, design("mq-deadline", &both[..1]).unwrap().policies);
+        assert_eq!(mixed.host, design("hsq", &both[1..]).unwrap().host);
+        assert_ne!(mixed.host, Design::lookup("hsq").unwrap().host);
+    }
+
+    #[test]
+    fn an_error_about_a_design_names_the_key() {
+        for (name, key, value, words) in [
+            (
+                "mq-deadline",
+                "queue.deadline.fifo-bach",
+                "4",
+                "unknown key `fifo-bach` in `[queue.deadline]`: did you mean `fifo-batch`?",
+            ),
+            (
+                "mq-deadline",
+                "queue.deadline.fifo-batch",
+                "few",
+                "`fifo-batch` is `few`, not a whole number",
+            ),
+            ("mq-deadline", "queue.nomerges", "3", "`nomerges` is `3`, out of range (0 to 2)"),
+            (
+                "mq-deadline",
+                "fifo-batch",
+                "4",
+                "unknown key: did you mean `queue.deadline.fifo-batch`?",
+            ),
+            (
+                "mq-deadline",
+                "deadline.fifo-batch",
+                "4",
+                "unknown key: did you mean `queue.deadline.fifo-batch`?",
+            ),
+            (
+                "kyber",
+                "queue.deadline.fifo-batch",
+                "4",
+                "`[queue.deadline]` goes only with `elevator = \"mq-deadline\"`",
+            ),
+            (
+                "none",
+                "queue.bfq.slice-idle",
+                "1ms",
+                "`[queue.bfq]` goes only with `elevator = \"bfq\"`",
+            ),
+            ("none", "queue.async-depth", "4", "`async-depth` goes only with an elevator"),
+        ] {
+            let message = design(name, &[(key, value)]).unwrap_err().to_string();
+            let start = format!("setting `{key}`: {words}");
+            assert!(message.starts_with(&start), "{message}");
+        }
+    }
+
+    fn set_of(key: &str, value: &str) -> Override {
+        Override { key: key.into(), value: value.into() }
+    }
+
+    #[test]
+    fn a_key_belongs_to_a_design_or_to_a_device() {
+        for key in [
+            "queue.nomerges",
+            "queue.bfq.slice-idle",
+            "btt.lanes",
+            "host.pipeline",
+            "host.hsq.limit",
+            "fifo-batch",
+        ] {
+            assert!(set_of(key, "").is_of_design(), "{key}");
+        }
+        // Both have `host.unmap`: a way of a design, and a time of a device.
+        for key in [
+            "card.read.access",
+            "host.unmap",
+            "host.busy-detect",
+            "host.issue",
+            "limits.rotational",
+            "depth",
+            "",
+        ] {
+            assert!(!set_of(key, "").is_of_design(), "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_of_one_name_keep_their_tables_in_the_name_of_a_variant() {
+        let one = [set_of("queue.deadline.async-depth", "4"), set_of("queue.depth", "2")];
+        assert_eq!(variant_name("none", &one), "none async-depth=4 depth=2");
+        let two = [set_of("hba.depth", "4"), set_of("queue.depth", "2")];
+        assert_eq!(variant_name("none", &two), "none hba.depth=4 queue.depth=2");
     }
 
     #[test]

@@ -30,6 +30,10 @@ impl FamilyProfile for HbaProfile {
         "a SCSI host"
     }
 
+    fn disk_condition(&self) -> &'static str {
+        r#"KERNEL=="sd[a-z]*""#
+    }
+
     fn queues(&self, _host: Option<HostPolicy>) -> Queues {
         Queues {
             hctxs: self.hw_queues,

@@ -3,7 +3,7 @@
 JobText = tuple[str, bytes]
 Value = tuple[str, str]
 DeviceText = tuple[str, str, list[Value]]
-DesignText = tuple[str, str]
+DesignText = tuple[str, str, list[Value]]
 Point = tuple[int, int, int, int]
 
 def whatif(
@@ -14,6 +14,7 @@ def whatif(
     seeds: int | None,
     readings: int | None,
     set: list[Value],
+    sweep: list[tuple[str, list[str]]],
     disks: int | None,
     faults: str | None,
     filesystem: str | None,

@@ -48,6 +48,7 @@ def whatif(
     seeds: int | None = None,
     readings: int | None = None,
     set: Mapping[str, SetValue] | None = None,
+    sweep: Mapping[str, Iterable[SetValue]] | None = None,
     disks: int | None = None,
     faults: str | os.PathLike[str] | None = None,
     filesystem: str | os.PathLike[str] | None = None,
@@ -71,8 +72,11 @@ def whatif(
         readings: Repeats with this number of random draws of the assumed device parameters, 0 to 10,000: the answer
             reports how often the ranking holds. None means 8 if there are several designs with at most 200,000 I/Os
             together, else 0.
-        set: Values that replace those of the device's profile: ``{"card.read.access": "900us"}``. Keys are paths in the
-            file that ``blockyard show`` prints.
+        set: Values that replace those of the profiles of the device or the designs: ``{"card.read.access": "900us"}``.
+            Keys are paths in the files that ``blockyard show`` prints.
+        sweep: Values with which each design runs, of keys as in ``set``: ``{"queue.deadline.fifo-batch": [1, 4, 16]}``.
+            Every combination runs, 64 at most. The key ``sweep`` of the answer has the best values, and how to set
+            them.
         disks: The number of disks on the device's host, 1 to 1024.
         faults: A file of fault rules.
         filesystem: The file system of the job's files: ``"ext4"``, ``"xfs"``, or the path of a file. None or
@@ -96,6 +100,7 @@ def whatif(
         arguments.optional_whole("seeds", seeds, arguments.SEEDS),
         arguments.optional_whole("readings", readings, arguments.READINGS),
         arguments.overrides(set),
+        arguments.axes(sweep),
         arguments.optional_whole("disks", disks, arguments.DISKS),
         None if faults is None else arguments.path("faults", faults),
         arguments.file_system(filesystem),

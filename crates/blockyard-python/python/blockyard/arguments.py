@@ -90,6 +90,18 @@ def overrides(values: object) -> list[tuple[str, str]]:
     return [(key, toml(key, value)) for key, value in values.items()]
 
 
+def axes(values: object) -> list[tuple[str, list[str]]]:
+    """Returns the keys of a sweep, and the values of each as text."""
+    if values is None:
+        return []
+    if not isinstance(values, Mapping):
+        raise TypeError(f"sweep must be a dict of keys and lists of values, not {type(values).__name__}")
+    for key in values:
+        if not isinstance(key, str):
+            raise TypeError(f"a key of sweep must be a str, not {type(key).__name__}")
+    return [(key, [toml(key, value) for value in sequence(f"sweep of {key}", of)]) for key, of in values.items()]
+
+
 def toml(key: str, value: object) -> str:
     """Returns a value as a profile writes it."""
     if isinstance(value, str):

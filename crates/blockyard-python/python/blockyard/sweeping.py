@@ -46,7 +46,7 @@ def sweep(
     """Runs every point of a grid and returns one table.
 
     A point has a ``job``, a ``device`` and a ``design``, as `whatif` takes them, a ``seed`` (1 if
-    absent) and values to ``set`` in the device (none if absent). Files are read here, before the
+    absent) and values to ``set`` in the device or the design (none if absent). Files are read here, before the
     first run; only the files that a job includes are read where it runs.
 
     The interpreter lock is released. Without a client, the runs take all processors, and Ctrl-C
@@ -172,13 +172,16 @@ def tables(
         (
             jobs.setdefault(point.job, len(jobs)),
             devices.setdefault((*point.device, point.set), len(devices)),
-            designs.setdefault(point.design, len(designs)),
+            designs.setdefault((*point.design, point.set), len(designs)),
             point.seed,
         )
         for point in of
     ]
-    with_lists = [(name, text, list(values)) for name, text, values in devices]
-    return list(jobs), with_lists, list(designs), indices
+    # The native module takes from the values of a point those of its device and of its design.
+    of_devices, of_designs = (
+        [(name, text, list(values)) for name, text, values in entries] for entries in (devices, designs)
+    )
+    return list(jobs), of_devices, of_designs, indices
 
 
 def run(of: list[Point], threads: int, raises: bool) -> list[Any]:

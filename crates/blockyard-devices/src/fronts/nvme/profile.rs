@@ -35,6 +35,7 @@ impl FrontFamily for NvmeProfile {
 
     const TABLE: &'static str = "nvme";
     const KIND: &'static str = "an NVMe drive";
+    const DISK_CONDITION: &'static str = r#"KERNEL=="nvme[0-9]*n[0-9]*""#;
 
     fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
         nvme(top)

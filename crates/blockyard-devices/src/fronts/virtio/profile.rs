@@ -46,6 +46,7 @@ impl FrontFamily for VirtioProfile {
 
     const TABLE: &'static str = "virtio";
     const KIND: &'static str = "a virtual disk";
+    const DISK_CONDITION: &'static str = r#"KERNEL=="vd[a-z]*""#;
     const PART: FrontPart = FrontPart::VirtioThread;
     const BASE: Option<&'static str> = Some("virtio-3dxpoint");
 
