@@ -173,3 +173,21 @@ fn syncs_in_workers_are_refused() {
     let report = run_on("ext4", &format!("{options} --rw=read"), true).unwrap();
     assert_eq!((report.span, commands(&report)), (Duration::from_us(200), 4));
 }
+
+/// 64 jobs write a page to one of 16 files each second. After 5 s of the first change, a commit has
+/// the inodes of 1024 files, 16 in a block: more bios than the jobs have in flight.
+#[test]
+fn a_commit_may_have_more_bios_than_the_jobs() {
+    let text = "[j]\nioengine=sync\ndirect=1\nrw=write\nbs=4k\nsize=64k\nnrfiles=16\nnumjobs=64\n\
+                rate_iops=1\nruntime=6\ntime_based\n";
+    let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    let ext4 = FileSystem::lookup("ext4").unwrap();
+    let conditions = Conditions { file_system: Some(&ext4), ..Conditions::new(1) };
+    let device = device(true);
+    let mut simulation = Simulation::under(&jobs, &device, &design, conditions).unwrap();
+    let report = simulation.finish().unwrap();
+    let writes = report.stages.count(Action::Complete(Status::Ok));
+    // 6 or 7 writes of each job, and at least the 64 blocks of inodes.
+    assert!(writes > 64 * 6 + 64, "{writes}");
+}

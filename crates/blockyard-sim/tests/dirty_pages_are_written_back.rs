@@ -141,3 +141,37 @@ fn a_task_that_waits_for_room_wakes_after_a_flusher_has_taken_the_rest() {
     let sectors = report.totals.written_back_bytes / 512;
     assert_eq!(sectors * 512, written(&report, 0));
 }
+
+/// Persistent memory answers within the call that submits. Of 350 pages, one each 100 ms, the first
+/// are 30 s old at the sixth look; the last ones are written when the device is closed.
+#[test]
+fn pages_of_a_device_that_answers_within_the_call_are_written_back() {
+    let text = "[w]\nioengine=sync\nrw=randwrite\nbs=4k\nsize=1g\nrate_iops=10\nruntime=35\n\
+                time_based\nfilename=/dev/a\n";
+    let jobs = parse_bytes("f.fio", text.as_bytes(), &NoSource).unwrap();
+    let design = Design::lookup("pmem-raw").unwrap();
+    let pmem = Device::lookup("pmem-dram").unwrap();
+    let report = Simulation::new(&jobs, &pmem, &design, 1).unwrap().finish().unwrap();
+    assert!((349..=351).contains(&(written(&report, 0) / 4096)), "{}", written(&report, 0));
+    assert_eq!(report.totals.written_back_bytes, written(&report, 0));
+}
+
+/// A command takes 10 ms, and 64 are in the device at a time. Each 256 writes, 1 MiB, go to the
+/// device and nobody waits for them, so a read of a page waits for its own command alone.
+#[test]
+fn a_read_does_not_wait_for_writeback_that_nobody_waits_for() {
+    let free = free::steps();
+    let device = format!(
+        "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"10ms\"\nsubmit-queues = 1\n\
+         depth = 64\n[cpu]\ncpus = 2\npage-copy = \"1us\"\n{free}"
+    );
+    let device = Device::parse("test", &device).unwrap();
+    let text = "[m]\nioengine=sync\nrw=randrw\npercentage_random=100,0\nrwmixread=5\nbs=4k\nsize=1g\n\
+                sync_file_range=write:256\nnumber_ios=4000\nfilename=/dev/a\n";
+    let jobs = parse_bytes("f.fio", text.as_bytes(), &NoSource).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+    let reads = report.jobs[0].stats.ops.of(Op::Read).as_deref().unwrap();
+    assert!(reads.ios > 100, "{}", reads.ios);
+    assert!(reads.lat_ns.max() < 11_000_000, "{} ns", reads.lat_ns.max());
+}

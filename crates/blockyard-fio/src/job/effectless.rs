@@ -77,6 +77,14 @@ fn checked_writes(_: &mut Job, value: Value<'_>) -> Parsed<()> {
     value.word(&[("completed", ()), ("fsynced", ())])
 }
 
+fn unlocked_files(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    only(
+        "none",
+        "a lock lets the jobs of a file submit one at a time, which is not modelled",
+        value,
+    )
+}
+
 fn blkio_driver(_: &mut Job, value: Value<'_>) -> Parsed<()> {
     only("io_uring", "it drives a device from user space, past the block layer", value)
 }
@@ -125,7 +133,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("allow_file_create", &[], NO_FILES, boolean),
     ignored("allow_mounted_write", &[], NO_FILES, boolean),
     ignored("filetype", &[], NO_FILES, text),
-    ignored("lockfile", &[], NO_FILES, text),
+    ignored("lockfile", &[], NO_FILES, unlocked_files),
     ignored("unique_filename", &[], NO_FILES, boolean),
     ignored("softrandommap", &[], NO_MAP, boolean),
     ignored("threads", &[], "it belongs to one of fio's profiles; write `thread`", number),

@@ -594,8 +594,8 @@ pub struct Job {
     /// The contents of the report.
     pub reporting: Reporting,
 
-    /// `O_DIRECT`; default false. A job without it is accepted only if it only reads, by a
-    /// synchronous engine.
+    /// `O_DIRECT`; default false. A job without it goes through the page cache, and is refused with
+    /// `io_uring`, and with trims.
     pub direct: bool,
     /// Drop the files' pages from the page cache when an instance begins; default true.
     pub invalidate: bool,

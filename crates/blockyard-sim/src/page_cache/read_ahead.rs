@@ -104,6 +104,9 @@ impl ReadAhead {
         cache: &impl Pages,
     ) -> Option<Window> {
         debug_assert!(wanted > 0, "a reader must want at least one page");
+        if reach.usual == 0 {
+            return None; // each page is read alone, whatever was advised
+        }
         let reach = match self.advice {
             Advice::Normal => reach,
             Advice::Sequential => Reach { usual: reach.usual * 2, ..reach },
@@ -114,9 +117,6 @@ impl ReadAhead {
             }
         };
         let max = reach.for_request(wanted);
-        if reach.usual == 0 {
-            return None;
-        }
         if page == 0 {
             self.begin(page, wanted, max);
         } else if page == self.start + self.len - self.ahead || page == self.start + self.len {
@@ -415,7 +415,9 @@ mod tests {
 
     #[test]
     fn without_reach_nothing_is_read_ahead() {
-        let mut reader = Reader::new(Advice::Normal, Reach { usual: 0, widest: 0, ..REACH });
-        assert_eq!(reader.read(0..64), []);
+        for advice in [Advice::Normal, Advice::Sequential, Advice::Random] {
+            let mut reader = Reader::new(advice, Reach { usual: 0, widest: 0, ..REACH });
+            assert_eq!(reader.read(0..64), []);
+        }
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn build_world<O: Observer>(
     let counts = (costs, StageStats::watching(disks, hctxs));
     let usual = QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies);
     let config = QueueConfig {
-        max_bios: bios_needed(jobs, device, design, conditions.file_system.is_some()),
+        max_bios: bios_needed(jobs, device, design, conditions.file_system),
         max_waiters: instances + ADDED_ACTORS_MAX,
         map: QueueMap::with_kinds(machine.cpus, default, reads, polls),
         timeout: design.timeout.unwrap_or(usual.timeout),
@@ -237,14 +237,19 @@ pub(super) fn begin_verifying<O: Observer>(
 
 /// Returns the maximum number of bios that all jobs can have in flight, including the parts of
 /// split bios.
-fn bios_needed(jobs: &[Job], device: &Device, design: &Design, has_files: bool) -> u32 {
+fn bios_needed(
+    jobs: &[Job],
+    device: &Device,
+    design: &Design,
+    file_system: Option<&profile::FileSystem>,
+) -> u32 {
     let limits = &device.limits;
     let page_sectors = 4096 / SECTOR_BYTES;
     let chunk = if limits.chunk_sectors == 0 { u32::MAX } else { limits.chunk_sectors };
     let by_segments = u32::from(limits.max_segments) * page_sectors;
     let part = limits.max_sectors.min(by_segments).min(chunk).max(1);
     debug_assert!(part <= limits.max_sectors.max(1), "a part must not be longer than a request");
-    let bios_of_page = if has_files { 2 } else { 1 };
+    let bios_of_page = if file_system.is_some() { 2 } else { 1 };
     let window = design.read_ahead.reach(limits).longest() * u64::from(page_sectors);
     let mut needed = 0;
     for job in jobs {
@@ -267,6 +272,13 @@ fn bios_needed(jobs: &[Job], device: &Device, design: &Design, has_files: bool) 
     }
     if jobs.iter().any(dirties_pages) {
         needed += u64::from(bios_of_page * FLUSHER_PAGES_MAX);
+    }
+    // A commit is at most as long as the journal, and is submitted without a pause: 64 MiB in bios
+    // of 4 KiB are 16,384 bios.
+    if let Some(profile::FileSystem { rules, commit, .. }) = file_system
+        && jobs.iter().any(writes)
+    {
+        needed += rules.journal_bytes / commit.write_bytes.max(1);
     }
     u32::try_from(needed).unwrap_or(u32::MAX).clamp(64, 1 << 22)
 }

@@ -170,10 +170,21 @@ impl<O: Observer> World<O> {
         bio: Bio,
     ) -> Result<Duration, SubmitError> {
         let number = u32::try_from(bio.cookie).ok().filter(|number| number & RUN_BIT == 0);
-        self.submit_numbered(id, queue, bio, number.expect("the number of a bio is below 2^31"))
+        let number = number.expect("the number of a bio is below 2^31");
+        Ok(self.submit_numbered(id, queue, bio, number)? + self.complete_within_call())
     }
 
-    /// Submits `bio` as number `number` of actor `id`, which may be that of a run of pages.
+    /// Completes what was submitted, if the device does that within the call. Returns the cost.
+    pub(super) fn complete_within_call(&mut self) -> Duration {
+        if self.completion == Completion::WithinCall {
+            self.complete_at_once()
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Submits `bio` as number `number` of actor `id`, which may be that of a run of pages. The
+    /// caller completes it ([`Self::complete_within_call`]) when it has noted the bio.
     pub(super) fn submit_numbered(
         &mut self,
         id: ActorId,
@@ -196,11 +207,7 @@ impl<O: Observer> World<O> {
         if self.added(id).woken_by.take_if(|by| *by == queue).is_some() {
             self.queues[queue.index()].waiter_entered(&mut self.host, cpu, &bio);
         }
-        let mut cost = self.follow_up(queue, false);
-        if self.completion == Completion::WithinCall {
-            cost += self.complete_at_once();
-        }
-        Ok(cost)
+        Ok(self.follow_up(queue, false))
     }
 
     /// Lets actor `id`, which `queue` has refused for `reason`, wait. A waiter registers once,

@@ -156,8 +156,9 @@ impl Flusher {
         let is_idle = world.cache.levels().is_idle(self.disk);
         let now = world.now;
         let pace = &mut world.writeback(self.disk).pace;
-        pace.measure(now);
+        // After a quiet time the count begins anew: the rate of 4 s without a page says nothing.
         pace.begin(now, is_idle);
+        pace.measure(now);
         self.chunk_left = pace.chunk();
         is_needed
     }
@@ -199,7 +200,6 @@ impl Flusher {
                     return Piece::Done;
                 }
             }
-            world.writeback(self.disk).in_flight += count;
             self.at = next;
             self.pass_pages += count;
             self.wanted = self.wanted.saturating_sub(count);
@@ -354,7 +354,7 @@ impl<O: Observer> World<O> {
         self.wake_actor(flusher)
     }
 
-    /// Submits the bio of a run of pages for an actor.
+    /// Submits the bio of a run of pages for the flusher of `disk`, actor `id`.
     fn submit_run(
         &mut self,
         id: ActorId,
@@ -364,7 +364,8 @@ impl<O: Observer> World<O> {
         let bio = self.cache.bio_of(&run).with_flags(Flags::WRITEBACK | Flags::BACKGROUND);
         let number = RUN_BIT | self.cache.next_number();
         let cost = self.submit_numbered(id, disk, bio, number)?;
+        self.writeback(disk).in_flight += run.pages.end - run.pages.start;
         self.cache.submitted(run);
-        Ok(cost)
+        Ok(cost + self.complete_within_call())
     }
 }

@@ -136,8 +136,10 @@ pub struct Buffered {
     disk_sync: Option<DiskSync>,
     /// Runs that were claimed and not submitted.
     runs: VecDeque<Run>,
-    /// The bios of reads in flight, and the pages under writeback.
-    in_flight: u32,
+    /// The bios of reads in flight.
+    reading: u32,
+    /// The pages under writeback by bios of this task.
+    writing: u32,
     /// The queue whose plug the call holds between two pieces of work.
     pub(crate) plugged: Option<QueueId>,
     /// The pages that the task has dirtied and not accounted for.
@@ -182,7 +184,8 @@ impl Buffered {
             call: None,
             disk_sync: None,
             runs: VecDeque::new(),
-            in_flight: 0,
+            reading: 0,
+            writing: 0,
             plugged: None,
             dirtier: Dirtier::default(),
             looks: None,
@@ -299,7 +302,7 @@ impl Buffered {
     pub fn next(&self, cache: &PageCache) -> BufferedStep {
         if !self.runs.is_empty() {
             // Claimed runs go first: other readers wait for their pages.
-            let full = self.in_flight >= READER_BIOS_MAX;
+            let full = self.reading >= READER_BIOS_MAX;
             let room = BufferedStep::AwaitRoom(Transfer::Read);
             return if full { room } else { BufferedStep::RequestPages };
         }
@@ -343,7 +346,7 @@ impl Buffered {
 
     fn next_of_disk(&self, disk_sync: &DiskSync, cache: &PageCache) -> BufferedStep {
         match disk_sync.next(cache, 1) {
-            DiskStep::Write(_) if self.in_flight >= SYNC_PAGES_MAX => {
+            DiskStep::Write(_) if self.writing >= SYNC_PAGES_MAX => {
                 BufferedStep::AwaitRoom(Transfer::WriteBack)
             }
             DiskStep::Write(_) => BufferedStep::WriteBack,
@@ -354,7 +357,7 @@ impl Buffered {
 
     fn next_of_sync(&self, sync: &Sync, stream: &Stream, cache: &PageCache) -> BufferedStep {
         match sync.next(cache.dirt(stream.file), stream.errors_seen) {
-            SyncStep::Write(_) if self.in_flight >= SYNC_PAGES_MAX => {
+            SyncStep::Write(_) if self.writing >= SYNC_PAGES_MAX => {
                 BufferedStep::AwaitRoom(Transfer::WriteBack)
             }
             SyncStep::Write(_) => BufferedStep::WriteBack,
@@ -469,20 +472,20 @@ impl Buffered {
     /// Returns the pages of the next bio.
     fn next_run(&self, cache: &PageCache) -> Option<Run> {
         if let Some(run) = self.runs.front() {
-            return (self.in_flight < READER_BIOS_MAX).then(|| run.clone());
+            return (self.reading < READER_BIOS_MAX).then(|| run.clone());
         }
         if let Some(disk_sync) = &self.disk_sync {
-            let room = u64::from(SYNC_PAGES_MAX.saturating_sub(self.in_flight));
+            let room = u64::from(SYNC_PAGES_MAX.saturating_sub(self.writing));
             return match disk_sync.next(cache, room) {
-                DiskStep::Write(run) if self.in_flight < SYNC_PAGES_MAX => Some(run),
+                DiskStep::Write(run) if self.writing < SYNC_PAGES_MAX => Some(run),
                 _ => None,
             };
         }
         let Call { stream, sync: Some(sync), .. } = self.call.as_ref()? else { return None };
         let stream = &self.streams[*stream];
         match sync.next(cache.dirt(stream.file), stream.errors_seen) {
-            SyncStep::Write(page) if self.in_flight < SYNC_PAGES_MAX => {
-                let room = u64::from(SYNC_PAGES_MAX - self.in_flight);
+            SyncStep::Write(page) if self.writing < SYNC_PAGES_MAX => {
+                let room = u64::from(SYNC_PAGES_MAX - self.writing);
                 let end = sync.end_of_tagged(page).min(cache.end_of_bio(stream.file, page));
                 let pages = page..end.min(page + room);
                 Some(Run { file: stream.file, pages, transfer: Transfer::WriteBack })
@@ -498,7 +501,7 @@ impl Buffered {
     /// If there was no such bio.
     pub fn submitted(&mut self, cache: &PageCache) -> Run {
         let run = self.next_run(cache).expect("a submitted bio should come from `next_bio`");
-        self.in_flight += weight(&run);
+        *self.in_flight(&run) += weight(&run);
         match run.transfer {
             Transfer::Read => drop(self.runs.pop_front()),
             Transfer::WriteBack => match &mut self.disk_sync {
@@ -527,8 +530,18 @@ impl Buffered {
 
     /// Notes that the bio of `run`, of this task, has ended.
     pub(crate) fn bio_ended(&mut self, run: &Run) {
-        debug_assert!(self.in_flight >= weight(run), "a bio that ends must be in flight");
-        self.in_flight -= weight(run);
+        let in_flight = self.in_flight(run);
+        debug_assert!(*in_flight >= weight(run), "a bio that ends must be in flight");
+        *in_flight -= weight(run);
+    }
+
+    /// Returns the counter of bios like that of `run`. Reads and writeback each have a bound: a
+    /// read does not wait for pages that an earlier call has left under writeback.
+    const fn in_flight(&mut self, run: &Run) -> &mut u32 {
+        match run.transfer {
+            Transfer::Read => &mut self.reading,
+            Transfer::WriteBack => &mut self.writing,
+        }
     }
 
     /// Notes that the page that the call waits for could not be read.
