@@ -71,20 +71,20 @@ impl SectorNodes {
         usize::from(self.at(parent).child[RIGHT] == at)
     }
 
-    /// Returns the outermost node of the subtree `at` on `side`.
-    fn outermost(&self, mut at: u32, side: usize) -> u32 {
+    /// Returns the outermost node of the subtree `at` on a side.
+    fn outermost<const SIDE: usize>(&self, mut at: u32) -> u32 {
         let mut last = NIL;
         while at != NIL {
             last = at;
-            at = self.at(at).child[side];
+            at = self.at(at).child[SIDE];
         }
         last
     }
 
-    /// Returns the request beside `id`, in order, on `side`.
-    fn beside(&self, id: RequestId, side: usize) -> Option<RequestId> {
+    /// Returns the request beside `id`, in order, on one side; `OTHER` is the other one.
+    fn beside<const SIDE: usize, const OTHER: usize>(&self, id: RequestId) -> Option<RequestId> {
         let mut at = node_of(id);
-        let below = self.outermost(self.at(at).child[side], 1 - side);
+        let below = self.outermost::<OTHER>(self.at(at).child[SIDE]);
         if below != NIL {
             return request_of(below);
         }
@@ -92,7 +92,7 @@ impl SectorNodes {
         // reaches from its other side.
         loop {
             let parent = self.at(at).parent;
-            if parent == NIL || self.side_of(parent, at) != side {
+            if parent == NIL || self.side_of(parent, at) != SIDE {
                 return request_of(parent);
             }
             at = parent;
@@ -176,7 +176,7 @@ impl SectorTree {
     /// Returns the request with the lowest sector.
     #[must_use]
     pub fn first(&self, nodes: &SectorNodes) -> Option<RequestId> {
-        request_of(nodes.outermost(self.root, LEFT))
+        request_of(nodes.outermost::<LEFT>(self.root))
     }
 
     /// Returns the first request that starts at or after `sector`.
@@ -196,13 +196,13 @@ impl SectorTree {
     /// Returns the request behind `id`, which is in this tree.
     #[must_use]
     pub fn behind(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
-        nodes.beside(id, RIGHT)
+        nodes.beside::<RIGHT, LEFT>(id)
     }
 
     /// Returns the request ahead of `id`, which is in this tree.
     #[must_use]
     pub fn ahead_of(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
-        nodes.beside(id, LEFT)
+        nodes.beside::<LEFT, RIGHT>(id)
     }
 
     /// Checks [tree-order], [heap-priority] and [parent-links] in every node. Returns how many
@@ -234,7 +234,7 @@ impl SectorTree {
             assert!(count < nodes.slots.len(), "the links go in a circle");
             count += 1;
             sector = node.sector;
-            next = nodes.beside(id, RIGHT);
+            next = nodes.beside::<RIGHT, LEFT>(id);
         }
         count
     }
