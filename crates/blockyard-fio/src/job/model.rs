@@ -568,7 +568,6 @@ pub struct Job {
     pub thinktime_iotime_ns: u64,
     /// Default: in no flow.
     pub flow: Flow,
-
     /// I/O priority within the class, 0 (first) to 7; `None` means not set.
     pub priority: Option<u8>,
     /// Default [`PriorityClass::None`].
@@ -585,7 +584,6 @@ pub struct Job {
     pub cpus_allowed: Vec<u16>,
     /// Default [`CpuPolicy::Shared`].
     pub cpus_allowed_policy: CpuPolicy,
-
     /// What the job measures itself against.
     pub targets: Targets,
     /// Whether the data is checked (`verify`); default false.
