@@ -58,6 +58,21 @@ fn offloaded_io_is_issued_when_it_is_due() {
     assert_eq!(device("offload"), 15, "due and issued after 0.5 ms");
 }
 
+/// Of 2 I/Os on a device that takes one at a time, the first ends after 1 ms and the second after
+/// 2 ms. At depth 2 the second fills the depth, and fio 3.33 then waits for one I/O, and after that
+/// for the other (`io_getevents` with 1 and 1). At depth 3 it waits for both at once (2).
+#[test]
+fn a_job_whose_last_io_fills_its_depth_waits_for_one_io_first() {
+    let latencies = [2, 3].map(|depth| {
+        let options = format!("--rw=randread --ioengine=libaio --iodepth={depth} --number_ios=2");
+        let jobs = args(&format!("--direct=1 {options}"));
+        let report = try_run(&jobs, 1, "mq-deadline").unwrap();
+        let read = report.jobs[0].stats.ops.read.as_deref().unwrap();
+        [read.lat_ns.min(), read.lat_ns.max()].map(|ns| ns / MS)
+    });
+    assert_eq!(latencies, [[1, 2], [2, 2]]);
+}
+
 /// Four I/Os fit into the device. A fifth waits for one of them, and takes two milliseconds.
 #[test]
 fn a_latency_target_finds_the_depth_that_keeps_it() {

@@ -77,16 +77,18 @@ impl Task {
             self.begin_pause(now);
         }
         let due = self.next_due().unwrap_or(Instant::MAX);
-        // A job that ends waits for all its I/Os, as does one whose search is to try another depth.
-        if (is_finishing || self.settles_depth()) && outstanding > 0 {
+        // A job whose search is to try another depth waits for all its I/Os.
+        if self.settles_depth() && outstanding > 0 {
             return self.await_completions(outstanding);
-        }
-        if is_finishing {
-            return self.end();
         }
         let is_refused = core::mem::take(&mut self.calls.is_busy) && outstanding > 0;
         if self.draining || is_refused {
             return self.await_completions(self.shape.complete_min.min(outstanding));
+        }
+        // A job that ends waits for all its I/Os, but in fio a last one that fills the depth first
+        // waits for one. 6 I/Os at depth 4 are reaped in calls for 1, 1, 1 and 3 of them.
+        if is_finishing {
+            return if outstanding > 0 { self.await_completions(outstanding) } else { self.end() };
         }
         self.plan_issue(now, due, has_turn)
     }
