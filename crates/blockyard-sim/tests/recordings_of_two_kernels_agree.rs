@@ -12,7 +12,7 @@
 
 mod oracle;
 
-use blockyard_devices::profile::{Design, Device, WorkerTurn};
+use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_bytes};
 use blockyard_sim::replay::{Options, Pace, Replay};
 use blockyard_sim::simulate::{Conditions, Simulation};
@@ -188,13 +188,10 @@ impl Recording {
             "kyber" => "mq-kyber",
             other => other,
         };
-        // Both kernels run their workers by their lag.
-        let mut design = parameters.design_on(&format!("{base}{version}"));
-        design.worker = WorkerTurn::ByLag;
         let event = |line: &str| comparable(line.splitn(3, ' ').nth(2).unwrap());
         Self {
             device: parameters.device_on(parameters.0["submit_queues"]),
-            design,
+            design: parameters.design_on(&format!("{base}{version}")),
             events: events.lines().map(event).collect(),
             trace: trace_of(events),
             second: Second {

@@ -13,9 +13,8 @@ pub(super) const MAX_REQUEST_SECTORS: u32 = 8192;
 /// Whether a thread that submits to an MMC host sleeps in its driver: since Linux 6.6.
 pub(super) const SUBMITTER_SLEEPS: bool = true;
 
-/// When a worker gets the processor of a thread that runs. Linux since 6.6 goes by its lag, which a
-/// design has to state.
-pub(super) const WORKER: WorkerTurn = WorkerTurn::AtOnce;
+/// When a worker gets the processor of a thread that runs: by its lag, since Linux 6.6.
+pub(super) const WORKER: WorkerTurn = WorkerTurn::ByLag;
 
 /// Whether a synchronous call of a durable direct write ends with a flush: up to Linux 7.3.
 pub(super) const FLUSHES_AFTER_SYNC_WRITES: bool = true;

@@ -54,6 +54,11 @@ pub(crate) struct Cpu {
     last: Option<Thread>,
     /// Whether the processor has idled since a thread last ran.
     idled: bool,
+    /// Whether its last piece of work was that of a thread, not of an interrupt.
+    in_thread: bool,
+    /// Until when it leaves its idle task for a thread that an interrupt has woken. Interrupts may
+    /// come meanwhile.
+    threads_from: Instant,
 }
 
 /// What a piece of work means to the thread that ran before it.
@@ -84,6 +89,8 @@ impl Cpu {
             busy: Duration::ZERO,
             last: None,
             idled: false,
+            in_thread: false,
+            threads_from: Instant::ZERO,
         }
     }
 
@@ -159,6 +166,26 @@ impl Cpu {
             || self.worker_waits()
     }
 
+    /// Whether a thread runs or is ready at `at`. Otherwise the processor is in its idle task, or
+    /// in an interrupt of it.
+    #[must_use]
+    pub(crate) fn has_thread(&self, at: Instant) -> bool {
+        let runs = self.in_thread && !self.is_idle(at);
+        runs || !self.ready.is_empty() || !self.pollers.is_empty() || self.worker_waits()
+    }
+
+    /// Lets no thread begin before `at`, as the processor leaves its idle task until then.
+    pub(crate) fn hold_threads(&mut self, at: Instant) {
+        self.threads_from = self.threads_from.max(at);
+    }
+
+    /// Returns when the first thread may begin; `None` if one may at `now`, or if a completion or
+    /// an interrupt is to be done first.
+    #[must_use]
+    pub(crate) fn held_until(&self, now: Instant) -> Option<Instant> {
+        (now < self.threads_from && self.urgent.is_empty()).then_some(self.threads_from)
+    }
+
     fn worker_waits(&self) -> bool {
         self.worker.as_ref().is_some_and(Worker::has_work)
     }
@@ -221,7 +248,9 @@ impl Cpu {
             self.spinning.is_none(),
             "a processor that waits for the lock must not begin {work:?}"
         );
-        let Some(thread) = thread_of(work) else { return Switch::None };
+        let thread = thread_of(work);
+        self.in_thread = thread.is_some();
+        let Some(thread) = thread else { return Switch::None };
         let has_idled = core::mem::take(&mut self.idled);
         match self.last.replace(thread) {
             Some(last) if last == thread && !has_idled => Switch::None,
@@ -279,6 +308,31 @@ mod tests {
     fn chosen(cpus: &[Cpu], preferred: u16, taken: Option<u16>) -> u16 {
         let at = Instant::from_ns(1000);
         idle_cpu(cpus, CpuId(preferred), |cpu| taken == Some(cpu.0), at).0
+    }
+
+    /// An interrupt at 1000 ns finds the processor idle, and wakes a worker that is there at
+    /// 3000 ns. Another interrupt comes first. Where a thread ran, the worker does not wait.
+    #[test]
+    fn an_idle_processor_turns_to_threads_later_and_to_interrupts_at_once() {
+        let ns = Instant::from_ns;
+        let mut cpu = Cpu::new();
+        assert_eq!(cpu.switches_to(&Work::Interrupt), Switch::None);
+        cpu.running = true;
+        assert!(!cpu.has_thread(ns(1000)));
+        cpu.hold_threads(ns(3000));
+        cpu.push(Work::Step(TaskId(0)));
+        assert_eq!(cpu.held_until(ns(2999)), Some(ns(3000)));
+        assert_eq!(cpu.held_until(ns(3000)), None);
+        cpu.push(Work::Interrupt);
+        assert_eq!(cpu.held_until(ns(2000)), None, "an interrupt is to be done");
+        let mut busy = Cpu::new();
+        assert_eq!(busy.switches_to(&Work::Step(TaskId(0))), Switch::FromThread);
+        busy.running = true;
+        assert!(busy.has_thread(ns(1000)));
+        assert_eq!(busy.switches_to(&Work::Interrupt), Switch::None);
+        assert!(!busy.has_thread(ns(1000)), "the thread sleeps");
+        busy.push(Work::Step(TaskId(0)));
+        assert!(busy.has_thread(ns(1000)), "the interrupt interrupted it");
     }
 
     #[test]

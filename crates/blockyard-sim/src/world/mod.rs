@@ -441,7 +441,7 @@ impl<O: Observer> World<O> {
 
     fn handle_event(&mut self, event: Event) {
         match event {
-            Event::CpuFree(cpu) => self.next_work(cpu),
+            Event::CpuFree(cpu) => self.on_cpu_free(cpu),
             Event::LockFree(queue) => self.grant_lock(queue),
             Event::Wake(id) => {
                 let task = &mut self.tasks[id.0 as usize];

@@ -8,7 +8,7 @@
 
 use super::{Event, World};
 use crate::machine::worker::Worker;
-use blockyard::time::{Duration, Instant};
+use blockyard::time::Instant;
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_trace::observe::{Observer, Runner};
 
@@ -122,17 +122,32 @@ impl<O: Observer> World<O> {
         if pending && !moves {
             return;
         }
-        // A worker by lag is ready at once where its processor is at work, and then pays for the
-        // switch to it.
-        let is_there = self.places.is_some() && !self.cpus[cpu.index()].is_idle(self.now);
-        let delay = if is_there { Duration::ZERO } else { self.machine.run_delay };
-        self.events.push(self.now + delay, Event::Run(Runner::Worker, queue, hctx));
+        let there_at = self.worker_is_there_at(cpu);
+        self.events.push(there_at, Event::Run(Runner::Worker, queue, hctx));
+    }
+
+    /// Returns when a worker that is woken now is ready on `cpu`.
+    fn worker_is_there_at(&mut self, cpu: CpuId) -> Instant {
+        let now = self.now;
+        let later = now + self.machine.run_delay;
+        let state = &mut self.cpus[cpu.index()];
+        if self.places.is_none() || state.is_idle(now) {
+            return later;
+        }
+        // A worker by lag is ready at once where its processor is at work. It pays for the switch
+        // from a thread. A processor that was idle when its interrupt came turns to threads later:
+        // to the worker, and then to a submitter that the same interrupt has woken.
+        if !state.has_thread(now) {
+            state.hold_threads(later);
+        }
+        now
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blockyard::time::Duration;
 
     fn at(us: u64) -> Instant {
         Instant::ZERO + Duration::from_us(us)

@@ -48,13 +48,29 @@ impl<O: Observer> World<O> {
         }
     }
 
+    /// Lets a processor turn to its next work. An interrupt may have begun since this was
+    /// scheduled, and then the end of its work is scheduled too.
+    pub(super) fn on_cpu_free(&mut self, cpu: CpuId) {
+        let state = &mut self.cpus[cpu.index()];
+        if state.busy_until <= self.now && state.spinning.is_none() {
+            state.running = true;
+            self.next_work(cpu);
+        }
+    }
+
     /// Lets a processor that is free turn to its next work, or idle.
     pub(super) fn next_work(&mut self, cpu: CpuId) {
         self.end_spin(cpu);
         if let Some(doing) = self.take_paid(cpu) {
             return self.take_effect(cpu, doing);
         }
-        let Some(mut work) = self.cpus[cpu.index()].take_work() else {
+        let state = &mut self.cpus[cpu.index()];
+        if let Some(at) = state.held_until(self.now) {
+            // An interrupt that comes before begins at once.
+            state.running = false;
+            return self.schedule_soon(at, Event::CpuFree(cpu));
+        }
+        let Some(mut work) = state.take_work() else {
             return self.spin_or_idle(cpu);
         };
         if work.begin_paying(self, cpu) {

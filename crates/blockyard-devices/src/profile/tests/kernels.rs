@@ -63,14 +63,15 @@ fn plain_names_of_designs_for_cards_are_those_of_linux_7_3() {
     assert_eq!(first.host, plain.host);
 }
 
-/// A design can let workers run by their lag, as Linux does since 6.6.
+/// EEVDF came with Linux 6.6. Before, a worker of nice -20 took the processor always.
 #[test]
-fn a_design_can_run_workers_by_their_lag() {
-    let plain = Design::lookup("mq-deadline").unwrap();
-    assert_eq!(plain.worker, WorkerTurn::AtOnce);
-    let by_lag = "base = \"mq-deadline\"\n[queue]\nworker = \"by-lag\"\n";
-    let by_lag = Design::parse("my.toml", by_lag).unwrap();
-    assert_eq!((by_lag.worker, by_lag.policies), (WorkerTurn::ByLag, plain.policies));
+fn a_worker_runs_by_its_lag_since_linux_6_6() {
+    for name in ["mq-none", "mq-deadline-6.12", "mmc-blkmq-6.12", "hsq", "btt"] {
+        assert_eq!(Design::lookup(name).unwrap().worker, WorkerTurn::ByLag, "{name}");
+    }
+    for name in ["legacy-deadline", "mq-deadline-2017-patched", "mmc-blkmq-4.16", "hsq-v8"] {
+        assert_eq!(Design::lookup(name).unwrap().worker, WorkerTurn::AtOnce, "{name}");
+    }
     let wrong = design_error("base = \"mq-none\"\n[queue]\nworker = \"later\"\n");
     assert!(wrong.starts_with("my.toml:3: unknown value `later` for `worker`"), "{wrong}");
 }
