@@ -173,6 +173,25 @@ fn a_mapped_page_is_read_before_it_is_written() {
     assert_eq!(random.jobs[0].stats.runtime_ns(), 4 * 110 * US);
 }
 
+/// On ext4, fio writes a file before it maps it. Each of fio's syncs is `msync` of the mapping, a
+/// sync of the data: no block and no length is new, so there is no commit, and the times are those
+/// of the raw disk. `sync=` means nothing to a store. Closing the file writes nothing.
+#[test]
+fn each_sync_of_a_mapping_syncs_its_data() {
+    let ext4 = FileSystem::lookup("ext4").unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    for sync in ["fsync=16", "fdatasync=16", "sync_file_range=write:16", "fsync=16 --sync=1"] {
+        let stores = "--ioengine=mmap --rw=write --bs=4k --number_ios=64 --filename=log";
+        let jobs = jobs(&format!("{stores} --{sync}"));
+        let conditions = Conditions { file_system: Some(&ext4), ..Conditions::new(1) };
+        let simulation = Simulation::under(&jobs, &device(true), &design, conditions).unwrap();
+        let report = simulation.finish().unwrap();
+        let runtime = (100 + 64 * 10 + 3 * 200) * US;
+        assert_eq!(report.jobs[0].stats.runtime_ns(), runtime, "{sync}");
+        assert_eq!(commands(&report), 1 + 1 + 3 * 2, "{sync}");
+    }
+}
+
 /// Linux 6.12 and 7.3 write 32 KiB behind every eighth write of 4 KiB in one request, and do not
 /// flush. With all its steps, each call waits for its request. A call that only writes returns
 /// without a wait. Three calls follow 8, 16 and 24 of 32 writes. What is dirty after 320 us and the

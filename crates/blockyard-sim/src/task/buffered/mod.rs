@@ -278,11 +278,13 @@ impl Buffered {
         let dirt = cache.dirt(self.streams[stream].file);
         let flush = Bio { op: bio::Op::Flush, sector: 0, sectors: 0, segments: 1, ..bio };
         let flush = Bio { flags: bio.flags.without(Flags::FUA), ..flush };
+        // A store to a mapping is no call that `O_SYNC` or `O_DSYNC` could reach.
+        let is_durable = bio.flags.contains(Flags::FUA) && !self.mapped;
         self.call = Some(Call {
             slot,
             writes: bio.op == bio::Op::Write,
-            durable: bio.flags.contains(Flags::FUA).then_some((flush, self.is_dsync)),
-            sync: sync.map(|call| sync_of(call, self.range_sync, dirt, flush)),
+            durable: is_durable.then_some((flush, self.is_dsync)),
+            sync: sync.map(|call| sync_of(self.sync_call(call), self.range_sync, dirt, flush)),
             stream,
             begin_bytes: offset_bytes,
             at_bytes: offset_bytes,
@@ -291,6 +293,12 @@ impl Buffered {
             tried: Tried::Nothing,
             failed: None,
         });
+    }
+
+    /// Returns the call that a sync of the job makes: of a mapping it is `msync` of all of it, whose
+    /// sync is one of the data.
+    const fn sync_call(&self, call: SyncCall) -> SyncCall {
+        if self.mapped { SyncCall::Data } else { call }
     }
 
     /// Returns the next step of the call.
@@ -669,11 +677,11 @@ fn sync_of(call: SyncCall, range: RangeSync, dirt: &Dirt, flush: Bio) -> Sync {
 
 /// Whether the files of `job` have their data before it begins.
 pub(crate) fn has_data(job: &Job) -> bool {
-    job.overwrite || job.pattern.mix.ops().contains(&Op::Read)
+    job.overwrite || job.is_mapped() || job.pattern.mix.ops().contains(&Op::Read)
 }
 
-/// Returns the files of `job` before it begins: fio writes those of a job that reads, and of one
-/// with `overwrite=1`.
+/// Returns the files of `job` before it begins: fio writes those of a job that reads, of one with
+/// `overwrite=1`, and of one that maps them, since a mapping does not make a file longer.
 fn start_of_files(job: &Job) -> Start {
     if has_data(job) {
         return Start::Written;
