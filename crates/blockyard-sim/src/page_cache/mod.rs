@@ -31,6 +31,7 @@
 //!
 //! Mapping, and the effects of other programs on a real cache, are not modelled.
 
+mod by_place;
 mod dirt;
 mod extents;
 mod file_system;
@@ -55,12 +56,13 @@ use blockyard::time::Instant;
 use blockyard::unit::{QueueId, SECTOR_BYTES};
 use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_trace::observe::TaskId;
+use by_place::ByPlace;
 use core::ops::Range;
 use file_system::{Data, Inode};
 use levels::Levels;
 
 /// A file whose pages may be in the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId(usize);
 
 /// A place on a disk: a page of the file that begins there.
@@ -137,6 +139,7 @@ impl File {
 #[derive(Clone, Debug, Default)]
 pub struct PageCache {
     files: Vec<File>,
+    by_place: ByPlace,
     /// Runs with a bio in flight, by the number in the bio's cookie; `None` is a free number.
     runs: Vec<Option<InFlight>>,
     free: Vec<u32>,
@@ -150,19 +153,21 @@ impl PageCache {
     /// Returns the file at `placement`.
     pub fn open(&mut self, placement: Placement) -> FileId {
         self.find(placement).unwrap_or_else(|| {
+            let file = FileId(self.files.len());
             self.files.push(File {
                 placement,
                 pages: FilePages::default(),
                 dirt: Dirt::default(),
                 inode: None,
             });
-            FileId(self.files.len() - 1)
+            self.by_place.insert(placement, file);
+            file
         })
     }
 
     /// Returns the file at `placement`, if it has been open.
     pub(crate) fn find(&self, placement: Placement) -> Option<FileId> {
-        self.files.iter().position(|file| file.placement == placement).map(FileId)
+        self.by_place.find(placement)
     }
 
     /// Puts `file_system` on the disks. Files that are open stay parts of raw disks.
@@ -287,6 +292,7 @@ impl PageCache {
         let was_clean = dirt.written(page);
         if was_clean {
             self.levels.dirtied(placement.queue, now);
+            self.by_place.note(*placement, file, true);
         }
         match (was_transient && !was_clean, is_transient) {
             (false, true) => self.levels.transient_dirtied(placement.queue),
@@ -304,12 +310,7 @@ impl PageCache {
     /// Returns the files of `disk` with dirty pages or pages under writeback, in the order of the
     /// disk.
     pub(crate) fn unwritten_files(&self, disk: QueueId) -> Vec<FileId> {
-        let files = self.files.iter().enumerate().filter(|(_, file)| {
-            file.placement.queue == disk && (file.dirt.is_dirty() || !file.dirt.is_idle())
-        });
-        let mut found: Vec<_> = files.map(|(number, _)| FileId(number)).collect();
-        found.sort_by_key(|file| self.placement(*file).base_bytes);
-        found
+        self.by_place.unwritten(disk, 0).map(|(_, file)| file).collect()
     }
 
     /// Returns the numbers of dirty pages of all disks.
@@ -359,23 +360,15 @@ impl PageCache {
 
     /// Returns the first such page of the files that begin where `at` does.
     fn dirty_at(&self, disk: QueueId, at: Place) -> Option<(FileId, u64)> {
-        self.files.iter().enumerate().find_map(|(number, file)| {
-            let Placement { queue, base_bytes, .. } = file.placement;
-            if queue != disk || base_bytes != at.base_bytes {
-                return None;
-            }
-            let page = file.dirt.first_idle_from(at.page)?;
-            Some((FileId(number), page))
-        })
+        let from = self.by_place.unwritten(disk, at.base_bytes);
+        let mut there = from.take_while(|(base_bytes, _)| *base_bytes == at.base_bytes);
+        there.find_map(|(_, file)| Some((file, self.dirt(file).first_idle_from(at.page)?)))
     }
 
     /// Returns where the next file of `disk` with dirty pages begins, from `from_bytes` on.
     fn next_dirty_file(&self, disk: QueueId, from_bytes: u64) -> Option<u64> {
-        let dirty = self.files.iter().filter(|file| file.dirt.is_dirty());
-        let placements = dirty.map(|file| file.placement);
-        let behind =
-            placements.filter(|place| place.queue == disk && place.base_bytes >= from_bytes);
-        behind.map(|place| place.base_bytes).min()
+        let mut behind = self.by_place.unwritten(disk, from_bytes);
+        behind.find(|(_, file)| self.dirt(*file).is_dirty()).map(|(base_bytes, _)| base_bytes)
     }
 
     /// Clears the mark of a page. Returns whether the page had one.
@@ -445,6 +438,8 @@ impl PageCache {
             Transfer::WriteBack => {
                 of_run.dirt.end(pages.clone(), status);
                 of_run.drop_transient(pages.clone());
+                let is_unwritten = of_run.dirt.is_dirty() || !of_run.dirt.is_idle();
+                self.by_place.note(of_run.placement, file, is_unwritten);
                 self.levels.ended(of_run.placement.queue, pages.end - pages.start);
                 if status == Status::Ok {
                     let data = Data { pages: pages.clone(), len_bytes, is_direct: false };

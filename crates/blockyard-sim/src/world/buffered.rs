@@ -267,7 +267,7 @@ impl<O: Observer> World<O> {
     /// while a sync waits for room, a flusher may have taken the pages that were left.
     fn has_room_for_bio(&mut self, id: TaskId, run: &Run) -> bool {
         let task = &mut self.tasks[id.0 as usize];
-        task.buffered().bio_ended(run);
+        task.buffered().bio_ended(run, &self.cache);
         task.waits_for_room()
             && !matches!(task.buffered_step(&self.cache), Some(BufferedStep::AwaitRoom(_)))
     }

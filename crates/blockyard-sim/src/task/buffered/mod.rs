@@ -537,7 +537,10 @@ impl Buffered {
     }
 
     /// Notes that the bio of `run`, of this task, has ended.
-    pub(crate) fn bio_ended(&mut self, run: &Run) {
+    pub(crate) fn bio_ended(&mut self, run: &Run, cache: &PageCache) {
+        if let Some(disk_sync) = &mut self.disk_sync {
+            disk_sync.bio_ended(cache);
+        }
         let in_flight = self.in_flight(run);
         debug_assert!(*in_flight >= weight(run), "a bio that ends must be in flight");
         *in_flight -= weight(run);
