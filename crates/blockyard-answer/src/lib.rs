@@ -6,6 +6,7 @@
 //! sentences are renderings of these values; [`blockyard_text::number`] formats the numbers in
 //! both.
 
+mod bfq;
 mod buffered;
 pub mod certainty;
 mod direction;
@@ -28,6 +29,7 @@ pub mod sweep;
 mod verdict;
 mod verified;
 
+pub use bfq::{BfqFigures, GroupFigures};
 pub use blockyard_devices::compare::{BusiestDisk, Pair};
 pub use blockyard_devices::fronts::FrontPart;
 pub use blockyard_devices::fronts::evidence::DriveLimit;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bfq::BfqFigures;
 use super::figures::Figures;
 use super::job_figures::JobFigures;
 use super::latency::Latency;
@@ -30,6 +31,9 @@ pub struct Outcome {
     /// Why the run was stopped before its jobs ended, and when in virtual time, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stop>,
+    /// What BFQ did, if it is the scheduler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bfq: Option<BfqFigures>,
     /// Whether jobs are in control groups, and the scheduler does not share the device among
     /// groups.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
@@ -162,6 +166,7 @@ impl Outcome {
             figures,
             jobs: report.jobs.iter().map(JobFigures::of).collect(),
             stopped: report.stopped.map(|why| Stop { why, span_ns: report.span.as_ns() }),
+            bfq: BfqFigures::of(report, &jobs.jobs),
             ignores_groups: report.ignores_groups,
             series: report.series.clone(),
             latency_from: conditions.replay.map(|replay| replay.options().pace.into()),

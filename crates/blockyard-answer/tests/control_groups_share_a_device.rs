@@ -32,7 +32,24 @@ fn groups_have_their_shares_under_bfq() {
         let bytes: Vec<_> = of.jobs.iter().map(|job| job.read.as_ref().unwrap().bytes).collect();
         let all = bytes[0] + bytes[1];
         assert!((3 * bytes[0]).abs_diff(all) * 80 <= 3 * all, "{}: {bytes:?}", of.name);
+        let bfq = of.bfq.as_ref().expect("bfq counts what it does");
+        let weights: Vec<_> = bfq.groups.iter().map(|of| (of.name.as_deref(), of.weight)).collect();
+        assert_eq!(weights, [(None, None), (Some("light"), Some(100)), (Some("heavy"), Some(200))]);
+        // What a job had when its time was over may be in the device or held: one read of each.
+        for (group, bytes) in bfq.groups.iter().zip([0, bytes[0], bytes[1]]) {
+            assert!(group.bytes.abs_diff(bytes) <= 2 << 16, "{group:?}, {bytes} bytes");
+        }
+        // Slots of 125 ms, or of 16384 sectors, which are 128 reads of 1 ms: 156 to 160 in 20 s,
+        // but for the first ones, which have smaller budgets.
+        assert!((156..=170).contains(&bfq.slots), "{bfq:?}");
+        // The others end when the second job begins, and when the jobs end.
+        assert!(bfq.timeout + bfq.exhausted + 3 >= bfq.slots, "{bfq:?}");
+        assert_eq!((bfq.raised_interactive, bfq.injected), (0, 0));
+        // Each read but the first follows the one before at once, and the device waits for it.
+        assert!(bfq.met + 4 >= bfq.waits && bfq.near + 4 >= bfq.met, "{bfq:?}");
+        assert!(bfq.withheld_percent < 1.0 && bfq.held_percent < 1.0, "{bfq:?}");
     }
+    assert!(answer.designs[2..].iter().all(|of| of.bfq.is_none()));
     let unshared: Vec<_> = answer.designs.iter().map(|of| of.without_groups()).collect();
     let ignores: Vec<_> = unshared.iter().map(Option::is_some).collect();
     assert_eq!(ignores, [false, false, true, true]);

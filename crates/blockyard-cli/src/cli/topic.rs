@@ -168,6 +168,29 @@ until its next request is issued:
   order      the scheduler holds its requests back
   quiesced   dispatch is quiesced
 
+What BFQ did; in a slot one process has the device:
+  too idle        share of the slots that ended because the process let the
+                  device wait for too long
+  timeout         because their time was over
+  budget          because their budget was used up
+  empty           because the process had no more requests
+  preempted       because another process went first
+  average budget  bytes that a process may get in a slot, and the share of them
+  budget used     that was used; a slow process is charged for its time
+  waits           how often the device was held for the process's next request
+  met, near       shares of them in which it came in time, and in which it also
+                  was near the end of the last one: what a wait buys
+  held            share of the time for which the device was held
+  withheld        share of the time in which it had nothing to do meanwhile,
+                  and requests of others waited: what waiting costs
+  raised          how often a weight was raised, for a process that starts or
+                  a soft real-time one
+  time raised     share of the time in which such a process had requests
+  injected        requests of others that filled waits
+  merged          queues of cooperating processes that became one
+What control groups got: the bytes of each group's requests. (none) are the
+processes of no group; what the kernel writes back is among them.
+
 Locks that CPUs share: the queue's single lock, the scheduler's lock, those of
 dispatch lists, and the words of tag maps. The last two are shown where the
 device's profile has line-transfer:

@@ -4,7 +4,7 @@ use blockyard_answer::{Answer, Outcome};
 use blockyard_text::number::{approximate, count, digits, mebibytes, time};
 
 use super::table::{Cell, Table};
-use super::{colour, device, job_time, life, locks};
+use super::{bfq, colour, device, job_time, life, locks};
 
 const COLUMNS: [&str; 9] =
     ["IOPS", "MiB/s", "p50", "p99", "p99.9", "CPU %", "wakes/I/O", "I/Os/cmd", "ratio"];
@@ -27,6 +27,9 @@ pub(super) fn text(answer: &Answer, width: usize) -> String {
             "\nHolds of hardware queues, times per I/O and share of the time:\n{holds:width$}"
         );
     }
+    let under_bfq = answer.designs.iter();
+    let under_bfq = under_bfq.filter_map(|of| Some((of.name.as_str(), of.bfq.as_ref()?)));
+    text += &bfq::text(&under_bfq.collect::<Vec<_>>(), width);
     text += &locks::text(designs.clone().map(|(name, figures)| (name, &figures.locks[..])), width);
     if designs.clone().any(|(_, of)| job_time::is_shown(&of.jobs_ns, of.one_at_a_time)) {
         let jobs = job_time::table(designs.clone().map(|(name, figures)| (name, &figures.jobs_ns)));

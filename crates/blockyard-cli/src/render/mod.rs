@@ -1,6 +1,7 @@
 //! Renders answers, for people and as JSON. The values and their numbers are those of
 //! `blockyard_answer`.
 
+mod bfq;
 pub(crate) mod buffered;
 pub(crate) mod certainty;
 mod colour;

@@ -91,6 +91,7 @@ pub(super) fn outcome(name: &str, iops: f64, ratio: f64) -> Outcome {
         figures: figures(iops),
         jobs: Vec::new(),
         series: Series::default(),
+        bfq: None,
         ignores_groups: false,
         latency_from: None,
         late_ns: None,

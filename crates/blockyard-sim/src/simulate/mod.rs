@@ -16,7 +16,7 @@ use crate::machine::locks::LockUse;
 use crate::measure::series::{Series, SeriesSampler};
 use crate::replay::{Replay, ReplayError};
 use crate::task::{Task, syncs_behind_writes, waits_for_durable_writes};
-use crate::world::{Actor, DirtReport, Failure, Totals, World};
+use crate::world::{Actor, BfqReport, DirtReport, Failure, Totals, World};
 use blockyard::elevator::Elevator;
 use blockyard::prng::Prng;
 use blockyard::request_queue::QueueConfig;
@@ -78,6 +78,8 @@ pub struct Report {
     pub verified: Option<Verified>,
     /// The limits on dirty pages and those that are left, if jobs write through the page cache.
     pub dirt: Option<DirtReport>,
+    /// What BFQ has done, if it is the scheduler.
+    pub bfq: Option<BfqReport>,
     /// Whether jobs are in control groups, and the elevator does not share the device among groups.
     pub ignores_groups: bool,
 }
@@ -405,6 +407,7 @@ impl<O: Observer> Simulation<O> {
             late_ns: world.late_ns().cloned(),
             verified: world.verified(),
             dirt: world.dirt(),
+            bfq: world.bfq(),
             ignores_groups: world.ignores_groups(),
         }
     }

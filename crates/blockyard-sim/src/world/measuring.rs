@@ -65,6 +65,7 @@ impl<O: Observer> World<O> {
     pub(super) fn reset_counts(&mut self) {
         self.totals = Totals::default();
         self.locks.iter_mut().for_each(Contended::forget);
+        self.queues.iter_mut().for_each(|queue| queue.reset_counts(self.now));
         self.host.sink.0.1.clear();
         self.host.driver.model_mut().forget_activity(self.now);
         for cpu in &mut self.cpus {

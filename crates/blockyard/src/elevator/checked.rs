@@ -25,7 +25,7 @@
 //! [elevator-starves-none] needs a stream of requests:
 //! [`conformance::elevator`](crate::conformance::elevator) has one.
 
-use super::{Ctx, Elevator, GROUP_WEIGHTS, IDLE_MAX, Place};
+use super::{Ctx, Elevator, GROUP_WEIGHTS, IDLE_MAX, Place, bfq};
 use crate::bio::Flags;
 use crate::end_index::candidate;
 use crate::limits::Limits;
@@ -283,6 +283,15 @@ impl Elevator for Checked {
     fn weigh_group(&mut self, group: u32, weight: u32) -> bool {
         assert!(GROUP_WEIGHTS.contains(&weight), "group {group} of weight {weight}");
         self.below.weigh_group(group, weight)
+    }
+
+    fn bfq_counts(&self) -> Option<bfq::Counts> {
+        self.below.bfq_counts()
+    }
+
+    fn reset_counts(&mut self, now: Instant) {
+        self.check_time(now);
+        self.below.reset_counts(now);
     }
 }
 

@@ -219,4 +219,13 @@ pub trait Elevator: core::fmt::Debug {
     fn weigh_group(&mut self, _group: u32, _weight: u32) -> bool {
         false
     }
+
+    /// Returns what was done since the elevator was made or [`Self::reset_counts`], if it is
+    /// [`bfq`] or an elevator around it.
+    fn bfq_counts(&self) -> Option<bfq::Counts> {
+        None
+    }
+
+    /// Begins to count from `now` on, if the elevator counts what it does.
+    fn reset_counts(&mut self, _now: Instant) {}
 }

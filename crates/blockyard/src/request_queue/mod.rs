@@ -77,7 +77,7 @@ mod turn;
 
 use crate::bio::Bio;
 use crate::driver::Driver;
-use crate::elevator::{Elevator, GROUP_WEIGHTS};
+use crate::elevator::{Elevator, GROUP_WEIGHTS, bfq};
 use crate::hardware_queue::{HardwareQueue, QueueMap, Run};
 use crate::host::{Host, Seat};
 use crate::limits::Limits;
@@ -233,6 +233,20 @@ impl RequestQueue {
     pub fn weigh_group(&mut self, group: u32, weight: u32) -> bool {
         assert!(GROUP_WEIGHTS.contains(&weight), "group {group} of weight {weight}");
         self.elevator.as_mut().is_some_and(|elevator| elevator.weigh_group(group, weight))
+    }
+
+    /// Returns what the elevator has done since the queue was made or [`Self::reset_counts`], if it
+    /// is BFQ.
+    #[must_use]
+    pub fn bfq_counts(&self) -> Option<bfq::Counts> {
+        self.elevator.as_ref()?.bfq_counts()
+    }
+
+    /// Lets the elevator count what it does from `now` on.
+    pub fn reset_counts(&mut self, now: Instant) {
+        if let Some(elevator) = &mut self.elevator {
+            elevator.reset_counts(now);
+        }
     }
 
     fn build<D, S>(

@@ -59,6 +59,20 @@ pub struct Slots {
 }
 
 impl Slots {
+    /// Returns the number of all slots.
+    #[must_use]
+    pub const fn all(&self) -> u64 {
+        self.too_idle + self.timeout + self.exhausted + self.no_more_requests + self.preempted
+    }
+
+    pub(super) const fn add(&mut self, other: &Self) {
+        self.too_idle += other.too_idle;
+        self.timeout += other.timeout;
+        self.exhausted += other.exhausted;
+        self.no_more_requests += other.no_more_requests;
+        self.preempted += other.preempted;
+    }
+
     fn count(&mut self, why: Expiry) {
         let counter = match why {
             Expiry::TooIdle => &mut self.too_idle,
@@ -80,12 +94,11 @@ pub(super) struct Budgets {
     assigned: u32,
     /// When the current slot began.
     pub(super) slot_began: Instant,
-    pub(super) slots: Slots,
 }
 
 impl Budgets {
     pub(super) fn new(most: u32) -> Self {
-        Self { most, assigned: 0, slot_began: Instant::ZERO, slots: Slots::default() }
+        Self { most, assigned: 0, slot_began: Instant::ZERO }
     }
 
     const fn is_settled(&self) -> bool {
@@ -282,12 +295,14 @@ impl Bfq {
         let entity = self.scheduler.of(queue);
         let is_raised = entity.raise > 1;
         let has_much = entity.left() >= i64::from(entity.budget / 3);
+        self.counts.budgets += u64::from(entity.budget);
+        self.counts.charged += u64::from(entity.service);
         if !is_raised && (is_slow || (why == Expiry::Timeout && has_much)) {
             self.charge_time(queue, took);
         }
         self.note_soft_real_time_at_end(queue, is_raised);
         self.injection.stop();
-        self.budgets.slots.count(why);
+        self.counts.slots.count(why);
         self.adjust_budget(queue, why);
         self.leave_service(queue, why);
         if !self.scheduler.of(queue).is_busy && why != Expiry::Timeout && why != Expiry::Exhausted {

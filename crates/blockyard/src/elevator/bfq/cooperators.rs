@@ -168,7 +168,7 @@ impl Bfq {
         self.queues[heir].process = None;
         self.queues[queue].process = None;
         self.newest_is_now(queue, Some(heir));
-        self.merges += 1;
+        self.counts.merged += 1;
         self.leave_owner(queue);
     }
 
@@ -260,7 +260,7 @@ impl Bfq {
         if in_large_burst && let Some(saved) = &mut self.processes.of_mut(process).saved {
             saved.marks.put(Marks::IN_LARGE_BURST, true);
         }
-        self.splits += 1;
+        self.counts.split += 1;
         if self.queues[queue].owners == 1 && self.queues[queue].heir.is_none() {
             // The others have left: the last process keeps it.
             self.queues[queue].marks.put(Marks::SHARED, false);

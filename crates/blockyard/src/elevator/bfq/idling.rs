@@ -7,7 +7,7 @@
 //!
 //! [`BfqTunables::slice_idle`]: crate::policy::BfqTunables::slice_idle
 
-use super::queue::Marks;
+use super::queue::{Marks, SEEK};
 use super::scheduler::IDLE_CLASS;
 use super::{Bfq, MIN_THINK};
 use crate::elevator::IDLE_MAX;
@@ -23,8 +23,23 @@ pub struct Idled {
     pub waits: u64,
     /// How often the request came for which it was held.
     pub met: u64,
+    /// How often that request was near the end of the last one of its queue: no seek.
+    pub near: u64,
     /// The time for which it was held, in all.
     pub time: Duration,
+    /// The part of that time in which the device had nothing to do although requests of others
+    /// were held.
+    pub withheld: Duration,
+}
+
+impl Idled {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.waits += other.waits;
+        self.met += other.met;
+        self.near += other.near;
+        self.time += other.time;
+        self.withheld += other.withheld;
+    }
 }
 
 impl Bfq {
@@ -100,33 +115,40 @@ impl Bfq {
         self.queues[queue].marks.put(Marks::WAITED_FOR, true);
         self.idled_since = self.now;
         self.idle_until = Some(self.now + wait.min(IDLE_MAX));
-        self.idled.waits += 1;
+        self.counts.idled.waits += 1;
     }
 
     /// Ends the wait for `queue` if the device is held for it: its request has come.
     pub(super) fn end_to_idle(&mut self, queue: usize) {
-        self.idled.met += u64::from(self.stop_idling());
+        if self.stop_idling() {
+            self.counts.idled.met += 1;
+            self.counts.idled.near += u64::from(self.next_is_near(queue));
+        }
         self.queues[queue].marks.put(Marks::WAITED_FOR, false);
     }
 
-    /// Ends the wait and counts its time, if the device is held. Returns whether it was.
-    pub(super) fn stop_idling(&mut self) -> bool {
-        let was_held = self.idle_until.take().is_some();
-        if was_held {
-            self.idled.time += self.now.since(self.idled_since);
-        }
-        was_held
+    /// Whether the next request of `queue`, which is in service, is near the end of its last one.
+    fn next_is_near(&self, queue: usize) -> bool {
+        self.queues[queue].next.is_some_and(|next| {
+            let sector = self.held[next.index()].sector;
+            self.in_service_end > 0 && self.in_service_end.abs_diff(sector) <= SEEK
+        })
+    }
+
+    /// Ends the wait, if the device is held. Returns whether it was.
+    pub(super) const fn stop_idling(&mut self) -> bool {
+        self.idle_until.take().is_some()
     }
 
     /// Ends a wait whose instant has come. The slot of the queue ends with it if no request has
     /// come, or if its time is over.
     pub(super) fn pass_time(&mut self, now: Instant) {
+        self.count_time(self.idle_until.map_or(now, |until| until.min(now)));
         if let Some(until) = self.idle_until.take_if(|until| *until <= now)
             && let Some(queue) = self.serving
         {
             // Work is done as at that instant, although the call may come later.
             self.now = until;
-            self.idled.time += until.since(self.idled_since);
             self.queues[queue].marks.put(Marks::WAITED_FOR, false);
             if self.is_out_of_time(queue) {
                 self.expire(queue, Some(self.idled_since), super::budget::Expiry::Timeout);
@@ -135,5 +157,6 @@ impl Bfq {
             }
         }
         self.now = now;
+        self.count_time(now);
     }
 }

@@ -30,8 +30,6 @@ pub(super) struct Injection {
     /// The request that is measured, and when it came.
     measured: Option<RequestId>,
     came: Instant,
-    /// Requests that were injected, ever.
-    pub(super) count: u64,
     /// The number of wakers found, which orders the woken ones.
     turns: u64,
 }

@@ -13,6 +13,7 @@
 //! - `injection`: requests of others while the queue in service has none
 //! - `peak_rate`: what the device can transfer
 //! - `process`, `owners`: whose queue is which
+//! - `counts`: what was done, for reports
 //! - `arrival`, `service`: what happens when a request comes, goes and ends
 //!
 //! Sources: Valente and Checconi, "High throughput disk scheduling with fair bandwidth
@@ -43,6 +44,7 @@ mod arrival;
 mod budget;
 mod burst;
 mod cooperators;
+mod counts;
 mod entity;
 mod idling;
 mod injection;
@@ -56,6 +58,7 @@ mod service;
 mod tree;
 
 pub use self::budget::{Expiry, Slots};
+pub use self::counts::{Counts, GroupService};
 pub use self::idling::Idled;
 pub use self::process::GROUPS as GROUPS_MAX;
 pub use self::raising::Raised;
@@ -103,23 +106,6 @@ struct Held {
     deadline: Instant,
 }
 
-/// What BFQ has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Slots by why they ended.
-    pub slots: Slots,
-    /// Waits of the device.
-    pub idled: Idled,
-    /// Raised queues.
-    pub raised: Raised,
-    /// Requests that were served beside the queue in service.
-    pub injected: u64,
-    /// Queues that were merged into others.
-    pub merged: u64,
-    /// Shared queues that were split.
-    pub split: u64,
-}
-
 /// The BFQ elevator.
 #[derive(Debug)]
 pub struct Bfq {
@@ -161,10 +147,9 @@ pub struct Bfq {
     queueing: Queueing,
     burst: Burst,
     injection: Injection,
-    idled: Idled,
-    raised: Raised,
-    merges: u64,
-    splits: u64,
+    counts: Counts,
+    /// Until when time is counted.
+    counted_until: Instant,
 }
 
 impl Bfq {
@@ -224,10 +209,8 @@ impl Bfq {
             queueing: Queueing::new(),
             burst: Burst::default(),
             injection: Injection::default(),
-            idled: Idled::default(),
-            raised: Raised::default(),
-            merges: 0,
-            splits: 0,
+            counts: Counts::default(),
+            counted_until: Instant::ZERO,
         }
     }
 
@@ -255,19 +238,6 @@ impl Bfq {
             + Scheduler::heap(queues, GROUPS)
             + Processes::heap(capacity + SILENT)
             + (GROUPS + 1) * size_of::<Group>()
-    }
-
-    /// Returns what was done so far.
-    #[must_use]
-    pub const fn counts(&self) -> Counts {
-        Counts {
-            slots: self.budgets.slots,
-            idled: self.idled,
-            raised: self.raised,
-            injected: self.injection.count,
-            merged: self.merges,
-            split: self.splits,
-        }
     }
 
     /// Notes what is to be known of `id`.
@@ -470,6 +440,14 @@ impl Elevator for Bfq {
         self.completed(queue);
         self.queues[queue].requests -= 1;
         self.processes.of_mut(process as usize).requests -= 1;
+    }
+
+    fn bfq_counts(&self) -> Option<Counts> {
+        Some(self.counts())
+    }
+
+    fn reset_counts(&mut self, now: Instant) {
+        self.count_from(now);
     }
 
     /// The weight is used from the next time on at which the group gets requests or a slot of it

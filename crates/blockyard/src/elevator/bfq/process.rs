@@ -190,7 +190,7 @@ impl Processes {
 /// A group: its number, its queues that have requests, and its asynchronous queues.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    number: u32,
+    pub(super) number: u32,
     /// Queues with requests that are held, or dispatched and not finished.
     pub(super) pending: u32,
     /// By class and level. The idle class has one.

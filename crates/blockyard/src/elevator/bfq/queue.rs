@@ -15,7 +15,7 @@ use crate::time::{Duration, Instant};
 use crate::unit::RequestId;
 
 /// Sectors between two requests from which on the second one is a seek.
-const SEEK: u64 = 800;
+pub(super) const SEEK: u64 = 800;
 /// Sectors of a request that is no seek on a device without moving parts, however far it is.
 const LARGE: u32 = 64;
 /// Of the last 32 requests, the seeks from which on a queue is one of random I/O.

@@ -41,6 +41,16 @@ pub struct Raised {
     pub interactive: u64,
     /// As soft real-time ones.
     pub soft_real_time: u64,
+    /// The time in which a queue with requests was raised.
+    pub time: Duration,
+}
+
+impl Raised {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.interactive += other.interactive;
+        self.soft_real_time += other.soft_real_time;
+        self.time += other.time;
+    }
 }
 
 /// What the first request of a queue that was idle says about it.
@@ -122,7 +132,7 @@ impl Bfq {
         of.raised_as = Raise::Interactive;
         of.raised_for = raised_for;
         self.scheduler.set_raise(queue, INTERACTIVE);
-        self.raised.interactive += 1;
+        self.counts.raised.interactive += 1;
     }
 
     fn raise_soft(&mut self, queue: usize) {
@@ -130,7 +140,7 @@ impl Bfq {
         of.raised_as = Raise::SoftRealTime;
         of.raised_for = SOFT_REAL_TIME_FOR;
         self.scheduler.set_raise(queue, SOFT_REAL_TIME);
-        self.raised.soft_real_time += 1;
+        self.counts.raised.soft_real_time += 1;
     }
 
     fn lower(&mut self, queue: usize) {

@@ -73,7 +73,7 @@ impl Bfq {
             } else if of.is(Marks::WAITED_FOR) || (of.dispatched > 0 && self.better_to_idle(queue))
             {
                 let injected = self.choose_injected(queue);
-                self.injection.count += u64::from(injected.is_some());
+                self.counts.injected += u64::from(injected.is_some());
                 return injected;
             } else {
                 self.expire(queue, None, Expiry::NoMoreRequests);
@@ -84,10 +84,11 @@ impl Bfq {
     /// Takes the next request of `queue`.
     pub(super) fn take(&mut self, requests: &mut Requests, queue: usize) -> Option<RequestId> {
         let id = self.queues[queue].next?;
-        let Held { sector, sectors, queue: of_id, .. } = self.held[id.index()];
+        let Held { sector, sectors, is_sync, queue: of_id, .. } = self.held[id.index()];
         debug_assert_eq!(of_id as usize, queue, "[next-is-held] {id:?}");
         debug_assert!(self.next_fits(queue), "[budget-kept] queue {queue}");
         self.serve(queue, self.charge(queue, sectors));
+        self.count_service(self.scheduler.of(queue).level, sectors, is_sync);
         if self.serving == Some(queue) {
             self.injection.dispatched(id);
         }

@@ -15,11 +15,13 @@ fn the_device_is_held_for_the_next_read_of_a_process() {
         rig.run(at_ms(20));
         let processes: Vec<_> = rig.log.iter().take(2).map(|entry| (entry.0, entry.2)).collect();
         assert_eq!(processes, [(1, at_ms(0)), (2, at_ms(second_at))]);
-        let Idled { waits, met, time } = rig.bfq.counts().idled;
+        let Idled { waits, met, near, time, withheld } = rig.bfq.counts().idled;
         if slice_ms > 0 {
             assert_eq!((waits - met, rig.bfq.counts().slots.too_idle), (1, 1));
-            assert!(time >= Duration::from_ms(slice_ms));
+            // The reads of process 2 follow each other without a pause, and without a seek.
+            assert_eq!((near, time), (met, Duration::from_ms(slice_ms)));
         }
+        assert_eq!(withheld, Duration::from_ms(slice_ms));
     }
 }
 
@@ -35,7 +37,9 @@ fn readers_of_a_disk_have_it_for_a_budget_each() {
     let turns: Vec<_> = rig.log.chunk_by(|one, other| one.0 == other.0).collect();
     let lengths: Vec<_> = turns.iter().map(|turn| (turn[0].0, turn.len())).collect();
     assert_eq!(lengths[..2], [(1, 170), (2, 170)]);
-    assert_eq!(rig.bfq.counts().slots.exhausted, 2);
+    let Counts { slots, budgets, charged, .. } = rig.bfq.counts();
+    assert_eq!((slots.exhausted, slots.all()), (2, 2));
+    assert_eq!((budgets, charged), (2 * 10_922, 2 * 170 * 64));
 }
 
 /// The time of a slot is 125 ms: 125 reads of 1 ms.
@@ -58,6 +62,11 @@ fn a_process_that_starts_is_raised() {
         rig.run(at_ms(7000));
         let reads = rig.log.iter().filter(|entry| entry.0 == 2).count();
         assert!((least..=most).contains(&reads), "{reads} reads, low latency {low_latency}");
+        // The first reader was raised for 1875 reads, too. Beside those of the second one it had
+        // a thirtieth, 62 ms, and a slot of 125 ms more at most.
+        let raised_ms = rig.bfq.counts().raised.time.as_ns() / 1_000_000;
+        let expected_ms = if low_latency { 3750..=3750 + 62 + 125 } else { 0..=0 };
+        assert!(expected_ms.contains(&raised_ms), "{raised_ms} ms");
     }
 }
 

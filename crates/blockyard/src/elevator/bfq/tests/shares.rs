@@ -184,11 +184,36 @@ fn groups_get_sectors_by_their_weights() {
         let all: u64 = served.iter().sum();
         // 120 s at 64 sectors in a millisecond, without a pause.
         assert!(all >= 64 * 119_800, "{served:?} sectors");
+        let mut of_groups = [0; 3];
+        for ((group, _), served) in of_group.iter().zip(&served) {
+            of_groups[*group as usize] += served;
+        }
+        let counted = rig.bfq.counts().groups.map(|of| (of.group, of.sync_sectors));
+        assert_eq!(counted[..3], [(0, of_groups[0]), (1, of_groups[1]), (2, of_groups[2])]);
+        rig.bfq.reset_counts(rig.now);
+        assert_eq!(rig.bfq.counts().groups[1].sync_sectors, 0);
+        assert_eq!(rig.bfq.counts().slots.all(), 0);
         for (served, share) in served.iter().zip(shares) {
             let fair = all * share / whole;
             assert!(served.abs_diff(fair) <= 3 * 16_384, "{served} sectors, {fair} are fair");
         }
     }
+}
+
+fn service(group: u32, sync_sectors: u64) -> GroupService {
+    GroupService { group, sync_sectors, async_sectors: 1 }
+}
+
+/// Two queues saw groups 7 and 9 in another order.
+#[test]
+fn the_counts_of_two_queues_add_up_by_group() {
+    let mut one = Counts::default();
+    let mut other = Counts::default();
+    one.groups[..2].copy_from_slice(&[service(0, 1), service(7, 10)]);
+    other.groups[..3].copy_from_slice(&[service(0, 2), service(9, 20), service(7, 30)]);
+    one.add(&other);
+    let sums = one.groups.map(|of| (of.group, of.sync_sectors, of.async_sectors));
+    assert_eq!(sums[..4], [(0, 3, 2), (7, 40, 2), (9, 20, 1), (0, 0, 0)]);
 }
 
 /// Group 0 is the root. Of further groups 15 can be weighed; the sixteenth counts as of the root.
