@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# On Linux 7.3, a sequential read with RWF_DONTCACHE reads 44 % more from the disk than the same read
-# through the cache.
+# On Linux 7.3, a sequential read with RWF_DONTCACHE reads 44 % more from the disk than the same
+# read through the cache.
 #
-# Such a read takes its pages from the page cache afterwards. Read-ahead has put several of them into
-# one large folio, and the folio goes when its first part has been read. The rest of it is then
-# absent, and is read once more, in smaller pieces.
+# Such a read takes its pages from the page cache afterwards. Read-ahead has put several of them
+# into one large folio, and the folio goes when its first part has been read. The rest of it is
+# then absent, and is read once more, in smaller pieces.
 #
 # Here a job reads a file of 512 KiB on ext4, 1024 sectors, 16 KiB at a time. Sectors, and the bios
 # that asked for them:
