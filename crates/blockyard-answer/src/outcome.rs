@@ -36,7 +36,7 @@ pub struct Outcome {
     pub bfq: Option<BfqFigures>,
     /// Whether jobs are in control groups, and the scheduler does not share the device among
     /// groups.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub ignores_groups: bool,
     /// Rates and depths over time.
     pub series: Series,

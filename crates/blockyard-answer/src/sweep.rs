@@ -21,6 +21,9 @@ pub const VARIANTS_MAX: usize = 64;
 /// The largest number of designs that a sentence lists.
 const LISTED_MAX: usize = 6;
 
+/// The key of a scheduler, which a design has for itself.
+const SCHEDULER: &str = "queue.elevator";
+
 /// A key of a design or a device, and its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
@@ -45,6 +48,11 @@ pub enum SweepError {
         /// It.
         what: String,
     },
+    /// The key names designs, or changes no figure.
+    Refused {
+        /// The key.
+        key: String,
+    },
     /// There are more runs than [`VARIANTS_MAX`].
     TooMany {
         /// The number of designs.
@@ -64,6 +72,10 @@ impl fmt::Display for SweepError {
                 write!(f, "`{}` has an empty value, or none", key.escape_debug())
             }
             Self::Twice { what } => write!(f, "`{}` is there twice", what.escape_debug()),
+            Self::Refused { key } if key == SCHEDULER => {
+                write!(f, "`{key}` cannot be swept: use --design none,mq-deadline")
+            }
+            Self::Refused { key } => write!(f, "`{key}` changes no figure"),
             Self::TooMany { designs, values } => {
                 let values: Vec<_> = values.iter().map(usize::to_string).collect();
                 let values = values.join(" x ");
@@ -96,6 +108,9 @@ impl Axis {
     pub fn new(key: &str, values: Vec<String>) -> Result<Self, SweepError> {
         if key.is_empty() {
             return Err(SweepError::Form);
+        }
+        if [SCHEDULER, "title", "origin"].contains(&key) {
+            return Err(SweepError::Refused { key: key.to_owned() });
         }
         if values.is_empty() || values.iter().any(String::is_empty) {
             return Err(SweepError::Empty { key: key.to_owned() });
@@ -324,10 +339,10 @@ impl Swept {
         let most = met.iter().max().copied().unwrap_or_default();
         let left: Vec<_> =
             names.iter().zip(&met).filter(|of| *of.1 == most).map(|of| *of.0).collect();
-        let mut decided = self.best.iter().filter(|of| of.likes() < names.len());
-        let best = decided.find_map(|best| left.iter().copied().find(|name| best.is_best(name)));
-        let alone = (left.len() < names.len()).then(|| left[0]);
-        self.winner = best.or(alone).map(str::to_owned);
+        let left = narrowed(left, &self.best);
+        // A single run wins: there is nothing else to set.
+        let is_known = left.len() < names.len() || names.len() == 1;
+        self.winner = left.first().filter(|_| is_known).map(|name| (*name).to_owned());
         let at = designs.iter().position(|of| Some(&of.name) == self.winner.as_ref());
         self.recipe = at.map(|at| {
             let keys: Vec<_> = self.keys.iter().map(String::as_str).collect();
@@ -349,11 +364,6 @@ impl Swept {
 }
 
 impl Best {
-    /// The number of designs that are best, or not known to be worse.
-    const fn likes(&self) -> usize {
-        1 + self.equal.len() + self.undecided.len()
-    }
-
     /// Whether the design is the best one, or equal to it.
     fn is_best(&self, name: &str) -> bool {
         self.design == name || self.equal.iter().any(|of| of == name)
@@ -361,13 +371,31 @@ impl Best {
 
     fn sentence(&self, count: usize) -> String {
         let Self { goal, design, figure, equal, undecided, .. } = self;
-        if equal.len() + 1 == count {
+        if equal.len() + 1 == count && count > 1 {
             return format!("{goal}: all values are equal ({figure} with {design}).");
         }
         let equal = named("; equal: ", equal);
         let open = named("; not known to be worse: ", undecided);
         format!("Best for {goal}: {design} ({figure}){equal}{open}.")
     }
+}
+
+/// Returns those of the designs `left` that are best for one goal after another. A goal for which
+/// none of them is best, or all are, decides nothing.
+fn narrowed<'a>(mut left: Vec<&'a str>, goals: &[Best]) -> Vec<&'a str> {
+    for goal in goals {
+        // Where others may be as good, nothing is known.
+        let is_likely =
+            |name: &&&str| goal.is_best(name) || goal.undecided.iter().any(|of| of == **name);
+        if left.iter().filter(is_likely).count() == left.len() {
+            continue;
+        }
+        let best: Vec<_> = left.iter().copied().filter(|name| goal.is_best(name)).collect();
+        if !best.is_empty() {
+            left = best;
+        }
+    }
+    left
 }
 
 /// Returns `words` with the names of designs; nothing without a name.
@@ -483,6 +511,8 @@ mod tests {
             ("a.b=", "`a.b` has an empty value, or none"),
             ("a.b=1,,2", "`a.b` has an empty value, or none"),
             ("a.b=1,2,1", "`a.b=1` is there twice"),
+            ("title=a,b", "`title` changes no figure"),
+            ("queue.elevator=none,bfq", "`queue.elevator` cannot be swept: use --design"),
             ("a\u{1b}.b=", "`a\\u{1b}.b` has an empty value"),
         ] {
             let error = parsed(text).unwrap_err();
@@ -538,6 +568,21 @@ mod tests {
         assert_eq!(idle.equal, ["b"]);
         let sure = best_of("iops>=1", &[&[1000, 500], &[1010, 505], &[990, 495]]);
         assert!(sure.undecided.is_empty() && sure.equal.is_empty(), "{sure:?}");
+    }
+
+    /// The first goal leaves b and c, which are equal; the second one, for which c is best, decides.
+    /// The third one knows nothing of either.
+    #[test]
+    fn equals_are_told_apart_by_the_next_goal() {
+        let first = best_of("iops>=1", &[&[100, 1000, 990]]);
+        let second = best_of("p99<1ms", &[&[10, 5000, 1000]]);
+        let names = || vec!["a", "b", "c"];
+        assert_eq!(narrowed(names(), core::slice::from_ref(&first)), ["b", "c"]);
+        let third = Best { design: "c".to_owned(), ..first.clone() };
+        let third = Best { equal: Vec::new(), undecided: vec!["b".to_owned()], ..third };
+        assert_eq!(narrowed(names(), &[first.clone(), third.clone()]), ["b", "c"]);
+        let decided = Best { design: "c".to_owned(), equal: Vec::new(), ..second };
+        assert_eq!(narrowed(names(), &[first, third, decided]), ["c"]);
     }
 
     #[test]

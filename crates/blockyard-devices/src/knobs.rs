@@ -328,10 +328,11 @@ impl Knob {
             }
         };
         let note = match number {
-            number if number < least => "fewer than Linux takes: it uses 4",
-            number if number > most => "more than Linux takes: 2048",
+            number if number < least => "the least that Linux takes",
+            number if number > most => "the most that Linux takes",
             _ => "",
         };
+        let number = number.clamp(least, most);
         // "Never" of a profile is the longest time.
         let longest = if self.unit_ns == MS { MS_MAX } else { u64::MAX };
         Some(self.of(number.min(longest).to_string(), note))
@@ -361,7 +362,9 @@ fn of_device(device: &Device, key: &str) -> Option<Setting> {
         "limits.max-discard-sectors" => {
             ("queue/discard_max_bytes", u64::from(limits.max_discard_sectors) * 512)
         }
-        "ahci.depth" => ("device/queue_depth", device.model.queues(None).depth.into()),
+        "ahci.depth" | "ufs.depth" => {
+            ("device/queue_depth", device.model.queues(None).depth.into())
+        }
         "cpu.dirty-bytes" => ("/vm/dirty_bytes", machine.dirty_bytes),
         "cpu.dirty-background-bytes" => {
             ("/vm/dirty_background_bytes", machine.dirty_background_bytes)
@@ -394,7 +397,7 @@ fn why_unset(key: &str, design: &Design) -> &'static str {
         ["queue.hw-queues", "queue.depth", "queue.read-queues", "queue.poll-queues"].contains(&key);
     match key.split('.').next() {
         Some("queue") if is_of_driver => {
-            "the driver decides it when it starts (as by nvme.poll_queues and nvme.write_queues)"
+            "the driver decides it when it starts (of NVMe: nvme.poll_queues, nvme.write_queues)"
         }
         Some("queue") if key == "queue.sched-depth" && is_none => {
             "without a scheduler there are no tags of one"
@@ -435,6 +438,9 @@ impl Recipe {
             }
             settings.extend(of_device);
         }
+        let settings = once_each(settings);
+        // What was swept does not name the class of disks.
+        let device = device.filter(|_| !keys.contains(&"limits.rotational"));
         let rules = device.map_or_else(String::new, |device| rules(device, &settings));
         Self { settings, rules, unset, notes: notes(design, is_queued) }
     }
@@ -449,6 +455,23 @@ impl Recipe {
         };
         self.settings.iter().flat_map(of).collect()
     }
+}
+
+/// Returns `settings` with one for each file: of two numbers the smaller one, as a limit of the
+/// device and one of the design both hold.
+fn once_each(settings: Vec<Setting>) -> Vec<Setting> {
+    let mut all: Vec<Setting> = Vec::new();
+    for of in settings {
+        let Some(known) = all.iter_mut().find(|known| known.path == of.path) else {
+            all.push(of);
+            continue;
+        };
+        let numbers = [&of.value, &known.value].map(|value| value.parse::<u64>().ok());
+        if numbers[0] < numbers[1] {
+            *known = of;
+        }
+    }
+    all
 }
 
 /// Says what of `design` is more than settings.
@@ -685,8 +708,8 @@ mod tests {
     fn a_value_that_linux_changes_has_a_note() {
         for (key, value, line, written) in [
             ("queue.deadline.read-expire", "1500us", "# rounded up to the unit of the file:", "2"),
-            ("queue.sched-depth", "2", "# fewer than Linux takes: it uses 4:", "2"),
-            ("queue.sched-depth", "4096", "# more than Linux takes: 2048:", "4096"),
+            ("queue.sched-depth", "2", "# the least that Linux takes:", "4"),
+            ("queue.sched-depth", "4096", "# the most that Linux takes:", "2048"),
         ] {
             let lines = Recipe::of(&design("mq-deadline", &[(key, value)]), None, &[]).commands();
             assert_eq!(lines[1], line);
@@ -741,6 +764,16 @@ mod tests {
         let expire = on_device("hdd-7200", "cpu.dirty-expire", "2s");
         assert_eq!(expire.commands()[1], "echo 200 > /proc/sys/vm/dirty_expire_centisecs");
         assert!(!expire.rules.contains("dirty"), "a rule writes to disks: {expire:?}");
+        // The class of disks would be that of the value.
+        let rotational = on_device("hdd-7200", "limits.rotational", "false");
+        assert_eq!((rotational.settings.len(), rotational.rules.as_str()), (2, ""));
+        // 128 KiB of the device and 64 KiB of the design.
+        let both = [("queue.max-request", "64KiB")];
+        let of = [Override { key: "limits.max-sectors".into(), value: "256".into() }];
+        let device = Device::lookup_with("sata-ssd", &of).expect("a device");
+        let keys = ["queue.max-request", "limits.max-sectors"];
+        let lines = Recipe::of(&design("none", &both), Some(&device), &keys).commands();
+        assert_eq!(lines[1..], ["echo 64 > /sys/block/DEV/queue/max_sectors_kb"]);
         let access = on_device("emmc-hs400", "card.read.access", "900us");
         assert_eq!(access.unset[0].why, "a property of the device or the machine: nothing to set");
     }

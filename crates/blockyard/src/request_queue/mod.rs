@@ -229,7 +229,7 @@ impl RequestQueue {
     ///
     /// # Panics
     ///
-    /// Panics if `weight` is not one of [`GROUP_WEIGHTS`](crate::elevator::GROUP_WEIGHTS).
+    /// Panics if `weight` is not one of [`GROUP_WEIGHTS`].
     pub fn weigh_group(&mut self, group: u32, weight: u32) -> bool {
         assert!(GROUP_WEIGHTS.contains(&weight), "group {group} of weight {weight}");
         self.elevator.as_mut().is_some_and(|elevator| elevator.weigh_group(group, weight))

@@ -17,10 +17,10 @@ use core::ops::Range;
 #[derive(Clone, Debug)]
 pub(super) struct DiskSync {
     files: Vec<(FileId, Sync)>,
-    /// The files of which nothing is left to do, from the first one on, and the file that was
-    /// written last. It is looked at first, so that a disk with many files costs no more for each
-    /// page than one with a single file.
+    /// The files of which nothing is left to do, from the first one on.
     done: usize,
+    /// The file that was written last, which is looked at first: a page costs the same on a disk
+    /// with many files, as long as there are pages to write.
     at: usize,
     /// Whether somebody waits for its bios.
     pub(super) is_awaited: bool,
@@ -99,8 +99,12 @@ impl DiskSync {
     /// Notes that the bio of `run` was submitted.
     pub(super) fn wrote(&mut self, run: &Run) {
         if self.files[self.at].0 != run.file {
-            let written = self.files.iter().position(|(file, _)| *file == run.file);
-            self.at = written.expect("a sync of disks should write their files");
+            // Mostly the one behind the last.
+            let (before, from_last) = self.files.split_at(self.at);
+            let later = from_last.iter().position(|(file, _)| *file == run.file);
+            let earlier = || before.iter().position(|(file, _)| *file == run.file);
+            let at = later.map(|later| self.at + later).or_else(earlier);
+            self.at = at.expect("a sync of disks should write their files");
         }
         self.files[self.at].1.wrote(run.pages.end);
     }

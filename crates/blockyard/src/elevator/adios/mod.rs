@@ -330,11 +330,8 @@ impl Adios {
         }
     }
 
-    /// Learns from the latency of `request`, which the device has done.
-    fn learn(&mut self, held: Held, request: &Request, now: Instant) {
-        let since = self.ended.unwrap_or(request.times.issued);
-        self.ended = (self.under_way.count > 0).then_some(now);
-        let took = now.since(since);
+    /// Learns from `request`, which took the device so long.
+    fn learn(&mut self, held: Held, request: &Request, took: Duration, now: Instant) {
         if held.bytes == 0 || took > self.tunables.lat_model_latency_limit {
             return;
         }
@@ -423,7 +420,7 @@ impl Elevator for Adios {
         match place {
             Place::Head => {
                 self.set_out(id);
-                self.head.push_back(requests, id);
+                self.head.push_front(requests, id);
             }
             Place::Sorted if !self.is_stable => {
                 self.put_first(requests, id);
@@ -471,12 +468,17 @@ impl Elevator for Adios {
         self.under_way.predicted_ns -= held.predicted_ns;
         let times = &request.times;
         // A request that came back, or that the driver failed without starting it, teaches nothing.
-        if request.state() != State::Complete || times.issued < times.scheduled {
+        if request.state() != State::Complete {
+            return;
+        }
+        let ended = (self.under_way.count > 0).then_some(now);
+        let before = core::mem::replace(&mut self.ended, ended);
+        if times.issued < times.scheduled {
             return;
         }
         match Kind::of(request.op) {
             Kind::Other => self.ended_sector = 0,
-            _ => self.learn(held, request, now),
+            _ => self.learn(held, request, now.since(before.unwrap_or(times.issued)), now),
         }
     }
 }

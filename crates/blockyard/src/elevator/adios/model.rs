@@ -13,6 +13,8 @@ use crate::time::{Duration, Instant};
 
 /// The largest size of a small request, in bytes.
 const SMALL_BYTES: u32 = 4096;
+/// The longest prediction, 18 minutes: those of a million requests have a sum below 2^64.
+const PREDICTED_MAX_NS: u64 = 1 << 40;
 /// Latencies of one size that make an update without waiting for [`INTERVAL`].
 const MANY: u64 = 1024;
 /// The time after which few latencies are enough for an update.
@@ -80,7 +82,8 @@ impl Model {
     /// Returns how long a request of `bytes` will take, in ns; 0 while nothing is known.
     pub(super) fn predict_ns(&self, bytes: u32) -> u64 {
         let beyond_kib = bytes.saturating_sub(SMALL_BYTES).div_ceil(1024);
-        self.base_ns.saturating_add(self.slope_ns.saturating_mul(beyond_kib.into()))
+        let all = self.base_ns.saturating_add(self.slope_ns.saturating_mul(beyond_kib.into()));
+        all.min(PREDICTED_MAX_NS)
     }
 
     /// Notes that a request of `bytes` took `ns`, which was predicted as `predicted_ns`. The first

@@ -74,9 +74,11 @@ impl Bfq {
         counts
     }
 
-    /// Begins to count from `now` on.
+    /// Begins to count from `now` on, with the wait that is under way.
     pub(super) fn count_from(&mut self, now: Instant) {
+        self.pass_time(now);
         self.counts = Counts::default();
+        self.counts.idled.waits = u64::from(self.idle_until.is_some());
         self.counted_until = now;
     }
 
