@@ -570,19 +570,19 @@ mod tests {
         assert!(sure.undecided.is_empty() && sure.equal.is_empty(), "{sure:?}");
     }
 
-    /// The first goal leaves b and c, which are equal; the second one, for which c is best, decides.
-    /// The third one knows nothing of either.
+    /// The first goal leaves b and c, which are equal. The second one does not know which of them
+    /// is worse, and the third one, for which c is best, decides.
     #[test]
     fn equals_are_told_apart_by_the_next_goal() {
         let first = best_of("iops>=1", &[&[100, 1000, 990]]);
         let second = best_of("p99<1ms", &[&[10, 5000, 1000]]);
-        let names = || vec!["a", "b", "c"];
-        assert_eq!(narrowed(names(), core::slice::from_ref(&first)), ["b", "c"]);
-        let third = Best { design: "c".to_owned(), ..first.clone() };
-        let third = Best { equal: Vec::new(), undecided: vec!["b".to_owned()], ..third };
-        assert_eq!(narrowed(names(), &[first.clone(), third.clone()]), ["b", "c"]);
+        let names = vec!["a", "b", "c"];
+        assert_eq!(narrowed(names.clone(), core::slice::from_ref(&first)), ["b", "c"]);
+        let unsure = Best { design: "c".to_owned(), ..first.clone() };
+        let unsure = Best { equal: Vec::new(), undecided: vec!["b".to_owned()], ..unsure };
+        assert_eq!(narrowed(names.clone(), &[first.clone(), unsure.clone()]), ["b", "c"]);
         let decided = Best { design: "c".to_owned(), equal: Vec::new(), ..second };
-        assert_eq!(narrowed(names(), &[first, third, decided]), ["c"]);
+        assert_eq!(narrowed(names, &[first, unsure, decided]), ["c"]);
     }
 
     #[test]

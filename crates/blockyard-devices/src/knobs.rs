@@ -460,6 +460,7 @@ impl Recipe {
 /// Returns `settings` with one for each file: of two numbers the smaller one, as a limit of the
 /// device and one of the design both hold.
 fn once_each(settings: Vec<Setting>) -> Vec<Setting> {
+    debug_assert!(settings.iter().all(|of| !of.path.is_empty()), "{settings:?}");
     let mut all: Vec<Setting> = Vec::new();
     for of in settings {
         let Some(known) = all.iter_mut().find(|known| known.path == of.path) else {

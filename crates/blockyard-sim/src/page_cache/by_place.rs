@@ -32,6 +32,7 @@ impl ByPlace {
 
     /// Notes whether `file` has dirty pages or pages under writeback.
     pub(super) fn note(&mut self, placement: Placement, file: FileId, is_unwritten: bool) {
+        debug_assert_eq!(self.find(placement), Some(file), "{placement:?}");
         let key = (placement.queue, placement.base_bytes, file);
         if is_unwritten {
             self.unwritten.insert(key);

@@ -38,7 +38,8 @@ pub(super) enum DiskStep {
 }
 
 impl DiskSync {
-    const fn new(files: Vec<(FileId, Sync)>, is_awaited: bool) -> Self {
+    fn new(files: Vec<(FileId, Sync)>, is_awaited: bool) -> Self {
+        debug_assert!(!files.is_empty(), "a sync of no files");
         Self { files, done: 0, at: 0, is_awaited }
     }
 
@@ -111,6 +112,7 @@ impl DiskSync {
 
     /// Notes that a bio has ended: the first files may be done.
     pub(super) fn bio_ended(&mut self, cache: &PageCache) {
+        debug_assert!(self.done <= self.files.len(), "{} are done", self.done);
         let left = &self.files[self.done..];
         let first = left.iter().position(|(file, sync)| !is_done(sync, cache, *file));
         self.done = first.map_or(self.files.len(), |first| self.done + first);

@@ -295,8 +295,8 @@ impl Buffered {
         });
     }
 
-    /// Returns the call that a sync of the job makes: of a mapping it is `msync` of all of it, whose
-    /// sync is one of the data.
+    /// Returns the call that a sync of the job makes: of a mapping it is `msync` of all of it,
+    /// which syncs the data.
     const fn sync_call(&self, call: SyncCall) -> SyncCall {
         if self.mapped { SyncCall::Data } else { call }
     }
