@@ -51,7 +51,7 @@ impl DiskSync {
         }
         let files = disks.iter().flat_map(|disk| cache.unwritten_files(*disk));
         let files: Vec<_> = files.map(|file| (file, Sync::of_closing(cache.dirt(file)))).collect();
-        (!files.is_empty()).then_some(Self::new(files, true))
+        (!files.is_empty()).then(|| Self::new(files, true))
     }
 
     /// Returns the writeback that begins before the pages of the files at `placements` are dropped,
@@ -64,7 +64,7 @@ impl DiskSync {
         let files: Vec<_> = dirty
             .map(|file| (file, Sync::of_range(0..u64::MAX, cache.dirt(file), writes)))
             .collect();
-        (!files.is_empty()).then_some(Self::new(files, false))
+        (!files.is_empty()).then(|| Self::new(files, false))
     }
 
     /// Returns a sync of `pages` of `file`, as a direct I/O does before it begins.
