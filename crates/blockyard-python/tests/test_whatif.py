@@ -48,7 +48,12 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
             "crates/blockyard-python/tests/short.fio",
             "sd-hs",
             ["mq-deadline", "bfq"],
-            {"seeds": 2, "readings": 2, "set": {"queue.nomerges": 2}, "sweep": {"card.read.access": ["300us", "900us"]}},
+            {
+                "seeds": 2,
+                "readings": 2,
+                "set": {"queue.nomerges": 2},
+                "sweep": {"card.read.access": ["300us", "900us"]},
+            },
             ["--seeds=2", "--readings=2", "--set=queue.nomerges=2", "--sweep=card.read.access=300us,900us"],
         ),
         (

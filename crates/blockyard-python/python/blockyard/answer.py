@@ -80,7 +80,8 @@ def whatif(
         disks: The number of disks on the device's host, 1 to 1024.
         faults: A file of fault rules.
         filesystem: The file system of the job's files: ``"ext4"``, ``"xfs"``, or the path of a file. None or
-            ``"none"``: jobs write to the raw disk, which has no journal. The key ``file_system`` of the answer has its figures.
+            ``"none"``: jobs write to the raw disk, which has no journal. The key ``file_system`` of the answer has its
+            figures.
         verify: Whether data is checked. The key ``verified`` of the answer has the result.
 
     Raises:
