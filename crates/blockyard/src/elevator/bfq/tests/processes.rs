@@ -173,3 +173,41 @@ fn the_largest_tunables_do_not_overflow() {
     rig.run(Instant::ZERO + Duration::from_secs(6));
     assert!([1, 2, 3].iter().all(|process| rig.sectors_of(*process) > 0), "{:?}", rig.log.len());
 }
+
+fn insert_at(rig: &mut Rig, ms: u64, process: u32, sector: u64) {
+    rig.now = at_ms(ms);
+    let submitter = Submitter { process, ..Submitter::NONE };
+    rig.insert(Bio::read(sector, 64, 0).with_submitter(submitter));
+}
+
+fn process_of(rig: &mut Rig, process: u32) -> usize {
+    let submitter = Submitter { process, ..Submitter::NONE };
+    rig.bfq.processes.find(submitter).expect("a process")
+}
+
+/// A process has a request in its queue, and two more come 20 and 40 ms later. It thinks only where
+/// it has none: one sample, and not three, whose mean would be 10 ms.
+#[test]
+fn a_process_with_a_request_does_not_think() {
+    let mut rig = Rig::new(true, plain(), Vec::new());
+    for (ms, sector) in [(0, 0), (20, 10_000), (40, 20_000)] {
+        insert_at(&mut rig, ms, 1, sector);
+    }
+    let process = process_of(&mut rig, 1);
+    let queue = rig.bfq.processes.of(process).sync.expect("a queue");
+    assert!(!rig.bfq.queues[queue].think.is_long(Duration::from_ms(8)));
+}
+
+/// Queues created 50 ms apart are to be merged for good, if idling is of no use, but not within 600
+/// ms of their creation.
+#[test]
+fn queues_are_merged_for_good_after_600_ms() {
+    let mut rig = Rig::new(true, plain(), Vec::new());
+    insert_at(&mut rig, 0, 1, 0);
+    insert_at(&mut rig, 50, 2, 1 << 20);
+    let second = process_of(&mut rig, 2);
+    for (ms, is_planned) in [(300, true), (649, true), (651, false)] {
+        insert_at(&mut rig, ms, 2, (1 << 20) + 100_000 * ms);
+        assert_eq!(rig.bfq.processes.of(second).stable_heir.is_some(), is_planned, "{ms} ms");
+    }
+}
