@@ -1,6 +1,6 @@
 //! The file system that an answer assumes, with its figures.
 
-use blockyard_devices::profile::{self, Journal};
+use blockyard_devices::profile::{self, CommitSizes, Journal};
 use serde::{Deserialize, Serialize};
 
 /// The file system on each disk, as the runs assume it. Without one, jobs use raw disks, which have
@@ -22,36 +22,7 @@ pub struct FileSystemFigures {
     /// Whether a sync plugs its bios of data, so that neighbours merge.
     pub plugs: bool,
     /// The size of a commit.
-    pub commit: CommitFigures,
-}
-
-/// The units that a commit writes: a head, and those that changes add.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CommitFigures {
-    /// The bytes of a unit.
-    pub unit_bytes: u64,
-    /// The longest bio of a commit, in bytes.
-    pub write_bytes: u64,
-    /// Units of each commit.
-    pub head: u32,
-    /// Units for the creation of files, once for each commit.
-    pub create: u32,
-    /// Units for the inodes of changed files.
-    pub inode: u32,
-    /// The number of neighbouring files whose inodes share these.
-    pub inodes: u32,
-    /// Units for each file of which preallocated blocks were written.
-    pub convert: u32,
-    /// Units for new blocks of files, once for each commit.
-    pub allocate: u32,
-    /// Units for direct writes that made files longer, once for each commit.
-    #[serde(default)]
-    pub direct_growth: u32,
-    /// The extents of a file for which its inode has room; 0: any number.
-    pub inline_extents: u32,
-    /// The extents of each further unit of a file with more than that.
-    pub leaf_extents: u32,
+    pub commit: CommitSizes,
 }
 
 impl From<&profile::FileSystem> for FileSystemFigures {
@@ -71,38 +42,7 @@ impl From<&profile::FileSystem> for FileSystemFigures {
             journal_bytes,
             write_max_bytes,
             plugs,
-            commit: CommitFigures::from(*commit),
-        }
-    }
-}
-
-impl From<profile::CommitSizes> for CommitFigures {
-    fn from(of: profile::CommitSizes) -> Self {
-        let profile::CommitSizes {
-            unit_bytes,
-            write_bytes,
-            head,
-            create,
-            inode,
-            inodes,
-            convert,
-            allocate,
-            direct_growth,
-            inline_extents,
-            leaf_extents,
-        } = of;
-        Self {
-            unit_bytes,
-            write_bytes,
-            head,
-            create,
-            inode,
-            inodes,
-            convert,
-            allocate,
-            direct_growth,
-            inline_extents,
-            leaf_extents,
+            commit: *commit,
         }
     }
 }

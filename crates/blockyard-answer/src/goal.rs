@@ -7,13 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::direction::Direction;
 use super::outcome::Outcome;
 use super::stream::Stream;
-use super::verdict::{ComparedFigure, Row, listed};
+use super::verdict::{ComparedFigure, Row, SENTENCES_MAX, listed};
 use crate::equality::{EQUAL_WITHIN, P99_EQUAL_WITHIN};
 use blockyard_text::number::{approximate, count, digits, mebibytes, time};
 use blockyard_text::quantity;
 
-/// The largest number of designs whose misses are told: a sweep may have many.
-const SENTENCES_MAX: usize = 12;
 /// The longest goal in bytes.
 const LEN_MAX: usize = 1024;
 

@@ -48,7 +48,7 @@ pub use buffered::{BufferedFigures, CallFigures};
 pub use direction::Direction;
 pub use explanation::{Bottleneck, CpuUse, Evidence, Explanation, Factor, JobReason, LongestStage};
 pub use figures::Figures;
-pub use file_system::{CommitFigures, FileSystemFigures};
+pub use file_system::FileSystemFigures;
 pub use job_figures::{DirectionFigures, JobFigures};
 pub use job_time::JobTime;
 pub use latency::{Buckets, Latency};

@@ -13,14 +13,11 @@ use serde::Serialize;
 
 use crate::goal::Goal;
 use crate::stream::Stream;
-use crate::verdict::{ComparedFigure, listed};
+use crate::verdict::{ComparedFigure, LISTED_MAX, listed};
 use crate::{Answer, Row};
 
 /// The largest number of runs of one seed: designs times values.
 pub const VARIANTS_MAX: usize = 64;
-/// The largest number of designs that a sentence lists.
-const LISTED_MAX: usize = 6;
-
 /// The key of a scheduler, which a design has for itself.
 const SCHEDULER: &str = "queue.elevator";
 
@@ -93,7 +90,7 @@ impl Axis {
     ///
     /// # Errors
     ///
-    /// [`SweepError::Form`], [`SweepError::Empty`], [`SweepError::Twice`].
+    /// All but [`SweepError::TooMany`].
     pub fn parse(text: &str) -> Result<Self, SweepError> {
         let (key, values) = text.split_once('=').ok_or(SweepError::Form)?;
         let values = split(values).into_iter().map(|value| value.trim().to_owned()).collect();
@@ -104,7 +101,7 @@ impl Axis {
     ///
     /// # Errors
     ///
-    /// [`SweepError::Form`], [`SweepError::Empty`], [`SweepError::Twice`].
+    /// All but [`SweepError::TooMany`].
     pub fn new(key: &str, values: Vec<String>) -> Result<Self, SweepError> {
         if key.is_empty() {
             return Err(SweepError::Form);

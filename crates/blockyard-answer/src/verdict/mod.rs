@@ -7,7 +7,7 @@ mod words;
 
 pub use judge::ComparedFigure;
 
-pub(super) use words::listed;
+pub(super) use words::{LISTED_MAX, SENTENCES_MAX, listed};
 
 use serde::{Deserialize, Serialize};
 

@@ -8,10 +8,10 @@ use crate::equality::EQUAL_WITHIN;
 use blockyard_sim::measure::P99_IOS_MIN;
 use blockyard_text::number::{approximate, digits, nanoseconds, time};
 
-/// The largest number of jobs that a sentence lists.
-const LISTED_MAX: usize = 6;
-/// The largest number of groups of designs that have a sentence: a sweep may have many.
-const GROUPS_MAX: usize = 12;
+/// The largest number of jobs or designs that a sentence lists.
+pub(crate) const LISTED_MAX: usize = 6;
+/// The largest number of sentences of one kind on designs: a sweep may have 64 of them.
+pub(crate) const SENTENCES_MAX: usize = 12;
 /// The verdict on rows without an I/O.
 const NOTHING: &str = "No I/O completed during the measurement: there is nothing to compare.";
 
@@ -28,12 +28,12 @@ pub(super) fn sentences(evidence: Evidence<'_>) -> Vec<String> {
     let groups = groups(evidence);
     let baseline = names_of(first, &[0]);
     sentences.push(fastest(evidence));
-    for group in groups[1..].iter().take(GROUPS_MAX) {
+    for group in groups[1..].iter().take(SENTENCES_MAX) {
         let words = against_first(evidence, group[0]);
         sentences.push(format!("{} against {baseline}: {words}.", names_of(first, group)));
     }
-    if groups.len() - 1 > GROUPS_MAX {
-        let more = groups.len() - 1 - GROUPS_MAX;
+    if groups.len() - 1 > SENTENCES_MAX {
+        let more = groups.len() - 1 - SENTENCES_MAX;
         sentences.push(format!("{more} more differ from {baseline}: see the table."));
     }
     if let [_, same @ ..] = groups[0].as_slice()

@@ -3,6 +3,7 @@
 use blockyard_answer::BfqFigures;
 use blockyard_text::number::{approximate, count, exact_percent, percent, size};
 
+use super::share;
 use super::table::Table;
 
 const SLOT_COLUMNS: [&str; 8] = [
@@ -57,13 +58,6 @@ pub(super) fn text(designs: &[(&str, &BfqFigures)], width: usize) -> String {
          weights and injected requests:\n{deeds:width$}"
     );
     text + &groups(designs, width)
-}
-
-fn share(part: u64, all: u64) -> String {
-    if part == 0 {
-        return "-".to_owned();
-    }
-    percent(blockyard_text::number::share_percent(part, approximate(all)))
 }
 
 fn groups(designs: &[(&str, &BfqFigures)], width: usize) -> String {

@@ -2,8 +2,9 @@
 //! dirty pages.
 
 use blockyard_answer::{BufferedFigures, CallFigures, JobFigures, Outcome, SavedDesign};
-use blockyard_text::number::{approximate, count, digits, percent, share_percent, size, time};
+use blockyard_text::number::{approximate, count, digits, share_percent, size, time};
 
+use super::share;
 use super::table::Table;
 use super::wrap::wrapped;
 
@@ -98,10 +99,6 @@ fn calls(runs: &[Buffered<'_>]) -> Table {
         }
     }
     table
-}
-
-fn share(ns: u64, total: u64) -> String {
-    if ns == 0 { "-".to_owned() } else { percent(share_percent(ns, approximate(total))) }
 }
 
 fn writes(runs: &[Buffered<'_>]) -> Table {

@@ -23,8 +23,13 @@ mod wrap;
 
 pub(crate) use wrap::wrapped;
 
-use blockyard_text::number::{nanoseconds, percent};
+use blockyard_text::number::{approximate, nanoseconds, percent, share_percent};
 use serde::Serialize;
+
+/// Returns the share that `part` has of `all`; `-` if it has none.
+fn share(part: u64, all: u64) -> String {
+    if part == 0 { "-".to_owned() } else { percent(share_percent(part, approximate(all))) }
+}
 
 /// Formats `answer` as JSON with a final newline. An array of numbers is one line.
 pub(crate) fn json(answer: &impl Serialize) -> String {

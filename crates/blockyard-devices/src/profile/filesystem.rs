@@ -73,7 +73,8 @@ pub struct FileSystemRules {
 }
 
 /// The units that a commit writes: a head, and the blocks or items that changes add.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommitSizes {
     /// The bytes of a unit: a whole number of sectors.
     pub unit_bytes: u64,
@@ -85,13 +86,14 @@ pub struct CommitSizes {
     pub create: u32,
     /// Units for the inodes of changed files.
     pub inode: u32,
-    /// The number of neighbouring files whose inodes share [`Self::inode`].
+    /// The number of neighbouring files whose inodes share these.
     pub inodes: u32,
     /// Units for each file of which preallocated blocks were written.
     pub convert: u32,
     /// Units for new blocks of files, once for each commit.
     pub allocate: u32,
     /// Units for direct writes that made files longer, once for each commit.
+    #[serde(default)]
     pub direct_growth: u32,
     /// The extents of a file for which its inode has room; 0: any number.
     pub inline_extents: u32,

@@ -1,7 +1,8 @@
-//! The schedulers of the queues: the control groups that they are told of, and what BFQ counts.
+//! The elevators of the queues: weights of control groups, and BFQ's counts.
 
 use super::World;
 use blockyard::elevator::bfq::Counts;
+use blockyard_fio::job::Cgroup;
 
 /// What BFQ has done in all queues together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +12,6 @@ pub struct BfqReport {
     /// The number of queues.
     pub queues: u16,
 }
-use blockyard_fio::job::Cgroup;
 
 impl<O> World<O> {
     /// Gives the control groups of the jobs their weights in the elevator of each queue.

@@ -360,25 +360,25 @@ impl Throttle {
     pub(crate) fn end_window(&mut self, now: Instant, woken: &mut VecDeque<u64>) {
         debug_assert!(self.window_ends <= now, "a window until {}", self.window_ends);
         let was_in_flight = self.lines.iter().any(|line| line.in_flight > 0);
-        let verdict = self.judge(now);
-        let mut is_raised = false;
-        let mut is_lowered = false;
-        match verdict {
-            Verdict::ReadsAreSlow => is_lowered = self.depth.lower(true),
-            Verdict::ReadsAreFast | Verdict::OnlyWrites => is_raised = self.depth.raise(),
+        let step = self.depth.step();
+        let moved = match self.judge(now) {
+            Verdict::ReadsAreSlow => self.depth.lower(true),
+            Verdict::ReadsAreFast | Verdict::OnlyWrites => self.depth.raise(),
             Verdict::Unknown => {
                 self.unknown += 1;
                 match self.depth.step().cmp(&0) {
-                    _ if self.unknown < UNKNOWN_MAX => {}
-                    Ordering::Greater => is_raised = self.depth.raise(),
-                    Ordering::Less => is_lowered = self.depth.lower(false),
-                    Ordering::Equal => {}
+                    _ if self.unknown < UNKNOWN_MAX => false,
+                    Ordering::Greater => self.depth.raise(),
+                    Ordering::Less => self.depth.lower(false),
+                    Ordering::Equal => false,
                 }
             }
-        }
-        if is_raised || is_lowered {
+        };
+        if moved {
             self.unknown = 0;
         }
+        // Steps count downwards: step -1 is above step 0.
+        let is_raised = self.depth.step() < step;
         self.window_ends = Instant::MAX;
         for class in [Class::Writeback, Class::Discard] {
             let line = &mut self.lines[class as usize];

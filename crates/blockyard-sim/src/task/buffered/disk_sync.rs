@@ -99,14 +99,10 @@ impl DiskSync {
 
     /// Notes that the bio of `run` was submitted.
     pub(super) fn wrote(&mut self, run: &Run) {
-        if self.files[self.at].0 != run.file {
-            // Mostly the one behind the last.
-            let (before, from_last) = self.files.split_at(self.at);
-            let later = from_last.iter().position(|(file, _)| *file == run.file);
-            let earlier = || before.iter().position(|(file, _)| *file == run.file);
-            let at = later.map(|later| self.at + later).or_else(earlier);
-            self.at = at.expect("a sync of disks should write their files");
-        }
+        // Mostly the file of the last bio, or the one behind it.
+        let mut from_last = (self.at..self.files.len()).chain(0..self.at);
+        let at = from_last.find(|at| self.files[*at].0 == run.file);
+        self.at = at.expect("a sync of disks should write their files");
         self.files[self.at].1.wrote(run.pages.end);
     }
 

@@ -32,8 +32,8 @@
 //!   of best effort, level 4, as of a process of nice 0 in Linux.
 //! - Groups have one level, and the weight 100 unless [`Elevator::weigh_group`] gives them another
 //!   one. Group 0 is the root, which has no weight: its processes stand beside the groups, each
-//!   with the weight of its own priority. The first [`GROUPS_MAX`] groups besides are told apart,
-//!   and later ones count as group 0. A process is known by its number and its group.
+//!   with the weight of its own priority. Of the other groups the first [`GROUPS_MAX`] have shares
+//!   of their own, and later ones count as group 0. A process is known by its number and its group.
 //! - There is one actuator.
 //! - Scheduler tags are limited for asynchronous requests only. Linux limits synchronous writes to
 //!   three quarters of them, and each queue and group to its share by weight.

@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 
 const NONE: usize = usize::MAX;
 
-/// The most groups that are told apart, besides group 0: 15, the first ones that come or are
-/// weighed. Processes of further groups count as of group 0.
+/// The number of groups that have shares of their own, besides group 0: 15, the first ones that
+/// come or are weighed. Processes of further groups count as of group 0.
 pub const GROUPS: usize = 15;
 
 /// What a queue had before it was merged into another one.
