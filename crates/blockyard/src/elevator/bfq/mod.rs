@@ -189,7 +189,8 @@ impl Bfq {
             nodes: SectorNodes::new(capacity),
             ends: EndIndex::new(capacity),
             end_nodes: HashNodes::new(capacity),
-            queues: alloc::vec![Queue::new(false, false, 0, Instant::ZERO); queues],
+            // One that was never used counts as synchronous: see `Self::create`.
+            queues: alloc::vec![Queue::new(true, false, 0, Instant::ZERO); queues],
             free_from: 0,
             scheduler: Scheduler::new(queues, GROUPS),
             processes: Processes::new(capacity + SILENT),

@@ -211,3 +211,16 @@ fn queues_are_merged_for_good_after_600_ms() {
         assert_eq!(rig.bfq.processes.of(second).stable_heir.is_some(), is_planned, "{ms} ms");
     }
 }
+
+/// Two queues were created, and neither has an owner or a request. The next ones are those that
+/// nobody has used, in turn: the asynchronous queue keeps what it was charged as long as it can.
+#[test]
+fn an_idle_asynchronous_queue_is_used_again_last() {
+    let mut bfq = Bfq::new(CAPACITY, true, plain());
+    let [first, asynchronous] = [true, false].map(|is_sync| bfq.create(0, 1, 40, is_sync));
+    bfq.queues[first].owners = 0;
+    let others: Vec<_> = (2..bfq.queues.len()).map(|_| bfq.create(0, 1, 40, true)).collect();
+    assert!(!others.contains(&asynchronous) && others[0] == 2, "{others:?}");
+    let last = [(); 2].map(|()| bfq.create(0, 1, 40, true));
+    assert_eq!(last, [first, asynchronous]);
+}
