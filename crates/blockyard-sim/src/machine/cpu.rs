@@ -151,10 +151,12 @@ impl Cpu {
         !self.urgent.is_empty()
     }
 
-    /// Whether the processor will be idle at `at`, as far as is known now.
+    /// Whether the processor will be idle at `at`, as far as is known now. One that still leaves
+    /// its idle task for a thread is not, as for `idle_cpu` of Linux, which counts ready threads.
     #[must_use]
     pub(crate) fn is_idle(&self, at: Instant) -> bool {
-        !self.running && self.busy_until <= at && self.polling.is_none()
+        let runs = self.running || self.polling.is_some() || self.busy_until > at;
+        !runs && self.ready.is_empty() && !self.worker_waits()
     }
 
     /// Whether the processor has work or spins.
@@ -323,6 +325,9 @@ mod tests {
         cpu.push(Work::Step(TaskId(0)));
         assert_eq!(cpu.held_until(ns(2999)), Some(ns(3000)));
         assert_eq!(cpu.held_until(ns(3000)), None);
+        cpu.running = false;
+        assert!(!cpu.is_idle(ns(2000)), "it leaves its idle task");
+        cpu.running = true;
         cpu.push(Work::Interrupt);
         assert_eq!(cpu.held_until(ns(2000)), None, "an interrupt is to be done");
         let mut busy = Cpu::new();
@@ -348,6 +353,12 @@ mod tests {
         assert_eq!(chosen(&cpus, 2, Some(1)), 0);
         cpus[2].busy_until = at;
         assert_eq!(chosen(&cpus, 2, Some(1)), 2, "it is idle by then");
+        // The worker of 2 was woken at 999 ns by an interrupt, and begins at 2999 ns.
+        cpus[2].worker = Some(Worker::new(4));
+        let run = Work::Run { by: Runner::Worker, queue: QueueId(0), hctx: HctxId(0) };
+        cpus[2].wake(run, Instant::from_ns(999));
+        cpus[2].hold_threads(Instant::from_ns(2999));
+        assert_eq!(chosen(&cpus, 2, Some(1)), 0, "its worker is ready");
         cpus.iter_mut().for_each(|cpu| cpu.running = true);
         assert_eq!(chosen(&cpus, 2, Some(2)), 2, "where all are busy, where it was");
     }
