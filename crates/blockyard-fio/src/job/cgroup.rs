@@ -48,11 +48,12 @@ pub(super) fn number(before: &[Job], job: &Job) -> u32 {
     before.iter().map(|known| known.cgroup_number).max().unwrap_or(0) + 1
 }
 
-/// Checks that a weight is that of a group, and that no job of `before` gives the group another
-/// one; fio would use the weight of the job that begins last.
+/// Checks that the weight of a job's own section is that of a group, and that no job of `before`
+/// gives the group another one; fio would use the weight of the job that begins last. A weight of
+/// `[global]` is for those jobs that are in a group.
 pub(super) fn check(before: &[Job], job: &Job) -> Result<(), JobError> {
     let (option, fault) = match (&job.cgroup, job.cgroup_weight) {
-        (None, Some(_)) => {
+        (None, Some(_)) if job.written().any(|set| matches!(set, ("cgroup_weight", _, true))) => {
             let reason = "the job is in no group that could have a weight";
             let other = "cgroup";
             ("cgroup_weight", Fault::Contradiction { option: "cgroup_weight", other, reason })
@@ -68,7 +69,7 @@ pub(super) fn check(before: &[Job], job: &Job) -> Result<(), JobError> {
             let cgroup = cgroup.clone();
             ("cgroup_weight", Fault::CgroupHasWeight { cgroup, place })
         }
-        (_, None) => return Ok(()),
+        (None, Some(_)) | (_, None) => return Ok(()),
     };
     Err(JobError { place: job.place_of(option).clone(), fault })
 }
@@ -100,6 +101,16 @@ mod tests {
     fn a_group_without_a_weight_has_that_of_linux() {
         let jobs = parse_bytes("a.fio", b"[a]\ncgroup=x\n", &NoSource).expect("jobs").jobs;
         assert_eq!(cgroups(&jobs), [Cgroup { name: "x", number: 1, weight: 100 }]);
+    }
+
+    /// fio makes a group only for a job with `cgroup`, and reads the weight there alone.
+    #[test]
+    fn a_weight_of_all_jobs_is_for_those_in_a_group() {
+        let file = "[global]\ncgroup_weight=200\n[a]\ncgroup=x\n[b]\n";
+        let jobs = parse_bytes("a.fio", file.as_bytes(), &NoSource).expect("jobs").jobs;
+        assert_eq!(cgroups(&jobs), [Cgroup { name: "x", number: 1, weight: 200 }]);
+        let own = message("[global]\ncgroup_weight=200\n[b]\ncgroup_weight=300\n");
+        assert!(own.starts_with("a.fio:4: `cgroup_weight` contradicts `cgroup`"), "{own}");
     }
 
     #[test]
