@@ -22,8 +22,8 @@ fn answer(sections: &str, designs: &[&str]) -> Answer {
     whatif(&jobs, &device, &designs, &Conditions::new(1)).unwrap()
 }
 
-/// Weights of 100 and 200 are one third and two thirds. Slots of 125 ms let each group be ahead by
-/// one of its own and one of the other's: 250 ms of 20 s, 1.25 %.
+/// Weights of 100 and 200 are one third and two thirds. Slots of 124 ms let each group be ahead by
+/// one of its own and one of the other's: 248 ms of 20 s, 1.24 %.
 #[test]
 fn groups_have_their_shares_under_bfq() {
     let two = "[a]\ncgroup=light\n[b]\noffset=1g\ncgroup=heavy\ncgroup_weight=200\n";
@@ -39,7 +39,7 @@ fn groups_have_their_shares_under_bfq() {
         for (group, bytes) in bfq.groups.iter().zip([0, bytes[0], bytes[1]]) {
             assert!(group.bytes.abs_diff(bytes) <= 2 << 16, "{group:?}, {bytes} bytes");
         }
-        // Slots of 125 ms, or of 16384 sectors, which are 128 reads of 1 ms: 156 to 160 in 20 s,
+        // Slots of 124 ms, or of 16384 sectors, which are 128 reads of 1 ms: 156 to 161 in 20 s,
         // but for the first ones, which have smaller budgets.
         assert!((156..=170).contains(&bfq.slots), "{bfq:?}");
         // The others end when the second job begins, and when the jobs end.

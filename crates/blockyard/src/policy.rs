@@ -303,7 +303,8 @@ pub struct BfqTunables {
     /// Whether one request is in the device at a time, and the device is held for every process, so
     /// that shares are exact; no.
     pub strict_guarantees: bool,
-    /// The time of a slot; 125 ms.
+    /// The time of a slot, rounded up to ticks of 4 ms; 124 ms, an eighth of the 250 ticks of a
+    /// second.
     pub timeout_sync: Duration,
     /// The largest budget in sectors; 0: what the device transfers in the time of a slot.
     pub max_budget: u32,
@@ -332,7 +333,7 @@ impl Default for BfqTunables {
             slice_idle: Duration::from_ms(8),
             low_latency: true,
             strict_guarantees: false,
-            timeout_sync: Duration::from_ms(125),
+            timeout_sync: Duration::from_ms(124),
             max_budget: 0,
             back_seek_max: 16 * 1024,
             back_seek_penalty: 2,
@@ -598,7 +599,7 @@ mod tests {
             slice_idle: ms(8),
             low_latency: true,
             strict_guarantees: false,
-            timeout_sync: ms(125),
+            timeout_sync: ms(124),
             max_budget: 0,
             back_seek_max: 16_384,
             back_seek_penalty: 2,

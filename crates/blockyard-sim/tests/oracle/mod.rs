@@ -68,10 +68,12 @@ pub(crate) fn comparable(line: &str) -> String {
 }
 
 /// Settings of writeback and of the machine: their keys in `[cpu]` of a device, and their units.
-const CPU: [(&str, &str, &str); 3] = [
+const CPU: [(&str, &str, &str); 5] = [
     ("dirty_background_bytes", "dirty-background-bytes", "B"),
     ("dirty_bytes", "dirty-bytes", "B"),
     ("page_copy_ns", "page-copy", "ns"),
+    ("syscall_ns", "syscall", "ns"),
+    ("insert_ns", "insert", "ns"),
 ];
 
 /// The head of a job file: parameters of null_blk and of its queue, and settings of writeback and

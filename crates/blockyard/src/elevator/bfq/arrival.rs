@@ -81,14 +81,14 @@ impl Bfq {
         let keeps_budget = self.budget_on_return(queue, in_time);
         self.forget_burst(queue);
         self.raise_on_arrival(queue, arrival);
-        let now = self.now;
+        let tick = self.tick();
         let of = &mut self.queues[queue];
-        of.last_busy = now;
+        of.last_busy = tick;
         of.served = 0;
         of.marks.put(Marks::SOFT_REAL_TIME_DUE, false);
         let in_time = of.is(Marks::KEEPS_BUDGET);
         of.marks.put(Marks::KEEPS_BUDGET, false);
-        self.scheduler.activate(queue, in_time, false, now);
+        self.scheduler.activate(queue, in_time, false, tick);
         self.scheduler.set_busy(queue, true);
         self.join_pending(queue);
         self.preempt_for(queue, keeps_budget);

@@ -26,7 +26,7 @@ const ASYNC_CHARGE: u32 = 3;
 /// The time for which the largest budget is charged, in ms: that of a slot by default, whatever
 /// [`BfqTunables::timeout_sync`](crate::policy::BfqTunables::timeout_sync) says (Linux's
 /// `bfq_timeout`).
-const FULL_SLOT_MS: u64 = 125;
+const FULL_SLOT_MS: u64 = 124;
 
 /// Why a slot ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Bfq {
         let budget = self.queues[queue].max_budget.max(charge).max(service);
         if self.scheduler.of(queue).budget != budget {
             self.scheduler.of_mut(queue).budget = budget;
-            self.scheduler.activate(queue, false, false, self.now);
+            self.scheduler.activate(queue, false, false, self.tick());
         }
     }
 
@@ -190,13 +190,13 @@ impl Bfq {
             entity.weight / entity.own_weight
         };
         let time = self.tunables.timeout_sync.as_ns().saturating_mul(factor.into());
-        self.queues[queue].timeout = Some(self.now + Duration::from_ns(time));
+        self.queues[queue].timeout = Some(self.tick() + Duration::from_ns(time));
         self.in_service_end = 0;
     }
 
     /// Whether the time of the slot of `queue` is over.
     pub(super) fn is_out_of_time(&self, queue: usize) -> bool {
-        self.queues[queue].timeout.is_none_or(|timeout| timeout <= self.now)
+        self.queues[queue].timeout.is_none_or(|timeout| timeout <= self.tick())
     }
 
     /// Whether the slot of `queue` ends because its time is over. A queue that the device is held
@@ -229,8 +229,8 @@ impl Bfq {
         (is_slow, took)
     }
 
-    /// Charges `queue` for the time of its slot: 125 ms are worth the largest budget. With slots of
-    /// 20 ms and a largest budget of 2848 sectors, a whole slot is charged 455.
+    /// Charges `queue` for the time of its slot: 124 ms are worth the largest budget. With slots of
+    /// 20 ms and a largest budget of 2848 sectors, a whole slot is charged 459.
     fn charge_time(&mut self, queue: usize, time: Duration) {
         let time_ms = (time.as_ns() / 1_000_000).min(FULL_SLOT_MS);
         let worth = u64::from(self.budgets.most) * time_ms / FULL_SLOT_MS;
@@ -245,10 +245,10 @@ impl Bfq {
     /// Notes that `queue` was served as many sectors.
     pub(super) fn serve(&mut self, queue: usize, sectors: u32) {
         let is_raised = self.scheduler.of(queue).raise > 1;
-        let now = self.now;
+        let tick = self.tick();
         let of = &mut self.queues[queue];
         if of.served == 0 {
-            of.first_served = now;
+            of.first_served = tick;
         }
         if is_raised {
             of.raised_service = of.raised_service.saturating_add(sectors);
@@ -323,10 +323,10 @@ impl Bfq {
         let stays = !self.queues[queue].is_empty()
             || (why == Expiry::Preempted && self.must_idle_for_guarantees(queue));
         if stays {
-            self.scheduler.activate(queue, false, true, self.now);
+            self.scheduler.activate(queue, false, true, self.tick());
         } else {
             if self.queues[queue].dispatched == 0 {
-                self.queues[queue].timeout = Some(self.now);
+                self.queues[queue].timeout = Some(self.tick());
             }
             self.leave_busy(queue, true);
         }
@@ -340,7 +340,7 @@ impl Bfq {
     pub(super) fn leave_busy(&mut self, queue: usize, is_over: bool) {
         debug_assert!(self.queues[queue].is_empty(), "queue {queue} has requests");
         self.scheduler.set_busy(queue, false);
-        self.scheduler.deactivate(queue, is_over, self.now);
+        self.scheduler.deactivate(queue, is_over, self.tick());
         if self.queues[queue].dispatched == 0 {
             self.leave_pending(queue);
         }

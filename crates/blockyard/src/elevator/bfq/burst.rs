@@ -6,14 +6,15 @@
 
 use super::Bfq;
 use super::queue::{Marks, has_passed};
+use super::ticks::in_ticks;
 use crate::time::{Duration, Instant};
 
 /// The most time between two queues of a burst.
 pub(super) const INTERVAL: Duration = Duration::from_ms(180);
 /// The queues of a large burst.
 const LARGE: u32 = 8;
-/// A queue that was split off is not new for as long.
-const AFTER_SPLIT: Duration = Duration::from_ms(10);
+/// A queue that was split off is not new for as long: 3 ticks.
+const AFTER_SPLIT: Duration = in_ticks(Duration::from_ms(10));
 /// The idle time after which a queue no longer belongs to a burst.
 const FORGOTTEN: Duration = Duration::from_ms(10_000);
 
@@ -32,18 +33,18 @@ impl Bfq {
     pub(super) fn join_burst(&mut self, queue: usize) {
         let of = &self.queues[queue];
         let is_known = of.is(Marks::IN_BURST) || of.is(Marks::IN_LARGE_BURST);
-        if is_known || of.split.is_some_and(|split| split + AFTER_SPLIT >= self.now) {
+        if is_known || of.split.is_some_and(|split| split + AFTER_SPLIT >= self.tick()) {
             return;
         }
         let level = self.scheduler.of(queue).level;
-        if has_passed(self.burst.last, INTERVAL, self.now) || level != self.burst.level {
+        if has_passed(self.burst.last, INTERVAL, self.tick()) || level != self.burst.level {
             self.begin_burst(queue, level);
         } else if self.burst.is_large {
             self.queues[queue].marks.put(Marks::IN_LARGE_BURST, true);
         } else {
             self.add_to_burst(queue);
         }
-        self.burst.last = Some(self.now);
+        self.burst.last = Some(self.tick());
     }
 
     fn begin_burst(&mut self, queue: usize, level: usize) {
@@ -73,8 +74,9 @@ impl Bfq {
     /// Forgets that `queue` belonged to a burst, if it has been idle for 10 s since.
     pub(super) fn forget_burst(&mut self, queue: usize) {
         let was_long_idle = self.was_idle_for_long(queue);
+        let tick = self.tick();
         let of = &mut self.queues[queue];
-        if !of.is(Marks::NEW) && was_long_idle && has_passed(of.timeout, FORGOTTEN, self.now) {
+        if !of.is(Marks::NEW) && was_long_idle && has_passed(of.timeout, FORGOTTEN, tick) {
             of.marks.put(Marks::IN_BURST, false);
             of.marks.put(Marks::IN_LARGE_BURST, false);
         }

@@ -30,7 +30,7 @@ impl Bfq {
 
     fn is_too_late(&self, queue: usize) -> bool {
         let of = &self.queues[queue];
-        of.served > 0 && of.first_served + EARLY < self.now
+        of.served > 0 && of.first_served + EARLY < self.tick()
     }
 
     /// Returns the queue that `queue` is to be merged into, now that a request of `process` at
@@ -46,8 +46,8 @@ impl Bfq {
         let stable = self.processes.of(process).stable_heir.filter(|_| {
             of.is(Marks::SYNC)
                 && !of.is(Marks::NEW)
-                && has_passed(of.split, STABLE, self.now)
-                && of.created + STABLE < self.now
+                && has_passed(of.split, STABLE, self.tick())
+                && of.created + STABLE < self.tick()
         });
         if let Some(heir) = stable {
             self.processes.of_mut(process).stable_heir = None;
@@ -218,7 +218,7 @@ impl Bfq {
             saved.raise = raise;
             saved.raised_as = Raise::Interactive;
             saved.raised_for = raised_for;
-            saved.raised_at = self.now;
+            saved.raised_at = self.tick();
             saved.raised_before = None;
         }
         self.processes.of_mut(process).saved = Some(saved);
@@ -279,7 +279,7 @@ impl Bfq {
         // The queue that becomes the new one may have been the waker, and is none any more.
         let waker = self.queues[queue].waker;
         self.join_burst_again(own, process);
-        self.queues[own].split = Some(self.now);
+        self.queues[own].split = Some(self.tick());
         self.restore_state(own, process);
         self.queues[own].waker_to_be = None;
         self.set_waker(own, waker.filter(|waker| self.queues[*waker].owners > 0));

@@ -7,13 +7,14 @@
 
 use super::Bfq;
 use super::queue::{Marks, Queue};
+use super::ticks::in_ticks;
 use crate::time::{Duration, Instant};
 use crate::unit::RequestId;
 
 /// The time after which what a queue has learnt is forgotten.
 const FORGOTTEN: Duration = Duration::from_ms(1000);
-/// The least time between a change of a limit and the next trial.
-const BETWEEN_TRIALS: Duration = Duration::from_ms(10);
+/// The least time between a change of a limit and the next trial: 3 ticks.
+const BETWEEN_TRIALS: Duration = in_ticks(Duration::from_ms(10));
 /// The time after a completion of another queue in which it may have been the waker.
 const WAKING: Duration = Duration::from_ms(4);
 /// The waits, in which a queue must be found to be the waker three times.
@@ -52,17 +53,17 @@ impl Injection {
 impl Bfq {
     pub(super) fn reset_inject_limit(&mut self, queue: usize) {
         self.injection.measured = None;
-        let now = self.now;
+        let tick = self.tick();
         let of = &mut self.queues[queue];
         of.service_ns = 0;
         of.inject_limit = u32::from(!of.is(Marks::QUICK));
-        of.limit_changed = now;
+        of.limit_changed = tick;
     }
 
     /// Begins a trial with the request of `queue` that has just come, while the queue is in service
     /// and empty; forgets what is too old.
     pub(super) fn begin_trial(&mut self, queue: usize) {
-        if self.queues[queue].limit_changed + FORGOTTEN <= self.now {
+        if self.queues[queue].limit_changed + FORGOTTEN <= self.tick() {
             self.reset_inject_limit(queue);
         }
         let of = &self.queues[queue];
@@ -70,7 +71,7 @@ impl Bfq {
         let is_mixed = of.service_ns > 0 && self.injection.is_injected && self.in_driver > 0;
         if self.serving == Some(queue)
             && (is_alone || is_mixed)
-            && of.limit_changed + BETWEEN_TRIALS <= self.now
+            && of.limit_changed + BETWEEN_TRIALS <= self.tick()
         {
             self.injection.came = self.now;
             self.injection.is_awaited = true;
@@ -89,14 +90,14 @@ impl Bfq {
         let is_injected = core::mem::replace(&mut self.injection.is_injected, false);
         let is_alone = self.in_driver == 1;
         let most = self.queueing.most_in_driver;
-        let now = self.now;
+        let tick = self.tick();
         let of = &mut self.queues[queue];
         let old_limit = of.inject_limit;
         if of.service_ns > 0 && is_injected {
             let bearable = of.service_ns * 3 / 2;
             if took >= bearable && old_limit > 0 {
                 of.inject_limit -= 1;
-                of.limit_changed = now;
+                of.limit_changed = tick;
             } else if took < bearable && old_limit <= most {
                 of.inject_limit += 1;
             }

@@ -15,6 +15,7 @@
 //! - `process`, `owners`: whose queue is which
 //! - `counts`: what was done, for reports
 //! - `arrival`, `service`: what happens when a request comes, goes and ends
+//! - `ticks`: the clock of slots and of raising
 //!
 //! Sources: Valente and Checconi, "High throughput disk scheduling with fair bandwidth
 //! distribution", IEEE Transactions on Computers 59 (2010); Valente and Avanzini, "Evolution of the
@@ -27,7 +28,7 @@
 //!
 //! # What is not as in Linux
 //!
-//! - Times are exact. Linux counts most of them in ticks of 4 ms at 250 ticks in a second.
+//! - A tick takes 4 ms, everywhere. In Linux that is so with 250 ticks in a second.
 //! - No process ends: see `process`. A priority is that of the last request. A bio without one is
 //!   of best effort, level 4, as of a process of nice 0 in Linux.
 //! - Groups have one level, and the weight 100 unless [`Elevator::weigh_group`] gives them another
@@ -55,6 +56,7 @@ mod queue;
 mod raising;
 mod scheduler;
 mod service;
+mod ticks;
 mod tree;
 
 pub use self::budget::{Expiry, Slots};
@@ -70,6 +72,7 @@ use self::peak_rate::{PeakRate, Queueing};
 use self::process::{GROUPS, Group, Processes, level_of};
 use self::queue::Queue;
 use self::scheduler::Scheduler;
+use self::ticks::in_ticks;
 use super::sector_tree::SectorNodes;
 use super::{Ctx, Elevator, IDLE_MAX, Place};
 use crate::bio::{Flags, Op};
@@ -180,7 +183,11 @@ impl Bfq {
             deadline: Instant::ZERO,
         };
         Self {
-            tunables: BfqTunables { slice_idle, ..tunables },
+            tunables: BfqTunables {
+                slice_idle,
+                timeout_sync: in_ticks(tunables.timeout_sync),
+                ..tunables
+            },
             merges_kind: Merges::All,
             rotational,
             now: Instant::ZERO,

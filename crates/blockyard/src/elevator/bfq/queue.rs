@@ -7,6 +7,7 @@
 
 use super::entity::Raise;
 use super::scheduler::IDLE_CLASS;
+use super::ticks::tick_of;
 use super::{Bfq, Held};
 use crate::bio::{IoPrio, PrioClass};
 use crate::elevator::sector_tree::SectorTree;
@@ -62,9 +63,10 @@ pub(super) const fn weight_of_level(level: usize) -> u32 {
     }
 }
 
-/// Whether `span` has passed since `at`; `None` lies before all times.
-pub(super) fn has_passed(at: Option<Instant>, span: Duration, now: Instant) -> bool {
-    at.is_none_or(|at| at + span < now)
+/// Whether `span` has passed since `at` in the tick that began at `tick`; `None` lies before all
+/// times.
+pub(super) fn has_passed(at: Option<Instant>, span: Duration, tick: Instant) -> bool {
+    at.is_none_or(|at| at + span < tick)
 }
 
 /// Properties of a queue that are true or false.
@@ -215,6 +217,7 @@ pub(super) struct Queue {
 impl Queue {
     /// Returns an empty queue.
     pub(super) fn new(is_sync: bool, is_idle_class: bool, max_budget: u32, now: Instant) -> Self {
+        let tick = tick_of(now);
         let mut marks = Marks::IO_BOUND;
         marks.put(Marks::SYNC, is_sync);
         marks.put(Marks::NEW, is_sync);
@@ -234,22 +237,22 @@ impl Queue {
             think: Think::new(now, false),
             seeks: 1,
             last_end: 0,
-            created: now,
+            created: tick,
             split: None,
             io_since: now,
             idle_ns: 0,
             served: 0,
-            first_served: now,
-            last_busy: now,
+            first_served: tick,
+            last_busy: tick,
             raised_as: Raise::No,
             raised_for: Duration::ZERO,
-            raised_at: now,
+            raised_at: tick,
             raised_before: None,
             raised_service: 0,
-            soft_start: now,
+            soft_start: tick,
             inject_limit: 0,
             service_ns: 0,
-            limit_changed: now,
+            limit_changed: tick,
             waker: None,
             waker_to_be: None,
             wakings: 0,
@@ -388,16 +391,17 @@ impl Bfq {
     /// Judges whether the process of `queue` thinks only a short time.
     pub(super) fn judge_think_time(&mut self, queue: usize) {
         let slice_idle = self.tunables.slice_idle;
+        let tick = self.tick();
         let of = &mut self.queues[queue];
         let is_idle_class = self.scheduler.of(queue).class == IDLE_CLASS;
-        let split_lately = !has_passed(of.split, MIN_IDLE, self.now);
+        let split_lately = !has_passed(of.split, MIN_IDLE, tick);
         if !of.is(Marks::SYNC) || is_idle_class || slice_idle == Duration::ZERO || split_lately {
             return;
         }
         let is_quick = !of.think.is_long(slice_idle);
         let has_changed = is_quick != of.is(Marks::QUICK);
         of.marks.put(Marks::QUICK, is_quick);
-        let settled = of.limit_changed + Duration::from_ms(100) <= self.now;
+        let settled = of.limit_changed + Duration::from_ms(100) <= tick;
         if has_changed && of.service_ns == 0 && (settled || !is_quick) {
             self.reset_inject_limit(queue);
         }

@@ -12,6 +12,7 @@ use super::Bfq;
 use super::entity::Raise;
 use super::peak_rate::reference;
 use super::queue::{DEFAULT_WEIGHT, MIN_IDLE, Marks, Queue, has_passed};
+use super::ticks::whole_ticks;
 use crate::time::Duration;
 
 /// The factor of interactive queues.
@@ -30,8 +31,7 @@ const MOST_SERVICE: u32 = 120_000;
 const START_UP: [Duration; 2] = [Duration::from_ms(2500), Duration::from_ms(7000)];
 const SHORTEST: Duration = Duration::from_ms(3000);
 const LONGEST: Duration = Duration::from_ms(25_000);
-/// What a request may be late without being out of time for a soft real-time queue: 4 ticks of
-/// Linux at 250 in a second.
+/// What a request may be late without being out of time for a soft real-time queue: 4 ticks.
 const GRACE: Duration = Duration::from_ms(16);
 
 /// How often queues were raised.
@@ -68,7 +68,7 @@ impl Bfq {
     fn interactive_time(&self) -> Duration {
         let start_up = START_UP[usize::from(self.rotational)].as_ns();
         let time = u64::from(reference(self.rotational)) * start_up / u64::from(self.rate.rate());
-        Duration::from_ns(time.clamp(SHORTEST.as_ns(), LONGEST.as_ns()))
+        whole_ticks(Duration::from_ns(time.clamp(SHORTEST.as_ns(), LONGEST.as_ns())))
     }
 
     /// Judges the first request of `queue`, which was idle. `is_own`: the queue is of one process,
@@ -80,7 +80,7 @@ impl Bfq {
         let has_default_weight = entity.asked_weight == DEFAULT_WEIGHT;
         let is_soft = !of.is_all_seeks()
             && !in_burst
-            && of.soft_start < self.now
+            && of.soft_start < self.tick()
             && of.dispatched == 0
             && has_default_weight;
         let is_interactive = !in_burst && self.was_idle_for_long(queue) && has_default_weight;
@@ -92,13 +92,15 @@ impl Bfq {
     /// Whether `queue` has been idle for 2 s.
     pub(super) fn was_idle_for_long(&self, queue: usize) -> bool {
         let of = &self.queues[queue];
-        of.dispatched == 0 && has_passed(of.timeout, MIN_IDLE, self.now)
+        of.dispatched == 0 && has_passed(of.timeout, MIN_IDLE, self.tick())
     }
 
     /// Raises `queue`, which was idle, or ends its raising, by its first request.
     pub(super) fn raise_on_arrival(&mut self, queue: usize, arrival: Arrival) {
         // A queue that was split off keeps for a while what it had before the merge.
-        if !self.tunables.low_latency || !has_passed(self.queues[queue].split, MIN_IDLE, self.now) {
+        if !self.tunables.low_latency
+            || !has_passed(self.queues[queue].split, MIN_IDLE, self.tick())
+        {
             return;
         }
         let was_raised = self.scheduler.of(queue).raise > 1;
@@ -122,7 +124,7 @@ impl Bfq {
                 self.queues[queue].raised_before = Some(self.queues[queue].raised_at);
                 self.raise_soft(queue);
             }
-            self.queues[queue].raised_at = self.now;
+            self.queues[queue].raised_at = self.tick();
         }
     }
 
@@ -152,7 +154,8 @@ impl Bfq {
     /// Raises `queue`, which is busy and not raised, for an asynchronous request if its last
     /// raising ended long ago.
     pub(super) fn raise_async(&mut self, queue: usize) {
-        if self.tunables.low_latency && self.queues[queue].raised_at + MIN_BETWEEN_ASYNC < self.now
+        if self.tunables.low_latency
+            && self.queues[queue].raised_at + MIN_BETWEEN_ASYNC < self.tick()
         {
             self.raise_interactive(queue);
         }
@@ -161,7 +164,7 @@ impl Bfq {
     /// Returns a raising as it was saved before a merge to `queue`, unless its time has passed.
     pub(super) fn resume_raising(&mut self, queue: usize, raise: u32) {
         let of = &self.queues[queue];
-        let is_over = of.is(Marks::IN_LARGE_BURST) || of.raised_at + of.raised_for < self.now;
+        let is_over = of.is(Marks::IN_LARGE_BURST) || of.raised_at + of.raised_for < self.tick();
         let may_go_on = of.raised_as == Raise::SoftRealTime && !of.is(Marks::IN_LARGE_BURST);
         if raise == 1 || !is_over {
             self.scheduler.set_raise(queue, raise);
@@ -174,20 +177,20 @@ impl Bfq {
 
     /// Whether the interactive raising that a soft real-time one replaced would go on.
     fn interactive_time_is_left(&self, queue: usize) -> bool {
-        !has_passed(self.queues[queue].raised_before, self.interactive_time(), self.now)
+        !has_passed(self.queues[queue].raised_before, self.interactive_time(), self.tick())
     }
 
     fn raise_interactive_again(&mut self, queue: usize) {
         let raised_before = self.queues[queue].raised_before;
         self.raise_interactive(queue);
-        self.queues[queue].raised_at = raised_before.unwrap_or(self.now);
+        self.queues[queue].raised_at = raised_before.unwrap_or(self.tick());
     }
 
     fn end_raising(&mut self, queue: usize) {
         if self.queues[queue].raised_as != Raise::SoftRealTime {
-            self.queues[queue].soft_start = self.now;
+            self.queues[queue].soft_start = self.tick();
         }
-        self.queues[queue].raised_at = self.now;
+        self.queues[queue].raised_at = self.tick();
         self.lower(queue);
     }
 
@@ -195,7 +198,7 @@ impl Bfq {
     pub(super) fn update_raising(&mut self, queue: usize) {
         if self.scheduler.of(queue).raise > 1 {
             let of = &self.queues[queue];
-            let is_over = of.raised_at + of.raised_for < self.now;
+            let is_over = of.raised_at + of.raised_for < self.tick();
             if of.is(Marks::IN_LARGE_BURST) {
                 self.end_raising(queue);
             } else if is_over && of.raised_as == Raise::SoftRealTime {
@@ -233,25 +236,25 @@ impl Bfq {
 
     /// A soft real-time queue that waited for its slot does not lose that time.
     pub(super) fn prolong_soft_real_time(&mut self, queue: usize) {
-        let now = self.now;
+        let tick = self.tick();
         let of = &mut self.queues[queue];
-        let was_idle = of.timeout.is_none_or(|timeout| timeout < now);
-        if of.raised_as != Raise::SoftRealTime || of.raised_at >= now || !was_idle {
+        let was_idle = of.timeout.is_none_or(|timeout| timeout < tick);
+        if of.raised_as != Raise::SoftRealTime || of.raised_at >= tick || !was_idle {
             return;
         }
         of.raised_at = match of.timeout {
-            Some(idle_since) if idle_since > of.raised_at => of.raised_at + now.since(idle_since),
-            _ => now,
+            Some(idle_since) if idle_since > of.raised_at => of.raised_at + tick.since(idle_since),
+            _ => tick,
         };
     }
 
     /// Computes when a first request makes `queue`, which has become empty, soft real-time.
     pub(super) fn set_soft_start(&mut self, queue: usize) {
-        let grace = self.tunables.slice_idle + GRACE;
+        let earliest = self.tick() + whole_ticks(self.tunables.slice_idle) + GRACE;
         let of = &mut self.queues[queue];
         let at_rate = u64::from(of.served) * 1_000_000_000 / SOFT_REAL_TIME_RATE;
-        let by_service = of.last_busy + Duration::from_ns(at_rate);
-        of.soft_start = of.soft_start.max(by_service).max(self.now + grace);
+        let by_service = of.last_busy + whole_ticks(Duration::from_ns(at_rate));
+        of.soft_start = of.soft_start.max(by_service).max(earliest);
     }
 
     /// Notes for raising that a slot of `queue` ends.
@@ -260,7 +263,7 @@ impl Bfq {
             return;
         }
         if !is_raised {
-            self.queues[queue].raised_at = self.now;
+            self.queues[queue].raised_at = self.tick();
         }
         if self.queues[queue].is_empty() {
             if self.queues[queue].dispatched == 0 {
@@ -293,7 +296,7 @@ impl Bfq {
     ) {
         let is_raised = self.scheduler.of(queue).raise > 1;
         if self.tunables.low_latency && (!was_raised || !is_raised || is_interactive) {
-            self.queues[queue].raised_at = self.now;
+            self.queues[queue].raised_at = self.tick();
         }
     }
 

@@ -54,7 +54,7 @@ impl Bfq {
             let queue = match self.serving {
                 Some(serving) => serving,
                 None => {
-                    let next = self.scheduler.take_next(self.now)?;
+                    let next = self.scheduler.take_next(self.tick())?;
                     self.begin_slot(next);
                     self.serving = Some(next);
                     next
@@ -151,11 +151,12 @@ impl Bfq {
         debug_assert!(self.in_driver > 0, "nothing is in the device");
         self.in_driver -= 1;
         let now = self.now;
+        let tick = self.tick();
         let of = &mut self.queues[queue];
         of.dispatched -= 1;
         of.think.last_end = now;
         if of.dispatched == 0 && !self.scheduler.of(queue).is_busy {
-            of.timeout = Some(now);
+            of.timeout = Some(tick);
             self.leave_pending(queue);
         }
         if self.rate.completed(now) {

@@ -42,13 +42,21 @@ fn readers_of_a_disk_have_it_for_a_budget_each() {
     assert_eq!((budgets, charged), (2 * 10_922, 2 * 170 * 64));
 }
 
-/// The time of a slot is 125 ms: 125 reads of 1 ms.
+/// The time of a slot is 31 ticks of 4 ms: 124 reads of 1 ms, if it begins with a tick. One that
+/// begins at 7 ms, in the tick that began at 4 ms, ends at 128 ms, after 121 reads. 21 ms are 6
+/// ticks.
 #[test]
-fn a_slot_ends_when_its_time_is_over() {
-    let mut rig = Rig::new(true, plain(), std::vec![Reader::new(1), Reader::new(2)]);
-    rig.run(at_ms(200));
-    let first = rig.log.iter().take_while(|entry| entry.0 == 1).count();
-    assert_eq!((first, rig.bfq.counts().slots.timeout), (125, 1));
+fn a_slot_ends_when_its_ticks_are_over() {
+    for (slot_ms, begins_ms, reads) in [(124, 0, 124), (124, 7, 121), (124, 8, 124), (21, 0, 24)] {
+        let tunables = BfqTunables { timeout_sync: Duration::from_ms(slot_ms), ..plain() };
+        let due = Some(at_ms(begins_ms));
+        let readers = [1, 2].map(|process| Reader { due, ..Reader::new(process) });
+        let mut rig = Rig::new(true, tunables, readers.to_vec());
+        rig.run(at_ms(begins_ms + reads + 5));
+        let first = rig.log.iter().take_while(|entry| entry.0 == 1).count();
+        let timeouts = rig.bfq.counts().slots.timeout;
+        assert_eq!((first as u64, timeouts), (reads, 1), "{slot_ms} ms from {begins_ms} ms on");
+    }
 }
 
 /// The first reader has read for 5 s when a second one begins: it is interactive, and gets 30 reads
@@ -63,9 +71,9 @@ fn a_process_that_starts_is_raised() {
         let reads = rig.log.iter().filter(|entry| entry.0 == 2).count();
         assert!((least..=most).contains(&reads), "{reads} reads, low latency {low_latency}");
         // The first reader was raised for 1875 reads, too. Beside those of the second one it had
-        // a thirtieth, 62 ms, and a slot of 125 ms more at most.
+        // a thirtieth, 62 ms, and a slot of 124 ms more at most.
         let raised_ms = rig.bfq.counts().raised.time.as_ns() / 1_000_000;
-        let expected_ms = if low_latency { 3750..=3750 + 62 + 125 } else { 0..=0 };
+        let expected_ms = if low_latency { 3750..=3750 + 62 + 124 } else { 0..=0 };
         assert!(expected_ms.contains(&raised_ms), "{raised_ms} ms");
     }
 }
@@ -160,7 +168,7 @@ fn an_active_queue_without_requests_makes_room() {
 }
 
 /// A budget of more than 2^31 sectors, and a wait of years: a process that comes when the estimated
-/// budgets are in use, after 11 slots of 125 ms, gets two thirds of the largest one.
+/// budgets are in use, after 11 slots of 124 ms, gets two thirds of the largest one.
 #[test]
 fn the_largest_tunables_do_not_overflow() {
     let tunables = BfqTunables {
@@ -199,14 +207,15 @@ fn a_process_with_a_request_does_not_think() {
 }
 
 /// Queues created 50 ms apart are to be merged for good, if idling is of no use, but not within 600
-/// ms of their creation.
+/// ms of their creation: the second one was created in the tick of 48 ms, and the first tick after
+/// 648 ms begins at 652 ms.
 #[test]
 fn queues_are_merged_for_good_after_600_ms() {
     let mut rig = Rig::new(true, plain(), Vec::new());
     insert_at(&mut rig, 0, 1, 0);
     insert_at(&mut rig, 50, 2, 1 << 20);
     let second = process_of(&mut rig, 2);
-    for (ms, is_planned) in [(300, true), (649, true), (651, false)] {
+    for (ms, is_planned) in [(300, true), (651, true), (652, false)] {
         insert_at(&mut rig, ms, 2, (1 << 20) + 100_000 * ms);
         assert_eq!(rig.bfq.processes.of(second).stable_heir.is_some(), is_planned, "{ms} ms");
     }
