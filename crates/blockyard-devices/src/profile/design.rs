@@ -55,6 +55,9 @@ pub struct Design {
     /// Whether calls may be uncached (`RWF_DONTCACHE`), whose pages the flusher writes back at
     /// once, as in Linux 7.3, rather than refused.
     pub takes_uncached: bool,
+    /// Whether a disk that has written back little has at least an eighth of what is left of the
+    /// background limit on dirty pages, as since Linux 6.13, rather than its part by writeback.
+    pub raises_background_part: bool,
     /// Requests that a run removes from an elevator under one acquisition of its lock, at most.
     pub lock_batch: u32,
     /// The lines of `[host]` in its file.
@@ -228,6 +231,7 @@ pub(super) const QUEUE: &[&str] = &[
     "worker",
     "sync-flush",
     "uncached",
+    "background-part",
     "sched-depth",
     "async-depth",
     "nomerges",
@@ -306,6 +310,7 @@ const WORKER: &[(&str, WorkerTurn)] =
     &[("at-once", WorkerTurn::AtOnce), ("by-lag", WorkerTurn::ByLag)];
 const SYNC_FLUSH: &[(&str, bool)] = &[("always", true), ("needed", false)];
 const UNCACHED: &[(&str, bool)] = &[("refused", false), ("by-flusher", true)];
+const BACKGROUND_PART: &[(&str, bool)] = &[("by-writeback", false), ("raised", true)];
 const RESTART: &[(&str, Restart)] = &[("own", Restart::Own), ("in-turn", Restart::InTurn)];
 
 const HEAD_LISTS: &[(&str, HeadLists)] =
@@ -465,6 +470,11 @@ impl Design {
             worker: queue.take_or("worker", OneOf(WORKER), linux::WORKER)?,
             flushes_after_sync_writes: flushes_after_sync_writes(&queue)?,
             takes_uncached: queue.take_or("uncached", OneOf(UNCACHED), linux::TAKES_UNCACHED)?,
+            raises_background_part: queue.take_or(
+                "background-part",
+                OneOf(BACKGROUND_PART),
+                linux::RAISES_BACKGROUND_PART,
+            )?,
             lock_batch: lock_batch(&queue)?,
             host_lines: host.lines,
             btt: btt(top)?,

@@ -22,6 +22,10 @@ pub(super) const FLUSHES_AFTER_SYNC_WRITES: bool = true;
 /// Whether a call may be uncached, on ext4, XFS and raw disks: since Linux 7.3.
 pub(super) const TAKES_UNCACHED: bool = true;
 
+/// Whether a disk that has written back little has an eighth of what is left of the background
+/// limit: since Linux 6.13.
+pub(super) const RAISES_BACKGROUND_PART: bool = true;
+
 /// Whether a request longer than the read-ahead window widens it: since Linux 4.10.
 pub(super) const REQUEST_WIDENS: bool = true;
 

@@ -10,6 +10,9 @@ pub(crate) struct DirtyLimits {
     pub(crate) background: u64,
     /// The number of dirty pages and pages under writeback that writers do not exceed.
     pub(crate) hard: u64,
+    /// Whether a disk that has written back little has an eighth of what is left of the background
+    /// limit, as since Linux 6.13, or only its part by writeback.
+    pub(crate) raises_part: bool,
 }
 
 /// `dirty_background_ratio` and `dirty_ratio`, in percent of the memory.
@@ -17,10 +20,10 @@ const RATIOS: [u64; 2] = [10, 20];
 
 impl DirtyLimits {
     /// Returns the limits of `machine`: its own, or shares of its memory. All of its memory counts
-    /// as free or as page cache.
+    /// as free or as page cache. `raises_part` is that of the kernel.
     ///
     /// A machine with 8 GiB begins to write at 819 MiB, and pauses writers below 1638 MiB.
-    pub(crate) fn of(machine: &MachineProfile) -> Self {
+    pub(crate) fn of(machine: &MachineProfile, raises_part: bool) -> Self {
         let pages = machine.memory_bytes / PAGE_BYTES;
         let [background, hard] = RATIOS.map(|percent| pages * percent / 100);
         let hard = match machine.dirty_bytes {
@@ -33,7 +36,7 @@ impl DirtyLimits {
         };
         let background = if background >= hard { hard / 2 } else { background };
         debug_assert!(background < hard, "limits of {background} and {hard} pages");
-        Self { background, hard }
+        Self { background, hard, raises_part }
     }
 
     /// Returns the number of pages up to which no writer pauses: midway between the limits.

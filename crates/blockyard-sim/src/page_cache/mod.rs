@@ -35,6 +35,7 @@ mod by_place;
 mod dirt;
 mod extents;
 mod file_system;
+mod jiffies;
 mod levels;
 mod limits;
 mod pace;
@@ -44,6 +45,7 @@ mod read_ahead;
 pub use dirt::Dirt;
 pub use extents::Extents;
 pub(crate) use file_system::{Commit, FileSystem, Journal, Start, State, Tid, place_of_journal};
+pub(crate) use jiffies::timer_end;
 pub(crate) use limits::DirtyLimits;
 pub(crate) use pace::{Dirtier, Level, Pace, Verdict};
 pub use pages::{FilePages, PageState};
@@ -316,6 +318,16 @@ impl PageCache {
     /// Returns the numbers of dirty pages of all disks.
     pub(crate) const fn levels(&self) -> &Levels {
         &self.levels
+    }
+
+    /// Whether a flusher of `disk` that runs at `now` writes pages back, whatever their age.
+    pub(crate) fn is_over_background(
+        &mut self,
+        disk: QueueId,
+        limits: DirtyLimits,
+        now: Instant,
+    ) -> bool {
+        self.levels.is_over_background(disk, limits, now)
     }
 
     /// Returns the level of dirty pages of `disk` at `now`.

@@ -6,16 +6,11 @@
 //! limit. The rate follows the measured rate of writeback, every 200 ms. All writers of a disk have
 //! the same rate, so that several share evenly.
 //!
-//! Rates are in pages per second, and times in jiffies of 4 ms, as in Debian's and arm64's kernels.
+//! Rates are in pages per second, and times in jiffies.
 
+use super::jiffies::{HZ, JIFFY, jiffies};
 use super::limits::DirtyLimits;
-use blockyard::time::{Duration, Instant};
-
-/// Jiffies per second.
-const HZ: u64 = 250;
-
-/// A jiffy.
-const JIFFY: Duration = Duration::from_us(1_000_000 / HZ);
+use blockyard::time::Instant;
 
 /// The time between two looks at the rate of writeback (`BANDWIDTH_INTERVAL`).
 const LOOK: u64 = HZ / 5;
@@ -101,10 +96,6 @@ pub(crate) enum Verdict {
     Pause(Instant),
     /// It pauses until this instant, and looks again.
     PauseAndLook(Instant),
-}
-
-pub(super) const fn jiffies(at: Instant) -> u64 {
-    at.as_ns() / JIFFY.as_ns()
 }
 
 impl Dirtier {
@@ -337,7 +328,7 @@ mod tests {
     /// The limits of the recordings of a writer that is four times as fast as its disk: 8 MiB and
     /// 32 MiB, so that the setpoint is 6656 pages.
     fn pace() -> Pace {
-        Pace::new(DirtyLimits { background: 2048, hard: 8192 })
+        Pace::new(DirtyLimits { background: 2048, hard: 8192, raises_part: true })
     }
 
     const fn level(all: u64, of_disk: u64, part: u64) -> Level {

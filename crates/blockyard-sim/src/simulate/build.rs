@@ -102,26 +102,20 @@ pub(super) fn build_world<O: Observer>(
     let mut world = join_world(device, design, host, &config, tags, conditions.elevator);
     world.weigh_groups(&cgroups(jobs));
     let file_system = conditions.file_system.filter(|_| jobs.iter().any(writes));
-    write_back(&mut world, device, jobs.iter().any(dirties_pages), file_system);
+    if jobs.iter().any(dirties_pages) {
+        world.flush(design.raises_background_part);
+    }
+    if let Some(profile) = file_system {
+        put(&mut world, device, profile);
+    }
     Ok(world)
 }
 
-/// Lets `world` write dirty pages of `device` back, if there may be some, and puts `file_system` on
-/// each disk.
-fn write_back<O: Observer>(
-    world: &mut World<O>,
-    device: &Device,
-    dirties: bool,
-    file_system: Option<&profile::FileSystem>,
-) {
-    if dirties {
-        world.flush();
-    }
-    if let Some(profile) = file_system {
-        let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
-        let disks = usize::from(device.disks());
-        world.put_file_system(FileSystem::new(profile, disks, disk_bytes));
-    }
+/// Puts the file system of `profile` on each disk.
+fn put<O: Observer>(world: &mut World<O>, device: &Device, profile: &profile::FileSystem) {
+    let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
+    let disks = usize::from(device.disks());
+    world.put_file_system(FileSystem::new(profile, disks, disk_bytes));
 }
 
 /// Returns a world on the machine of `device`, with a queue of `config` for each disk of `host`.

@@ -1,17 +1,18 @@
 //! Flushers: each writes the dirty pages of one disk back in the background; nobody waits for it.
 //!
-//! Linux 6.12 (`wb_workfn`). A flusher looks 5 s after its disk got a dirty page, and every 5 s
-//! while there are any (`dirty-writeback`): it then writes all pages if the disk has had some for
-//! 30 s (`dirty-expire`). A writer that finds more pages than the background limit wakes it, and it
-//! writes until there are fewer. An uncached write wakes it, too (Linux 7.3): it writes as many
-//! pages, of any kind, as are dirty and transient. It goes through the disk in order, from where it
-//! stopped, in chunks under a plug. It skips pages that are under writeback.
+//! Linux 6.12 (`wb_workfn`). A flusher looks 5 s after its disk got a dirty page, and 5 s after it
+//! has run while there are any (`dirty-writeback`). It then writes all pages if the disk has had
+//! some for 30 s (`dirty-expire`), and those above the background limit or above the disk's part of
+//! it. A writer that finds more pages than the background limit wakes it, and it does the same; it
+//! looks at the age of pages at most every 5 s. An uncached write wakes it, too (Linux 7.3): it
+//! writes as many pages, of any kind, as are dirty and transient. It goes through the disk in
+//! order, from where it stopped, in chunks under a plug. It skips pages that are under writeback.
 
 use super::actor::Actor;
 use super::buffered::PIECE_BIOS_MAX;
 use super::owner::RUN_BIT;
 use super::{Event, Failure, World};
-use crate::page_cache::{DirtyLimits, Pace, Place, Run, Transfer};
+use crate::page_cache::{DirtyLimits, Pace, Place, Run, Transfer, timer_end};
 use blockyard::bio::Flags;
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
@@ -35,6 +36,10 @@ pub(super) struct Writeback {
     is_kicked: bool,
     /// When the flusher looks next.
     looks_at: Option<Instant>,
+    /// The event that wakes it for a look, perhaps for one that was put off meanwhile.
+    event_at: Option<Instant>,
+    /// When it last looked at the age of pages.
+    looked_at_age: Option<Instant>,
     /// The pages that the flusher has under writeback.
     in_flight: u64,
     pub(super) pace: Pace,
@@ -68,7 +73,7 @@ impl Flushing {
 /// Why a flusher writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    /// There are more pages than the background limit.
+    /// There are more pages than the background limit, or than the disk's part of it.
     Background,
     /// The disk has had dirty pages for too long.
     Age,
@@ -128,22 +133,38 @@ impl Flusher {
         }
     }
 
-    /// Returns why the flusher writes now, if it does. It `looks` at the age of pages, too.
-    fn reason<O>(&self, world: &World<O>, looks: bool) -> Option<Reason> {
-        let levels = world.cache.levels();
-        let since = levels.dirty_since(self.disk)?;
-        if looks && since + world.machine.dirty_expire <= world.now {
-            return Some(Reason::Age);
-        }
-        let limits = world.flushing.as_ref()?.limits;
-        levels.is_over_background(self.disk, limits).then_some(Reason::Background)
+    /// Whether there are more pages than the limits of the background.
+    fn is_over_background<O>(&self, world: &mut World<O>) -> bool {
+        let limits = world.flushing.as_ref().map(|flushing| flushing.limits);
+        limits.is_some_and(|limits| world.cache.is_over_background(self.disk, limits, world.now))
     }
 
-    /// Returns why the flusher begins to write, if it does. Uncached writes come first.
-    fn new_reason<O: Observer>(&mut self, world: &mut World<O>, looks: bool) -> Option<Reason> {
+    /// Whether pages are too old, if the flusher has not looked for `dirty-writeback`.
+    fn are_pages_old<O: Observer>(&self, world: &mut World<O>) -> bool {
+        let now = world.now;
+        let period = world.machine.dirty_writeback;
+        let looked = &mut world.writeback(self.disk).looked_at_age;
+        // As in Linux, nobody looks at the age of pages if the time between two looks is 0.
+        if period == Duration::ZERO || looked.is_some_and(|at| now < at + period) {
+            return false;
+        }
+        *looked = Some(now);
+        let since = world.cache.levels().dirty_since(self.disk);
+        since.is_some_and(|since| since + world.machine.dirty_expire <= now)
+    }
+
+    /// Returns why the flusher begins to write, if it does. Uncached writes come first, and then
+    /// the age of pages.
+    fn new_reason<O: Observer>(&mut self, world: &mut World<O>) -> Option<Reason> {
         let is_kicked = core::mem::take(&mut world.writeback(self.disk).is_kicked);
         self.wanted = if is_kicked { world.cache.levels().transient(self.disk) } else { 0 };
-        if self.wanted > 0 { Some(Reason::Uncached) } else { self.reason(world, looks) }
+        if self.wanted > 0 {
+            return Some(Reason::Uncached);
+        }
+        if self.are_pages_old(world) {
+            return Some(Reason::Age);
+        }
+        self.is_over_background(world).then_some(Reason::Background)
     }
 
     /// Begins the next chunk, if there is a reason to.
@@ -151,7 +172,7 @@ impl Flusher {
         let is_needed = match self.reason {
             Some(Reason::Age) => world.cache.levels().dirty_since(self.disk).is_some(),
             Some(Reason::Uncached) => self.wanted > 0,
-            _ => self.reason(world, false).is_some(),
+            _ => self.is_over_background(world),
         };
         let is_idle = world.cache.levels().is_idle(self.disk);
         let now = world.now;
@@ -208,33 +229,52 @@ impl Flusher {
         Piece::Full
     }
 
-    /// Ends the writing. The flusher goes on if uncached writes have woken it meanwhile, or if they
-    /// were the reason and there are more pages than the background limit. Otherwise it plans its
-    /// next look.
+    /// Ends the writing. The flusher goes on if uncached writes have woken it meanwhile, or if there
+    /// was another reason than the background, and there is that, too. Otherwise it plans its next
+    /// look.
     fn rest<O: Observer>(&mut self, world: &mut World<O>) {
         let ended = self.reason.take();
         self.chunk_left = 0;
-        let is_over = ended == Some(Reason::Uncached) && self.reason(world, false).is_some();
+        let is_other = ended.is_some_and(|reason| reason != Reason::Background);
+        let is_over = is_other && self.is_over_background(world);
         self.has_more = world.writeback(self.disk).is_kicked || is_over;
         world.writeback(self.disk).is_awake = self.has_more;
         world.plan_look(self.disk);
     }
 }
 
+impl Flusher {
+    /// Whether the time of a look has come, which is then taken. An event that comes early, since
+    /// the look was put off, is followed by another one.
+    fn takes_look<O: Observer>(&self, world: &mut World<O>) -> bool {
+        let now = world.now;
+        let writeback = world.writeback(self.disk);
+        writeback.event_at = writeback.event_at.filter(|at| *at > now);
+        let looks = writeback.looks_at.is_some_and(|at| at <= now);
+        if looks {
+            writeback.looks_at = None;
+        }
+        world.plan_event(self.disk);
+        looks
+    }
+}
+
 impl<O: Observer> Actor<O> for Flusher {
     fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
         let now = world.now;
-        let looks = world.writeback(self.disk).looks_at.is_some_and(|at| at <= now);
-        if looks {
-            world.writeback(self.disk).looks_at = None;
-            // A flusher that writes has another piece of work before it, or waits.
-            if self.reason.is_some() {
-                return Duration::ZERO;
-            }
+        let looks = self.takes_look(world);
+        // A flusher that writes has another piece of work before it, or waits.
+        let writes_already = looks && self.reason.is_some();
+        // The event is that of a look that was put off meanwhile.
+        let is_early = !looks && self.reason.is_none() && !world.writeback(self.disk).is_awake;
+        if writes_already || is_early {
+            return Duration::ZERO;
         }
         self.waits_for_room = false;
         if self.reason.is_none() {
-            self.reason = self.new_reason(world, looks);
+            // Whatever has woken it, the next look is put off until it has run.
+            world.writeback(self.disk).looks_at = None;
+            self.reason = self.new_reason(world);
             self.is_whole_pass = false;
             self.pass_pages = 0;
         }
@@ -276,9 +316,10 @@ impl<O: Observer> Actor<O> for Flusher {
 }
 
 impl<O: Observer> World<O> {
-    /// Adds a flusher for each disk. Without them only syncs write dirty pages back.
-    pub(crate) fn flush(&mut self) {
-        let limits = DirtyLimits::of(&self.machine);
+    /// Adds a flusher for each disk. Without them only syncs write dirty pages back. The kernel
+    /// raises the part of a quiet disk in the background limit, or does not.
+    pub(crate) fn flush(&mut self, raises_part: bool) {
+        let limits = DirtyLimits::of(&self.machine, raises_part);
         let cpu = self.flusher_cpu();
         let disks = (0..self.queues.len()).map(|disk| {
             let disk = QueueId(u16::try_from(disk).expect("disks should fit 16 bits"));
@@ -288,6 +329,8 @@ impl<O: Observer> World<O> {
                 is_awake: false,
                 is_kicked: false,
                 looks_at: None,
+                event_at: None,
+                looked_at_age: None,
                 in_flight: 0,
                 pace: Pace::new(limits),
             }
@@ -308,17 +351,25 @@ impl<O: Observer> World<O> {
     /// Plans the next look of a flusher, if its disk has dirty pages.
     pub(super) fn plan_look(&mut self, disk: QueueId) {
         let period = self.machine.dirty_writeback;
-        // As in Linux, nobody looks at the age of pages if the time between two looks is 0.
+        // As in Linux, there are no looks if the time between two of them is 0.
         if self.cache.levels().dirty_since(disk).is_none() || period == Duration::ZERO {
             return;
         }
-        let at = self.now + period;
+        let now = self.now;
         let writeback = self.writeback(disk);
         if writeback.looks_at.is_none() {
-            writeback.looks_at = Some(at);
-            let flusher = writeback.flusher;
-            self.wake_actor_at(flusher, at);
+            writeback.looks_at = Some(timer_end(now, period));
+            self.plan_event(disk);
         }
+    }
+
+    /// Plans the event that wakes a flusher for its next look, unless there is one.
+    fn plan_event(&mut self, disk: QueueId) {
+        let writeback = self.writeback(disk);
+        let Some(at) = writeback.looks_at.filter(|_| writeback.event_at.is_none()) else { return };
+        writeback.event_at = Some(at);
+        let flusher = writeback.flusher;
+        self.wake_actor_at(flusher, at);
     }
 
     /// Wakes the flusher of a disk for the pages of an uncached write on `cpu`, whose last copy

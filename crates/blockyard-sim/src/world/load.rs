@@ -43,7 +43,7 @@ impl<O> World<O> {
     /// page cache.
     #[must_use]
     pub(crate) fn dirt(&self) -> Option<DirtReport> {
-        let DirtyLimits { background, hard } = self.flushing.as_ref()?.limits;
+        let DirtyLimits { background, hard, .. } = self.flushing.as_ref()?.limits;
         Some(DirtReport {
             memory_bytes: self.machine.memory_bytes,
             background_limit_bytes: background * PAGE_BYTES,

@@ -37,7 +37,7 @@ impl<O: Observer> World<O> {
             return Duration::ZERO;
         };
         let limits = self.flushing.as_ref().expect("there are flushers").limits;
-        let is_over = self.cache.levels().is_over_background(disk, limits);
+        let is_over = self.cache.levels().are_over_background(limits);
         let cost = if is_over { self.wake_flusher(disk) } else { Duration::ZERO };
         let level = self.cache.level(disk, limits, self.now);
         let now = self.now;

@@ -68,9 +68,12 @@ pub(crate) fn comparable(line: &str) -> String {
 }
 
 /// Settings of writeback and of the machine: their keys in `[cpu]` of a device, and their units.
-const CPU: [(&str, &str, &str); 5] = [
+const CPU: [(&str, &str, &str); 7] = [
     ("dirty_background_bytes", "dirty-background-bytes", "B"),
     ("dirty_bytes", "dirty-bytes", "B"),
+    // 100 hundredths of a second are 1000 ms.
+    ("dirty_expire_centisecs", "dirty-expire", "0ms"),
+    ("dirty_writeback_centisecs", "dirty-writeback", "0ms"),
     ("page_copy_ns", "page-copy", "ns"),
     ("syscall_ns", "syscall", "ns"),
     ("insert_ns", "insert", "ns"),

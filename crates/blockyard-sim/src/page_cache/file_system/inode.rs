@@ -1,7 +1,7 @@
 //! Inodes: which pages of a file are on the disk, and which transaction has its changes.
 
 use super::super::extents::Extents;
-use super::super::pace::jiffies;
+use super::super::jiffies::jiffies;
 use super::journal::{Tid, Written};
 use blockyard::time::Instant;
 use blockyard_devices::profile::PAGE_BYTES;
