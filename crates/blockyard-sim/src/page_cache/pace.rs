@@ -245,10 +245,11 @@ impl Pace {
         let longest = self.longest_pause(level.of_disk);
         let (shortest, look_after) = self.shortest_pause(longest, rate);
         let period = (HZ * dirtier.pages).checked_div(rate).unwrap_or(longest);
-        let since = dirtier.paused.map_or(0, |paused| at.saturating_sub(paused));
-        let pause = if rate == 0 { longest } else { period.saturating_sub(since) };
+        // The last pause may end in the future, where it was due for longer than it took.
+        let due = dirtier.paused.unwrap_or(at) + period;
+        let pause = if rate == 0 { longest } else { due.saturating_sub(at) };
         if rate > 0 && pause < shortest {
-            self.go_on(dirtier, at, period, since);
+            self.go_on(dirtier, at, period, due);
             return Verdict::Continue;
         }
         // A pause that is due for longer is made up for later, by as much again at most.
@@ -266,9 +267,9 @@ impl Pace {
     }
 
     /// Lets a writer go on whose pause would be too short.
-    const fn go_on(&self, dirtier: &mut Dirtier, at: u64, period: u64, since: u64) {
+    const fn go_on(&self, dirtier: &mut Dirtier, at: u64, period: u64, due: u64) {
         // A writer that was slower than its rate for more than a second has no credit for it.
-        if since > period + HZ {
+        if at > due + HZ {
             dirtier.paused = Some(at);
             dirtier.pages = 0;
         } else if period > 0 {
@@ -385,6 +386,22 @@ mod tests {
         let verdict = pace.judge(&mut dirtier, now, level(7994, 7992, 7723));
         assert_eq!(verdict, Verdict::Pause(Instant::from_ns(1005 * JIFFY.as_ns())));
         assert_eq!((dirtier.pages, dirtier.look_after, dirtier.paused), (0, 196, Some(1004)));
+    }
+
+    /// The same writer, whose last pause should have lasted until jiffy 1006: one of 11 jiffies is
+    /// due. The longest is one of 7992 / (1 + 20,676 / 32) + 1 = 13 jiffies. Of one of 40 that is
+    /// due, 13 are made up for later, from the end of the pause on.
+    #[test]
+    fn a_pause_that_was_cut_short_is_made_up_for() {
+        let now = Instant::from_ns(1000 * JIFFY.as_ns());
+        for (paused, pause, next) in [(1006, 11, 1011), (1035, 13, 1026)] {
+            let mut pace = Pace { written_smooth: 82_704 / 4, rate: 100_580 / 4, ..pace() };
+            pace.looked.at = 990;
+            let mut dirtier = Dirtier { pages: 196, look_after: 196, paused: Some(paused) };
+            let verdict = pace.judge(&mut dirtier, now, level(7994, 7992, 7723));
+            let until = Instant::from_ns((1000 + pause + 1) * JIFFY.as_ns());
+            assert_eq!((verdict, dirtier.paused), (Verdict::Pause(until), Some(next)));
+        }
     }
 
     /// Up to 5120 pages nobody pauses. With 3072 pages left to the limit a writer looks after 32:
