@@ -5,10 +5,10 @@ mod free;
 
 use blockyard::status::Status;
 use blockyard::trace::Action;
-use blockyard_devices::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device, FileSystem};
 use blockyard_fio::job::{NoSource, Op, parse_bytes};
 use blockyard_fio::measure::call_time::CallPart;
-use blockyard_sim::simulate::{Report, Simulation};
+use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
 /// A device that writes 40 MiB a second, on a machine that begins to write back at 8 MiB of dirty
 /// pages and has 32 MiB of them at most. So are the recordings of Linux 6.12 and 7.3.
@@ -91,34 +91,56 @@ fn old_dirty_pages_are_written_back() {
     assert_eq!(commands(&report), 2);
 }
 
-/// A machine of 8 GiB with 64 MiB of dirty pages, less than its limit of 819 MiB. Their job does
-/// nothing more for 8 s. In Linux 6.12 a new disk has no part of the limit, so the first look, at
-/// 5.12 s, writes. In 7.3 it has 94 MiB, an eighth of what is left, so that the pages stay until
-/// the disk is closed; with 128 MiB dirty it has 86 MiB. The first request takes 100 us.
-#[test]
-fn the_first_look_writes_what_is_above_the_part_of_a_new_disk() {
+/// Returns when the first command ends, in ms, under a design: a job dirties so many MiB of a
+/// machine with 8 GiB, and does nothing more for 8 s.
+fn first_ms(design: &str, mib: u64) -> u64 {
     let device = "base = \"null\"\n[limits]\nmax-sectors = 2048\n[null]\ncompletion = \"timer\"\n\
                   completion-time = \"100us\"\n[cpu]\nmemory = \"8GiB\"\npage-copy = \"1us\"\n";
     let device = Device::parse("test", &format!("{device}{}", free::steps())).unwrap();
-    let first_ms = |design: &str, mib: u64| {
-        let text = format!(
-            "[w]\nioengine=sync\nrw=write\nbs=64k\nsize={mib}m\nfilename=/dev/a\n\
-             thinktime=8s\nthinktime_blocks={}\n",
-            mib * 16 - 1
-        );
-        let jobs = parse_bytes("f.fio", text.as_bytes(), &NoSource).unwrap();
-        let design = Design::lookup(design).unwrap();
-        let mut simulation = Simulation::new(&jobs, &device, &design, 1).unwrap();
-        while commands(&simulation.report()) == 0 {
-            assert!(simulation.advance(1).unwrap(), "a command comes before the end");
-        }
-        simulation.world().now().as_ns() / 1_000_000
-    };
+    let text = format!(
+        "[w]\nioengine=sync\nrw=write\nbs=64k\nsize={mib}m\nfilename=/dev/a\n\
+         thinktime=8s\nthinktime_blocks={}\n",
+        mib * 16 - 1
+    );
+    let jobs = parse_bytes("f.fio", text.as_bytes(), &NoSource).unwrap();
+    let design = Design::lookup(design).unwrap();
+    let mut simulation = Simulation::new(&jobs, &device, &design, 1).unwrap();
+    while commands(&simulation.report()) == 0 {
+        assert!(simulation.advance(1).unwrap(), "a command comes before the end");
+    }
+    simulation.world().now().as_ns() / 1_000_000
+}
+
+/// With 64 MiB of dirty pages, a machine of 8 GiB is below its limit of 819 MiB. In Linux 6.12 a
+/// new disk has no part of the limit, so the first look, at 5.12 s, writes. In 7.3 it has 94 MiB,
+/// an eighth of what is left, so that the pages stay until the disk is closed; with 128 MiB dirty
+/// it has 86 MiB. The first request takes 100 us.
+#[test]
+fn the_first_look_writes_what_is_above_the_part_of_a_new_disk() {
     let found = [("mq-none-6.12", 64), ("mq-none", 64), ("mq-none", 128)]
         .map(|(design, mib)| first_ms(design, mib));
     assert_eq!(found[0], 5_120);
     assert!((8_000..8_100).contains(&found[1]), "{} ms", found[1]);
     assert_eq!(found[2], 5_120);
+}
+
+/// On a file system each file has an age of its own. The first job dirties a page a second from 0
+/// on, and the second one 64 MiB at 28 s. At the sixth look, at 30.72 s, the 31 pages of the first
+/// file are old, and those of the second are not. When the run ends, at 34 s, the rest stays dirty.
+#[test]
+fn files_are_written_back_by_their_own_age() {
+    let device = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
+                  [cpu]\nmemory = \"8GiB\"\npage-copy = \"1us\"\n";
+    let device = Device::parse("test", &format!("{device}{}", free::steps())).unwrap();
+    let text = "[global]\nioengine=sync\nrw=write\n[a]\nbs=4k\nsize=1m\nrate_iops=1\nruntime=34\n\
+                time_based\n[b]\nbs=64k\nsize=64m\nstartdelay=28\n";
+    let jobs = parse_bytes("f.fio", text.as_bytes(), &NoSource).unwrap();
+    let ext4 = FileSystem::lookup("ext4").unwrap();
+    let conditions = Conditions { file_system: Some(&ext4), ..Conditions::new(1) };
+    let design = Design::lookup("mq-none").unwrap();
+    let simulation = Simulation::under(&jobs, &device, &design, conditions).unwrap();
+    let pages = simulation.finish().unwrap().totals.written_back_bytes / 4096;
+    assert!((30..=32).contains(&pages), "{pages} pages");
 }
 
 /// Two writers on one disk share its rate evenly, within 5 points of 100.

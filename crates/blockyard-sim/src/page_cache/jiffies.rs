@@ -33,6 +33,7 @@ pub(crate) const fn timer_end(now: Instant, delay: Duration) -> Instant {
     while shift < SHIFT_MAX && delay >= SLOTS << shift {
         shift += LEVEL_SHIFT;
     }
+    debug_assert!(shift <= SHIFT_MAX, "the wheel has no level beyond its last");
     let slot = ((jiffies(now) + delay) >> shift) + 1;
     Instant::from_ns((slot << shift) * JIFFY.as_ns())
 }

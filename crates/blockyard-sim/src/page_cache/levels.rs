@@ -15,8 +15,6 @@ struct OfDisk {
     under_writeback: u64,
     /// The dirty pages that leave the cache when they are on the disk.
     transient: u64,
-    /// When it was last without dirty pages.
-    since: Instant,
     /// The pages that were written back, of which older ones count less.
     completed: u64,
 }
@@ -41,13 +39,9 @@ impl Levels {
         self.disks.get(disk.index()).copied().unwrap_or_default()
     }
 
-    /// Notes that a page of `disk` became dirty at `now`.
-    pub(super) fn dirtied(&mut self, disk: QueueId, now: Instant) {
-        let of_disk = self.disk(disk);
-        if of_disk.dirty == 0 {
-            of_disk.since = now;
-        }
-        of_disk.dirty += 1;
+    /// Notes that a page of `disk` became dirty.
+    pub(super) fn dirtied(&mut self, disk: QueueId) {
+        self.disk(disk).dirty += 1;
     }
 
     /// Notes that a dirty page of `disk` is transient.
@@ -83,10 +77,9 @@ impl Levels {
         of_disk.completed += pages;
     }
 
-    /// Returns since when `disk` has had dirty pages, if it has any.
-    pub(crate) fn dirty_since(&self, disk: QueueId) -> Option<Instant> {
-        let of_disk = self.of(disk);
-        (of_disk.dirty > 0).then_some(of_disk.since)
+    /// Whether `disk` has dirty pages.
+    pub(crate) fn is_dirty(&self, disk: QueueId) -> bool {
+        self.of(disk).dirty > 0
     }
 
     /// Whether no page of `disk` is under writeback.
@@ -160,6 +153,7 @@ impl Levels {
     fn part(&self, of_disk: OfDisk, limit: u64) -> u64 {
         let all = self.completed().max(1);
         let part = u128::from(limit) * u128::from(of_disk.completed) / u128::from(all);
+        debug_assert!(part <= u128::from(limit), "{part} of {limit} pages");
         u64::try_from(part).unwrap_or(limit)
     }
 }
@@ -171,7 +165,7 @@ mod tests {
     const DISKS: [QueueId; 2] = [QueueId(0), QueueId(1)];
 
     fn write_back(levels: &mut Levels, disk: QueueId, pages: u64) {
-        (0..pages).for_each(|_| levels.dirtied(disk, Instant::ZERO));
+        (0..pages).for_each(|_| levels.dirtied(disk));
         levels.begun(disk, pages);
         levels.ended(disk, pages);
     }
@@ -189,7 +183,7 @@ mod tests {
         let mut levels = Levels::default();
         assert!(!is_over(&mut levels, DISKS[0], false, 0), "nothing is dirty");
         for page in 1..=112 {
-            levels.dirtied(DISKS[0], Instant::ZERO);
+            levels.dirtied(DISKS[0]);
             let both = [false, true].map(|raises| is_over(&mut levels, DISKS[0], raises, 0));
             assert_eq!(both, [true, page == 112], "{page} pages");
         }
@@ -210,7 +204,7 @@ mod tests {
     fn a_quiet_disk_loses_its_part_to_the_others() {
         let mut levels = Levels::default();
         write_back(&mut levels, DISKS[0], 64);
-        (0..300).for_each(|_| levels.dirtied(DISKS[0], Instant::ZERO));
+        (0..300).for_each(|_| levels.dirtied(DISKS[0]));
         let mut found = Vec::new();
         for second in [3, 6] {
             found.push(is_over(&mut levels, DISKS[0], false, second));

@@ -41,6 +41,7 @@ mod limits;
 mod pace;
 mod pages;
 mod read_ahead;
+mod turns;
 
 pub use dirt::Dirt;
 pub use extents::Extents;
@@ -54,7 +55,7 @@ pub use read_ahead::{Advice, Pages, ReadAhead, Trigger, Window};
 use crate::placement::Placement;
 use blockyard::bio::{Bio, Flags};
 use blockyard::status::Status;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard::unit::{QueueId, SECTOR_BYTES};
 use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_trace::observe::TaskId;
@@ -62,6 +63,7 @@ use by_place::ByPlace;
 use core::ops::Range;
 use file_system::{Data, Inode};
 use levels::Levels;
+use turns::{InodeId, Turns};
 
 /// A file whose pages may be in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,6 +123,8 @@ struct File {
     placement: Placement,
     pages: FilePages,
     dirt: Dirt,
+    /// What the flusher writes in turns: the file, or its raw disk.
+    turns_as: InodeId,
     /// Its inode, if there is a file system.
     inode: Option<Inode>,
 }
@@ -147,6 +151,7 @@ pub struct PageCache {
     free: Vec<u32>,
     waiters: Vec<Waiter>,
     levels: Levels,
+    turns: Turns,
     /// The file system; `None`: files are parts of raw disks.
     file_system: Option<FileSystem>,
 }
@@ -156,10 +161,15 @@ impl PageCache {
     pub fn open(&mut self, placement: Placement) -> FileId {
         self.find(placement).unwrap_or_else(|| {
             let file = FileId(self.files.len());
+            let turns_as = match &self.file_system {
+                Some(_) => self.turns.add(placement.queue, Some(file)),
+                None => self.turns.raw(placement.queue),
+            };
             self.files.push(File {
                 placement,
                 pages: FilePages::default(),
                 dirt: Dirt::default(),
+                turns_as,
                 inode: None,
             });
             self.by_place.insert(placement, file);
@@ -289,11 +299,12 @@ impl PageCache {
         is_uncached: bool,
         now: Instant,
     ) -> bool {
-        let File { pages, dirt, placement, .. } = &mut self.files[file.0];
+        let File { pages, dirt, placement, turns_as, .. } = &mut self.files[file.0];
         let (was_transient, is_transient) = pages.fill(page, is_uncached);
         let was_clean = dirt.written(page);
         if was_clean {
-            self.levels.dirtied(placement.queue, now);
+            self.levels.dirtied(placement.queue);
+            self.turns.dirtied(*turns_as, now);
             self.by_place.note(*placement, file, true);
         }
         match (was_transient && !was_clean, is_transient) {
@@ -351,15 +362,45 @@ impl PageCache {
         Bio { segments, ..bio }
     }
 
-    /// Returns the pages of the next bio that writes `disk` back, in its order: the first from
-    /// `from` on that are dirty and not under writeback, at most `most` of them.
-    pub(crate) fn next_dirty(
+    /// Whether the flusher of `disk` writes at a look at `now`, as pages are older than `age`.
+    pub(crate) fn is_due(&mut self, disk: QueueId, age: Duration, now: Instant) -> bool {
+        self.turns.is_due(disk, age, now)
+    }
+
+    /// Notes that the flusher of `disk` begins to write.
+    pub(crate) fn begin_turns(&mut self, disk: QueueId) {
+        self.turns.begin(disk);
+    }
+
+    /// Begins the next turn of the flusher of `disk`, with inodes that are dirty for `age` at
+    /// `now`. Returns whether there is one.
+    pub(crate) fn begin_turn(&mut self, disk: QueueId, age: Duration, now: Instant) -> bool {
+        self.turns.begin_turn(disk, age, now)
+    }
+
+    /// Notes that the turn goes on at `next`.
+    pub(crate) fn go_on(&mut self, disk: QueueId, next: Place) {
+        self.turns.go_on(disk, next);
+    }
+
+    /// Ends the turn: its chunk is used up, or nothing is left.
+    pub(crate) fn end_turn(&mut self, disk: QueueId, is_used_up: bool) {
+        self.turns.end_turn(disk, is_used_up);
+    }
+
+    /// Returns the pages of the next bio of the turn, at most `most` of them, and where the turn
+    /// then goes on: the next ones of its inode that are dirty and not under writeback.
+    pub(crate) fn next_of_turn(
         &self,
         disk: QueueId,
-        from: Place,
         most: u64,
     ) -> Option<(FileId, Range<u64>, Place)> {
-        let mut at = from;
+        let (file, mut at) = self.turns.current(disk)?;
+        if let Some(file) = file {
+            let page = self.dirt(file).first_idle_from(at.page)?;
+            let end = self.end_of_bio(file, page).min(page + most);
+            return Some((file, page..end, Place { page: end, ..at }));
+        }
         loop {
             if let Some((file, page)) = self.dirty_at(disk, at) {
                 let end = self.end_of_bio(file, page).min(page + most);
@@ -411,9 +452,11 @@ impl PageCache {
     pub fn submitted(&mut self, run: Run) {
         debug_assert!(run.pages.start < run.pages.end, "a run must have a page");
         if run.transfer == Transfer::WriteBack {
-            let File { dirt, placement, pages, .. } = &mut self.files[run.file.0];
+            let File { dirt, placement, pages, turns_as, .. } = &mut self.files[run.file.0];
             run.pages.clone().for_each(|page| dirt.begin(page));
-            self.levels.begun(placement.queue, run.pages.end - run.pages.start);
+            let count = run.pages.end - run.pages.start;
+            self.levels.begun(placement.queue, count);
+            self.turns.begun(*turns_as, count);
             let transient = pages.transient_in(run.pages.clone()).count();
             let transient = u64::try_from(transient).unwrap_or(u64::MAX);
             self.levels.transient_left(placement.queue, transient);

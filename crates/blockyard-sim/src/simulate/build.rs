@@ -102,20 +102,27 @@ pub(super) fn build_world<O: Observer>(
     let mut world = join_world(device, design, host, &config, tags, conditions.elevator);
     world.weigh_groups(&cgroups(jobs));
     let file_system = conditions.file_system.filter(|_| jobs.iter().any(writes));
-    if jobs.iter().any(dirties_pages) {
-        world.flush(design.raises_background_part);
-    }
-    if let Some(profile) = file_system {
-        put(&mut world, device, profile);
-    }
+    let raises_part = jobs.iter().any(dirties_pages).then_some(design.raises_background_part);
+    write_back(&mut world, device, raises_part, file_system);
     Ok(world)
 }
 
-/// Puts the file system of `profile` on each disk.
-fn put<O: Observer>(world: &mut World<O>, device: &Device, profile: &profile::FileSystem) {
-    let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
-    let disks = usize::from(device.disks());
-    world.put_file_system(FileSystem::new(profile, disks, disk_bytes));
+/// Lets `world` write dirty pages of `device` back, if there may be some, with limits of the kernel
+/// that `raises_part`, and puts `file_system` on each disk.
+fn write_back<O: Observer>(
+    world: &mut World<O>,
+    device: &Device,
+    raises_part: Option<bool>,
+    file_system: Option<&profile::FileSystem>,
+) {
+    if let Some(raises_part) = raises_part {
+        world.flush(raises_part);
+    }
+    if let Some(profile) = file_system {
+        let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
+        let disks = usize::from(device.disks());
+        world.put_file_system(FileSystem::new(profile, disks, disk_bytes));
+    }
 }
 
 /// Returns a world on the machine of `device`, with a queue of `config` for each disk of `host`.

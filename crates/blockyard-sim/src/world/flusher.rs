@@ -5,14 +5,15 @@
 //! some for 30 s (`dirty-expire`), and those above the background limit or above the disk's part of
 //! it. A writer that finds more pages than the background limit wakes it, and it does the same; it
 //! looks at the age of pages at most every 5 s. An uncached write wakes it, too (Linux 7.3): it
-//! writes as many pages, of any kind, as are dirty and transient. It goes through the disk in
-//! order, from where it stopped, in chunks under a plug. It skips pages that are under writeback.
+//! writes as many pages, of any kind, as are dirty and transient. Files have turns of one chunk,
+//! and a raw disk is as one file. It goes through each in order, from where it stopped, under a
+//! plug. It skips pages that are under writeback.
 
 use super::actor::Actor;
 use super::buffered::PIECE_BIOS_MAX;
 use super::owner::RUN_BIT;
 use super::{Event, Failure, World};
-use crate::page_cache::{DirtyLimits, Pace, Place, Run, Transfer, timer_end};
+use crate::page_cache::{DirtyLimits, Pace, Run, Transfer, timer_end};
 use blockyard::bio::Flags;
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
@@ -75,7 +76,7 @@ impl Flushing {
 enum Reason {
     /// There are more pages than the background limit, or than the disk's part of it.
     Background,
-    /// The disk has had dirty pages for too long.
+    /// A file, or the raw disk, has had dirty pages for too long.
     Age,
     /// An uncached write has ended.
     Uncached,
@@ -90,13 +91,8 @@ struct Flusher {
     reason: Option<Reason>,
     /// The pages that uncached writes want, and that are not written.
     wanted: u64,
-    /// The place on the disk where it goes on.
-    at: Place,
-    /// The pages that are left of the chunk, and those that this pass over the disk has written.
+    /// The pages that are left of the chunk of the turn; 0 between turns.
     chunk_left: u64,
-    pass_pages: u64,
-    /// Whether the pass began at the start of the disk.
-    is_whole_pass: bool,
     /// The bios under the plug, if it is plugged.
     plugged: Option<u32>,
     waits_for_room: bool,
@@ -123,10 +119,7 @@ impl Flusher {
             cpu,
             reason: None,
             wanted: 0,
-            at: Place::START,
             chunk_left: 0,
-            pass_pages: 0,
-            is_whole_pass: false,
             plugged: None,
             waits_for_room: false,
             has_more: false,
@@ -149,8 +142,7 @@ impl Flusher {
             return false;
         }
         *looked = Some(now);
-        let since = world.cache.levels().dirty_since(self.disk);
-        since.is_some_and(|since| since + world.machine.dirty_expire <= now)
+        world.cache.is_due(self.disk, world.machine.dirty_expire, now)
     }
 
     /// Returns why the flusher begins to write, if it does. Uncached writes come first, and then
@@ -167,39 +159,38 @@ impl Flusher {
         self.is_over_background(world).then_some(Reason::Background)
     }
 
-    /// Begins the next chunk, if there is a reason to.
-    fn begin_chunk<O: Observer>(&mut self, world: &mut World<O>) -> bool {
-        let is_needed = match self.reason {
-            Some(Reason::Age) => world.cache.levels().dirty_since(self.disk).is_some(),
-            Some(Reason::Uncached) => self.wanted > 0,
-            _ => self.is_over_background(world),
+    /// Begins the next turn, if there is a reason to.
+    fn begin_turn<O: Observer>(&mut self, world: &mut World<O>) -> bool {
+        debug_assert_eq!(self.chunk_left, 0, "the turn before should have ended");
+        let (is_needed, age) = match self.reason {
+            Some(Reason::Age) => (true, world.machine.dirty_expire),
+            Some(Reason::Uncached) => (self.wanted > 0, Duration::ZERO),
+            _ => (self.is_over_background(world), Duration::ZERO),
         };
-        let is_idle = world.cache.levels().is_idle(self.disk);
         let now = world.now;
+        if !is_needed || !world.cache.begin_turn(self.disk, age, now) {
+            return false;
+        }
+        let is_idle = world.cache.levels().is_idle(self.disk);
         let pace = &mut world.writeback(self.disk).pace;
         // After a quiet time the count begins anew: the rate of 4 s without a page says nothing.
         pace.begin(now, is_idle);
         pace.measure(now);
         self.chunk_left = pace.chunk();
-        is_needed
+        true
     }
 
     /// Submits bios until enough are submitted.
     fn write<O: Observer>(&mut self, world: &mut World<O>, cost: &mut Duration) -> Piece {
         for _ in 0..PIECE_BIOS_MAX {
-            if self.chunk_left == 0 && !self.begin_chunk(world) {
+            if self.chunk_left == 0 && !self.begin_turn(world) {
                 return Piece::Done;
             }
             let in_flight = world.writeback(self.disk).in_flight;
             let room = u64::from(FLUSHER_PAGES_MAX).saturating_sub(in_flight);
             let most = self.chunk_left.min(room.max(1));
-            let Some((file, pages, next)) = world.cache.next_dirty(self.disk, self.at, most) else {
-                if self.is_whole_pass && self.pass_pages == 0 {
-                    return Piece::Done; // all dirty pages are under writeback
-                }
-                self.at = Place::START;
-                self.is_whole_pass = true;
-                self.pass_pages = 0;
+            let Some((file, pages, next)) = world.cache.next_of_turn(self.disk, most) else {
+                world.cache.end_turn(self.disk, false);
                 self.chunk_left = 0;
                 continue;
             };
@@ -221,17 +212,19 @@ impl Flusher {
                     return Piece::Done;
                 }
             }
-            self.at = next;
-            self.pass_pages += count;
+            world.cache.go_on(self.disk, next);
             self.wanted = self.wanted.saturating_sub(count);
             self.chunk_left -= count;
+            if self.chunk_left == 0 {
+                world.cache.end_turn(self.disk, true);
+            }
         }
         Piece::Full
     }
 
-    /// Ends the writing. The flusher goes on if uncached writes have woken it meanwhile, or if there
-    /// was another reason than the background, and there is that, too. Otherwise it plans its next
-    /// look.
+    /// Ends the writing. The flusher goes on if uncached writes have woken it meanwhile, or if
+    /// there was another reason than the background, and there is that, too. Otherwise it plans its
+    /// next look.
     fn rest<O: Observer>(&mut self, world: &mut World<O>) {
         let ended = self.reason.take();
         self.chunk_left = 0;
@@ -275,8 +268,7 @@ impl<O: Observer> Actor<O> for Flusher {
             // Whatever has woken it, the next look is put off until it has run.
             world.writeback(self.disk).looks_at = None;
             self.reason = self.new_reason(world);
-            self.is_whole_pass = false;
-            self.pass_pages = 0;
+            world.cache.begin_turns(self.disk);
         }
         let mut cost = Duration::ZERO;
         let piece = match self.reason {
@@ -352,7 +344,7 @@ impl<O: Observer> World<O> {
     pub(super) fn plan_look(&mut self, disk: QueueId) {
         let period = self.machine.dirty_writeback;
         // As in Linux, there are no looks if the time between two of them is 0.
-        if self.cache.levels().dirty_since(disk).is_none() || period == Duration::ZERO {
+        if !self.cache.levels().is_dirty(disk) || period == Duration::ZERO {
             return;
         }
         let now = self.now;
