@@ -6,7 +6,7 @@ mod free;
 use blockyard::status::Status;
 use blockyard::time::Duration;
 use blockyard::trace::Action;
-use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_devices::profile::{Design, Device, FaultRules, FileSystem};
 use blockyard_fio::job::{JobFile, NoSource, parse_args, parse_bytes};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
@@ -52,6 +52,30 @@ fn run(options: &str, device: &Device) -> Report {
 
 fn commands(report: &Report) -> u64 {
     report.stages.count(Action::Complete(Status::Ok))
+}
+
+/// Returns the commands of these sections, whose file of 64 pages is on ext4.
+fn commands_on_ext4(sections: &str) -> u64 {
+    let text = format!("[global]\nioengine=sync\nfilename=f\nsize=256k\nbs=4k\n{sections}");
+    let jobs = parse_bytes("f.fio", text.as_bytes(), &NoSource).unwrap();
+    let ext4 = FileSystem::lookup("ext4").unwrap();
+    let conditions = Conditions { file_system: Some(&ext4), ..Conditions::new(1) };
+    let device = device(2, "100us");
+    let mut simulation = Simulation::under(&jobs, &device, &design(), conditions).unwrap();
+    simulation.check_every_step();
+    commands(&simulation.finish().unwrap())
+}
+
+/// A writer has made a file and written its first page, which is dirty, when a job reads the file a
+/// second later. If the section of the writer is the first, the file has its blocks and no data,
+/// which is zero: nothing is read. If that of the reader is, the file has its data, and the 63
+/// pages that are not in the cache are read, each by its own command.
+#[test]
+fn the_first_section_decides_whether_a_file_has_data() {
+    let writer = "[w]\nrw=write\nnumber_ios=1\n";
+    let reader = "[r]\nrw=read\nstartdelay=1\ninvalidate=0\nfadvise_hint=random\n";
+    assert_eq!(commands_on_ext4(&format!("{writer}{reader}")), 0);
+    assert_eq!(commands_on_ext4(&format!("{reader}{writer}")), 63);
 }
 
 const DD: &str = "--rw=read --bs=1m --number_ios=8";

@@ -56,6 +56,21 @@ fn each_pass_reads_its_pages_again() {
     }
 }
 
+/// Two reads of 32 KiB visit the file, and the third one begins anew. A read takes 100 us and is
+/// copied in 80 us, so that four begin within 690 us, and a fifth one would at 720 us. As fio 3.33
+/// calls `fadvise64(DONTNEED)` before it begins anew, in order or at random, the third and fourth
+/// are read, too. With `invalidate=0` they are not.
+#[test]
+fn a_job_that_begins_anew_reads_its_pages_again() {
+    for order in ["rw=read\n", "rw=randread\n"] {
+        for place in [None, Some("ext4")] {
+            let options = format!("size=64k\ntime_based\nruntime=690us\n{order}");
+            assert_eq!(commands(&run(&options, place)), 4, "{order}");
+            assert_eq!(commands(&run(&format!("{options}invalidate=0\n"), place)), 2, "{order}");
+        }
+    }
+}
+
 /// A pass copies 32 KiB in 80 us. Before the second one, the disk gets the pages, in one request
 /// of 100 us, for which the job waits, and the rest when it closes the disk. Without `invalidate`
 /// the pages are written once, when the disk is closed.

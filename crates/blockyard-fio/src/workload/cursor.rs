@@ -29,6 +29,8 @@ pub(super) struct FileCursor {
     goes_around: bool,
     /// Whether a random I/O that finds all blocks visited begins anew.
     begins_anew: bool,
+    /// How often I/O went back to the start, or found all blocks visited, and began anew.
+    begun_anew: u64,
     random: Option<Random>,
 }
 
@@ -92,8 +94,14 @@ impl FileCursor {
             skip_bytes: job.pattern.skip_bytes,
             goes_around: is_endless && is_alone,
             begins_anew: is_endless || matches!(job.file_service, FileService::Skewed(_)),
+            begun_anew: 0,
             random: job.pattern.random.then(|| Random::new(job, drawn_bytes, prng)),
         }
+    }
+
+    /// Returns how often the I/Os of the file began anew within a pass.
+    pub(super) const fn begun_anew(&self) -> u64 {
+        self.begun_anew
     }
 
     /// Begins a pass at the start of the region.
@@ -188,6 +196,7 @@ impl FileCursor {
             return drawn;
         }
         self.open();
+        self.begun_anew += 1;
         self.random.as_mut()?.draw(op)
     }
 
@@ -198,6 +207,7 @@ impl FileCursor {
         let mut last_end = *self.last_end.of(op);
         if self.goes_around && last_end >= self.range.end_bytes() {
             last_end = self.base;
+            self.begun_anew += 1;
         }
         if last_end >= file_bytes {
             return None;

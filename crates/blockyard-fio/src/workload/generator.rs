@@ -178,6 +178,14 @@ impl Generator {
         self.progress.passes_done()
     }
 
+    /// Returns how often the I/Os of file number `file` began anew within a pass, up to the last
+    /// one of [`Self::next`]: those of a job that ends by time go back to the start of its only
+    /// file, or have visited all blocks of a file. A number beyond the last file has none.
+    #[must_use]
+    pub fn begun_anew(&self, file: u16) -> u64 {
+        self.files.get(usize::from(file)).map_or(0, FileCursor::begun_anew)
+    }
+
     fn start_pass(&mut self) -> bool {
         let goes_on = self.progress.start_pass(self.turns.are_over());
         if goes_on {

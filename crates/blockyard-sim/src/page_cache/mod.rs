@@ -197,12 +197,17 @@ impl PageCache {
         self.file_system.is_some()
     }
 
-    /// Makes `file` one of the file system, if there is one, that begins as `start` at `now`.
+    /// Makes `file` one of the file system, if there is one, that begins as `start` at `now`. A
+    /// file without length that another job has made before it gets its data.
     pub(crate) fn begin_file(&mut self, file: FileId, start: Start, now: Instant) {
         let Some(file_system) = &mut self.file_system else { return };
         let File { placement, inode, .. } = &mut self.files[file.0];
         let number = u32::try_from(file.0).expect("files should fit in 32 bits");
-        if inode.is_none() {
+        if let Some(inode) = inode {
+            if start == Start::Written {
+                inode.lay_out(placement.len_bytes);
+            }
+        } else {
             let mut new = Inode::new(number, start, placement.len_bytes);
             if start != Start::Written {
                 file_system.created(&mut new, placement.queue, now);
@@ -430,13 +435,27 @@ impl PageCache {
     }
 
     /// Claims the absent pages of `window` up to the end of the file ([page-read-once]). Passes to
-    /// `each` the runs that need a bio.
+    /// `each` the runs that need a bio. Pages without data on the disk are zero, and ready at once.
     pub(crate) fn claim(&mut self, file: FileId, window: Window, mut each: impl FnMut(Run)) {
-        let File { placement, pages, .. } = &mut self.files[file.0];
+        let File { placement, pages, inode, .. } = &mut self.files[file.0];
         let end = window.pages.end.min(placement.len_bytes.div_ceil(PAGE_BYTES));
+        let mut zero = Vec::new();
         pages.claim(window.pages.start..end, window.marker, |pages| {
-            each(Run { file, pages, transfer: Transfer::Read });
+            let mut at = pages.start;
+            while at < pages.end {
+                // Pages 0 to 8, of which 4 to 6 have data: three parts.
+                let kind = inode.as_ref().map(|inode| (inode.has_data(at), inode.end_of_kind(at)));
+                let (has_data, end) = kind.unwrap_or((true, pages.end));
+                let part = at..end.min(pages.end);
+                at = part.end;
+                if has_data {
+                    each(Run { file, pages: part, transfer: Transfer::Read });
+                } else {
+                    zero.push(part);
+                }
+            }
         });
+        zero.into_iter().for_each(|part| pages.finish(part, true));
     }
 
     /// Returns the number of the run that is submitted next, for [`Self::ended`].

@@ -15,7 +15,7 @@ pub use stop::Stop;
 use crate::machine::locks::LockUse;
 use crate::measure::series::{Series, SeriesSampler};
 use crate::replay::{Replay, ReplayError};
-use crate::task::{Task, syncs_behind_writes, waits_for_durable_writes};
+use crate::task::{Origin, Task, start_of_files, syncs_behind_writes, waits_for_durable_writes};
 use crate::world::{Actor, BfqReport, DirtReport, Failure, Totals, World};
 use blockyard::elevator::Elevator;
 use blockyard::prng::Prng;
@@ -256,7 +256,7 @@ impl<O: Observer> Simulation<O> {
         if let Some(player) = player {
             world.replay(player);
         }
-        let mut simulation = Self {
+        let simulation = Self {
             world,
             jobs: jobs.jobs.clone(),
             entries,
@@ -274,8 +274,19 @@ impl<O: Observer> Simulation<O> {
             stopped: None,
             progress: (0, 0),
         };
-        simulation.begin_wave();
-        Ok(simulation)
+        Ok(simulation.begun())
+    }
+
+    /// Lays out the files of all jobs, in their order, as fio does before the first one runs. Then
+    /// begins the first wave.
+    fn begun(mut self) -> Self {
+        for Planned { job, instance } in self.waves.iter().rev().flatten() {
+            if let Origin::Generated { placements, .. } = &instance.origin {
+                self.world.lay_out(placements, start_of_files(&self.jobs[*job]));
+            }
+        }
+        self.begin_wave();
+        self
     }
 
     /// Adds an actor to the world before the run: see `World::add_actor`.

@@ -42,7 +42,7 @@ impl Task {
         let io = *self.feed.next().expect("a bio should come from an I/O");
         let is_retry = self.was_refused();
         let buffered = self.buffered();
-        buffered.open(cache, now);
+        buffered.open(cache);
         let is_dsync = buffered.is_dsync();
         let file = buffered.file(io.file);
         let range = (io.offset_bytes, io.offset_bytes + u64::from(io.len_bytes));

@@ -227,12 +227,17 @@ impl Task {
     }
 
     /// Closes the files, if the next I/O is the first of another pass, and their pages are dropped
-    /// before it.
+    /// before it. If its file begins anew, those of the file are dropped.
     pub(crate) fn close_after_pass(&mut self, cache: &PageCache) {
         let Source::Generated(generated) = &self.feed.source else { return };
         let passes = generated.passes_done();
+        let file = self.feed.next().map(|io| io.file);
+        let anew = file.map(|file| (file, generated.begun_anew(file)));
         if let Some(buffered) = &mut self.buffered {
             buffered.close_after_pass(passes, cache);
+            if let Some((file, times)) = anew {
+                buffered.drop_anew(file, times);
+            }
         }
     }
 

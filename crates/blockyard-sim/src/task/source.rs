@@ -209,6 +209,12 @@ impl Generated {
         self.generator.passes_done()
     }
 
+    /// Returns how often the I/Os of file number `file` began anew within a pass, up to the I/O
+    /// that was drawn last.
+    pub(super) fn begun_anew(&self, file: u16) -> u64 {
+        self.generator.begun_anew(file)
+    }
+
     /// Notes that `io` was submitted.
     pub(super) fn submitted(&mut self, io: &NextIo) {
         if let Some(kind) = io.kind {

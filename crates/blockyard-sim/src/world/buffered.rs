@@ -50,7 +50,7 @@ impl<O: Observer> World<O> {
         }
         if !task.buffered().in_call() && !task.buffered().begin_to_drop(&self.cache) {
             // All files that are opened at an instant are open before anything is dirty.
-            copies = task.buffered().open(&mut self.cache, self.now);
+            copies = task.buffered().open(&mut self.cache);
             let ios = u32::from(!task.begin_buffered(self.now, &self.cache));
             cost += self.machine.syscall;
             let outstanding = task.outstanding();

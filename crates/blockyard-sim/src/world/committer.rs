@@ -10,7 +10,8 @@
 
 use super::World;
 use super::actor::Actor;
-use crate::page_cache::{Commit, FileSystem, Journal};
+use crate::page_cache::{Commit, FileSystem, Journal, Start};
+use crate::placement::Placement;
 use blockyard::bio::{Bio, Flags};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::Duration;
@@ -215,6 +216,19 @@ impl<O: Observer> World<O> {
             }
         }
         self.cache.put(file_system);
+    }
+
+    /// Lays out the files of a job at `placements`, which begin as `start`, if there is a file
+    /// system.
+    pub(crate) fn lay_out(&mut self, placements: &[Placement], start: Start) {
+        if !self.cache.has_file_system() {
+            return;
+        }
+        for placement in placements {
+            let file = self.cache.open(*placement);
+            self.cache.begin_file(file, start, self.now);
+        }
+        self.set_alarms_of_journals();
     }
 
     /// Whether there is a file system on the disks.

@@ -11,7 +11,7 @@ impl<O: Observer> World<O> {
     /// Lets a task begin the next read before its job, or the job. Returns the cost.
     pub(super) fn read_before(&mut self, id: TaskId) -> Duration {
         let at = id.0 as usize;
-        if self.tasks[at].buffered().begin_pre_read(&mut self.cache, self.now) {
+        if self.tasks[at].buffered().begin_pre_read(&mut self.cache) {
             return self.machine.syscall + self.continue_buffered(id);
         }
         let closed = self.disks_to_close(id);

@@ -67,6 +67,17 @@ impl Inode {
         }
     }
 
+    /// Writes all of the file before its first use, if it has no length: fio does so for a job that
+    /// reads it. A file that has its length keeps its blocks as they are.
+    pub(in super::super) fn lay_out(&mut self, len_bytes: u64) {
+        debug_assert!(len_bytes > 0, "a file that is read has a length");
+        if self.len_bytes == 0 {
+            self.start = Start::Written;
+            self.len_bytes = len_bytes;
+            self.disk_len_bytes = len_bytes;
+        }
+    }
+
     pub(super) const fn has_blocks(&self) -> bool {
         matches!(self.start, Start::Written | Start::Created { has_blocks: true, .. })
     }

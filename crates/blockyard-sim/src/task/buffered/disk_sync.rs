@@ -57,8 +57,11 @@ impl DiskSync {
     /// Returns the writeback that begins before the pages of the files at `placements` are dropped,
     /// for which nobody waits, unless nothing of them is dirty. As `posix_fadvise` with
     /// `POSIX_FADV_DONTNEED` in Linux, which is fio's `invalidate` of a file.
-    pub(super) fn of_files(placements: &[Placement], cache: &PageCache) -> Option<Self> {
-        let known = placements.iter().filter_map(|placement| cache.find(*placement));
+    pub(super) fn of_files(
+        placements: impl Iterator<Item = Placement>,
+        cache: &PageCache,
+    ) -> Option<Self> {
+        let known = placements.filter_map(|placement| cache.find(placement));
         let dirty = known.filter(|file| cache.dirt(*file).is_dirty());
         let writes = RangeSync { write: true, ..RangeSync::default() };
         let files: Vec<_> = dirty

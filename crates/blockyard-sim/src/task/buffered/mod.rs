@@ -120,14 +120,16 @@ pub struct Buffered {
     writes_before_drop: bool,
     /// The passes that ended before the files were opened last.
     passes_before: u64,
+    /// How often the I/Os of each file began anew, as far as that is known.
+    begun_anew: Vec<u64>,
+    /// The open file whose pages are to be dropped, as its I/Os begin anew.
+    drops_file: Option<FileId>,
     /// The steps of `sync_file_range`.
     range_sync: RangeSync,
     /// Whether its writes sync their data only (`O_DSYNC`).
     is_dsync: bool,
     /// Whether the pages that its writes bring into the cache leave it again.
     is_uncached: bool,
-    /// The state of its files before it begins, on a file system.
-    start: Start,
     placements: Vec<Placement>,
     /// One entry for each file, once the files are open.
     streams: Vec<Stream>,
@@ -175,10 +177,11 @@ impl Buffered {
             drops: job.invalidate && !job.pre_read,
             writes_before_drop: job.invalidate && !job.pre_read,
             passes_before: 0,
+            begun_anew: Vec::new(),
+            drops_file: None,
             range_sync: job.sync_file_range,
             is_dsync: job.sync == SyncMode::Dsync,
             is_uncached: job.uncached,
-            start: start_of_files(job),
             placements,
             streams: Vec::new(),
             call: None,
@@ -198,11 +201,13 @@ impl Buffered {
     }
 
     /// Opens the files, unless they are open. Returns whether they were.
-    pub fn open(&mut self, cache: &mut PageCache, now: Instant) -> bool {
+    pub fn open(&mut self, cache: &mut PageCache) -> bool {
+        if let Some(file) = self.drops_file.take() {
+            cache.drop_pages(file);
+        }
         let were_open = self.placements.is_empty();
         for placement in self.placements.drain(..) {
             let file = cache.open(placement);
-            cache.begin_file(file, self.start, now);
             if self.drops {
                 cache.drop_pages(file);
             }
@@ -226,19 +231,40 @@ impl Buffered {
         self.writes_before_drop = true;
     }
 
-    /// Begins to write back what is dirty on the disks of the files that are to be opened, if their
-    /// pages are then dropped. Returns whether there is something to write or to wait for. As in
-    /// Linux, pages that are dirtied meanwhile stay dirty. Those of a file system's files are
-    /// written, and nobody waits.
+    /// Notes that the I/Os of file number `file` began anew so many `times` before the next one. As
+    /// fio does (strace of fio 3.33), the task drops the pages of the file, and does not open it
+    /// anew.
+    pub(super) fn drop_anew(&mut self, file: u16, times: u64) {
+        let at = usize::from(file);
+        if times == 0 || !self.drops {
+            return;
+        }
+        if at >= self.begun_anew.len() {
+            self.begun_anew.resize(at + 1, 0);
+        }
+        let is_open = self.streams.get(at);
+        if core::mem::replace(&mut self.begun_anew[at], times) < times
+            && let Some(stream) = is_open
+        {
+            self.drops_file = Some(stream.file);
+            self.writes_before_drop = true;
+        }
+    }
+
+    /// Begins to write back what is dirty on the disks of the files that are to be opened or that
+    /// begin anew, if their pages are then dropped. Returns whether there is something to write or
+    /// to wait for. As in Linux, pages that are dirtied meanwhile stay dirty. Those of a file
+    /// system's files are written, and nobody waits.
     pub(crate) fn begin_to_drop(&mut self, cache: &PageCache) -> bool {
         if !core::mem::take(&mut self.writes_before_drop) {
             return false;
         }
+        let anew = self.drops_file.map(|file| cache.placement(file));
+        let placements = anew.as_slice().iter().chain(&self.placements).copied();
         self.disk_sync = if cache.has_file_system() {
-            DiskSync::of_files(&self.placements, cache)
+            DiskSync::of_files(placements, cache)
         } else {
-            let disks = distinct(self.placements.iter().map(|place| place.queue));
-            DiskSync::of(&disks, cache)
+            DiskSync::of(&distinct(placements.map(|place| place.queue)), cache)
         };
         self.disk_sync.is_some()
     }
@@ -685,7 +711,7 @@ pub(crate) fn has_data(job: &Job) -> bool {
 
 /// Returns the files of `job` before it begins: fio writes those of a job that reads, of one with
 /// `overwrite=1`, and of one that maps them, since a mapping does not make a file longer.
-fn start_of_files(job: &Job) -> Start {
+pub(crate) fn start_of_files(job: &Job) -> Start {
     if has_data(job) {
         return Start::Written;
     }

@@ -7,7 +7,6 @@ use super::{Buffered, Call, Tried};
 use crate::page_cache::{PageCache, ReadAhead};
 use blockyard::bio::IoPrio;
 use blockyard::status::Status;
-use blockyard::time::Instant;
 use blockyard::unit::QueueId;
 use blockyard_fio::job::{Job, Op, Resolved};
 use std::collections::VecDeque;
@@ -35,9 +34,9 @@ impl Buffered {
         self.pre_read.is_some()
     }
 
-    /// Opens the files at `now`, and begins the next read. Returns whether there was one.
-    pub(crate) fn begin_pre_read(&mut self, cache: &mut PageCache, now: Instant) -> bool {
-        self.open(cache, now);
+    /// Opens the files, and begins the next read. Returns whether there was one.
+    pub(crate) fn begin_pre_read(&mut self, cache: &mut PageCache) -> bool {
+        self.open(cache);
         let Some(PreRead { regions, block_bytes }) = &mut self.pre_read else { return false };
         let Some((stream, begin, end)) = regions.pop_front() else {
             self.pre_read = None;
