@@ -46,13 +46,13 @@ mod tests {
     /// third. A recording of Linux 6.12 with a look each second has them 1.024 s apart.
     #[test]
     fn a_timer_ends_with_a_slot_of_its_level() {
-        let ends = [(0, 62), (0, 63), (1, 503), (0, 504), (3, 250), (256, 250), (1280, 1250)].map(
+        let ends = [(1, 62), (1, 63), (9, 503), (9, 504), (3, 250), (256, 250), (1280, 1250)].map(
             |(now, delay)| {
                 let now = Instant::from_ns(now * JIFFY.as_ns());
                 jiffies(timer_end(now, Duration::from_ns(delay * JIFFY.as_ns())))
             },
         );
-        assert_eq!(ends, [63, 64, 512, 512, 256, 512, 2560]);
+        assert_eq!(ends, [64, 72, 520, 576, 256, 512, 2560]);
         // A part of a jiffy counts as a whole one.
         assert_eq!(jiffies(timer_end(Instant::ZERO, Duration::from_ns(1))), 2);
     }

@@ -139,7 +139,7 @@ impl Levels {
     }
 
     /// Returns the number of dirty pages of all disks.
-    fn dirty(&self) -> u64 {
+    pub(crate) fn dirty(&self) -> u64 {
         self.disks.iter().map(|of_disk| of_disk.dirty).sum()
     }
 

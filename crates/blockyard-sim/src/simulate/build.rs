@@ -102,21 +102,20 @@ pub(super) fn build_world<O: Observer>(
     let mut world = join_world(device, design, host, &config, tags, conditions.elevator);
     world.weigh_groups(&cgroups(jobs));
     let file_system = conditions.file_system.filter(|_| jobs.iter().any(writes));
-    let raises_part = jobs.iter().any(dirties_pages).then_some(design.raises_background_part);
-    write_back(&mut world, device, raises_part, file_system);
+    write_back(&mut world, (device, design), jobs.iter().any(dirties_pages), file_system);
     Ok(world)
 }
 
-/// Lets `world` write dirty pages of `device` back, if there may be some, with limits of the kernel
-/// that `raises_part`, and puts `file_system` on each disk.
+/// Lets `world` write dirty pages of the device back, if there may be some, and puts `file_system`
+/// on each disk.
 fn write_back<O: Observer>(
     world: &mut World<O>,
-    device: &Device,
-    raises_part: Option<bool>,
+    (device, design): (&Device, &Design),
+    dirties: bool,
     file_system: Option<&profile::FileSystem>,
 ) {
-    if let Some(raises_part) = raises_part {
-        world.flush(raises_part);
+    if dirties {
+        world.flush(design.raises_background_part);
     }
     if let Some(profile) = file_system {
         let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);

@@ -89,7 +89,7 @@ struct Flusher {
     disk: QueueId,
     cpu: CpuId,
     reason: Option<Reason>,
-    /// The pages that uncached writes want, and that are not written.
+    /// The pages that it is to write for uncached writes, or for their age, and has not written.
     wanted: u64,
     /// The pages that are left of the chunk of the turn; 0 between turns.
     chunk_left: u64,
@@ -154,6 +154,8 @@ impl Flusher {
             return Some(Reason::Uncached);
         }
         if self.are_pages_old(world) {
+            // It ends, however fast others write: with as many pages as are dirty now.
+            self.wanted = world.cache.levels().dirty();
             return Some(Reason::Age);
         }
         self.is_over_background(world).then_some(Reason::Background)
@@ -163,7 +165,7 @@ impl Flusher {
     fn begin_turn<O: Observer>(&mut self, world: &mut World<O>) -> bool {
         debug_assert_eq!(self.chunk_left, 0, "the turn before should have ended");
         let (is_needed, age) = match self.reason {
-            Some(Reason::Age) => (true, world.machine.dirty_expire),
+            Some(Reason::Age) => (self.wanted > 0, world.machine.dirty_expire),
             Some(Reason::Uncached) => (self.wanted > 0, Duration::ZERO),
             _ => (self.is_over_background(world), Duration::ZERO),
         };
