@@ -22,8 +22,8 @@ pub enum BusUseKind {
     Transaction {
         /// The command that announces the request's transfer.
         announce: Option<Opcode>,
-        /// The request's main command.
-        command: Opcode,
+        /// The request's main command; `None` if it continues a transfer that was left open.
+        command: Option<Opcode>,
         /// The command that ends the transfer.
         stop: Option<Opcode>,
         /// The sectors of the transfer.
@@ -47,7 +47,7 @@ impl BusUseKind {
         };
         Self::Transaction {
             announce: transaction.announce.map(|command| command.opcode),
-            command: transaction.command.opcode,
+            command: (!transaction.continues).then_some(transaction.command.opcode),
             stop: transaction.stop.map(|command| command.opcode),
             sectors: transaction.data().map_or(0, |data| data.blocks),
             slot,

@@ -38,6 +38,10 @@ pub struct HostCapabilities {
     /// data of a read until its memory is prepared, as one with a FIFO and a separate DMA engine
     /// can.
     pub holds_data: bool,
+    /// Whether the controller can leave a transfer
+    /// [open](super::controller::MmcRequest::stays_open) and
+    /// [continue](super::controller::MmcRequest::continues) it without a command.
+    pub keeps_open: bool,
     /// The number of tasks that the command queue engine holds, 1 to 32; 0 if there is no engine.
     pub queue_engine_depth: u8,
     /// Whether the engine takes direct commands beside its tasks.
@@ -85,13 +89,15 @@ impl HostCapabilities {
             busy_detect: BusyDetect::Status,
             transfer: Transfer::Dma,
             holds_data: false,
+            keeps_open: false,
             queue_engine_depth: 0,
             queue_engine_direct: false,
         }
     }
 
     /// A controller with everything: all timings at 208 MHz, 8 bits, 1.8 and 1.2 V, 128 segments,
-    /// busy detection in hardware, data held back for memory, a command queue engine of 32 tasks.
+    /// busy detection in hardware, data held back for memory, transfers left open, a command queue
+    /// engine of 32 tasks.
     #[must_use]
     pub const fn full() -> Self {
         Self {
@@ -103,6 +109,7 @@ impl HostCapabilities {
             max_segments: 128,
             busy_detect: BusyDetect::Hardware,
             holds_data: true,
+            keeps_open: true,
             queue_engine_depth: 32,
             queue_engine_direct: true,
             ..Self::plain()

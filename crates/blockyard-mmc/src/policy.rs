@@ -48,6 +48,7 @@
 //! controller that finds the end of busy in hardware.
 
 use super::host::{BusyDetect, Transfer};
+use blockyard::time::Duration;
 
 /// Which context does what, and when the next request starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,11 +211,15 @@ pub struct HostPolicy {
     pub bounce: Bounce,
     /// Which requests are packed.
     pub packed: Packed,
+    /// How long a transfer stays open after a request, so that the next one in sequence continues
+    /// it; `None`: each request ends its transfer. Only on a controller [that
+    /// can](super::host::HostCapabilities::keeps_open), without packing and command queue.
+    pub open_limit: Option<Duration>,
 }
 
 impl HostPolicy {
-    /// `pipeline` with DMA, memory prepared before commands, announced transfers, no bounce buffers
-    /// and no packing; `busy` is how the end of busy is found.
+    /// `pipeline` with DMA, memory prepared before commands, announced transfers that end with
+    /// their requests, no bounce buffers and no packing; `busy` is how the end of busy is found.
     #[must_use]
     pub const fn new(pipeline: Pipeline, busy: BusyDetect) -> Self {
         Self {
@@ -225,6 +230,7 @@ impl HostPolicy {
             close_ended: true,
             bounce: Bounce::None,
             packed: Packed::Off,
+            open_limit: None,
         }
     }
 }

@@ -85,6 +85,12 @@ pub struct MmcRequest {
     pub command: Command,
     /// The command that ends the transfer: CMD12.
     pub stop: Option<Command>,
+    /// The transfer before was left open, and [`Self::command`] is not sent: its data passes as
+    /// more of that transfer. Without [`Self::announce`].
+    pub continues: bool,
+    /// The transfer is neither announced nor stopped. The card waits for more of it, and is not
+    /// busy afterwards.
+    pub stays_open: bool,
     /// The memory of the transfer.
     pub payload: Payload,
     /// The longest time for which the card may keep the host waiting: before a block that is read,
@@ -103,7 +109,15 @@ impl MmcRequest {
     pub const fn plain(command: Command, limit: Duration) -> Self {
         let waits = command.data.is_some() || command.response.has_busy();
         let limit = if waits { limit } else { Duration::ZERO };
-        Self { announce: None, command, stop: None, payload: Payload::None, limit }
+        Self {
+            announce: None,
+            command,
+            stop: None,
+            continues: false,
+            stays_open: false,
+            payload: Payload::None,
+            limit,
+        }
     }
 
     /// Returns the parts of the request, in order. The controller reports the end of each, one by
@@ -111,7 +125,7 @@ impl MmcRequest {
     pub fn parts(&self) -> impl Iterator<Item = Part> + use<> {
         let parts = [
             (Part::Announce, self.announce.is_some()),
-            (Part::Command, true),
+            (Part::Command, !self.continues),
             (Part::Data, self.data().is_some()),
             (Part::Stop, self.stop.is_some()),
             (Part::Busy, self.ends_busy()),
@@ -125,13 +139,13 @@ impl MmcRequest {
         self.command.data
     }
 
-    /// Returns whether the card may be busy when everything else is done: after a write, and after
-    /// a command whose response says so.
+    /// Returns whether the card may be busy when everything else is done: after a write that is not
+    /// left open, and after a command whose response says so.
     #[must_use]
     pub fn ends_busy(&self) -> bool {
         let writes = self.data().is_some_and(|data| data.direction == Direction::Write);
         let stops_busy = self.stop.is_some_and(|stop| stop.response.has_busy());
-        writes || stops_busy || self.command.response.has_busy()
+        (writes && !self.stays_open) || stops_busy || self.command.response.has_busy()
     }
 }
 

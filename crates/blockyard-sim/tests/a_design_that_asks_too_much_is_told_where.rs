@@ -89,6 +89,12 @@ fn each_missing_capability_is_reported_by_line_with_a_remedy() {
              `two-slot-full`",
         ),
         (
+            "pipeline = \"cqe\"\ntransfers = \"left-open\"",
+            EMMC,
+            "my.toml:5: `transfers` is `left-open`, and on device `its.toml` no transfer can be left open: \
+             use `stopped`, or a pipeline other than `cqe` with `packed = \"off\"`",
+        ),
+        (
             "packed = \"write\"",
             SD,
             "my.toml:4: `packed` is `write`, and on device `its.toml` card or controller cannot pack \

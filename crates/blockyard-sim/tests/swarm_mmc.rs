@@ -285,6 +285,8 @@ impl Drawn {
         let DeviceModel::Mmc(mmc) = &self.device.model else { unreachable!("it is a card") };
         let policy = self.design.host.expect("the drawn design should have a host policy");
         let asks = policy.busy == BusyDetect::Status && policy.pipeline != Pipeline::Cqe;
+        // No response speaks of a write in a transfer that is open.
+        let asks = asks && policy.open_limit.is_none();
         mmc.card.timing.faults.program_one_in.is_some() && !asks
     }
 
@@ -506,6 +508,54 @@ fn every_io_ends_once_and_nothing_is_lost() {
     let mut total = Total::default();
     seeds.into_iter().for_each(|seed| total.add(seed));
     total.tell();
+}
+
+/// Returns the draws of `seed` with a host that leaves transfers open between requests, and with
+/// jobs in sequence, of which every other seed has one alone.
+fn left_open(seed: u64) -> Drawn {
+    let mut drawn = draw(seed);
+    for arg in &mut drawn.args {
+        *arg = arg.replace("--rw=rand", "--rw=");
+        if seed.is_multiple_of(2) && arg.starts_with("--numjobs=") {
+            *arg = "--numjobs=1".to_owned();
+        }
+    }
+    if let (true, Some(second)) =
+        (seed.is_multiple_of(2), drawn.args.iter().position(|arg| arg == "--name=job1"))
+    {
+        drawn.args.truncate(second);
+    }
+    let limits = &mut drawn.device.limits;
+    limits.write_cache = true;
+    limits.max_sectors = limits.max_sectors.max(LARGEST_BIO_SECTORS);
+    limits.max_segments = 256;
+    let policy = drawn.design.host.as_mut().expect("the drawn design should have a host policy");
+    policy.open_limit = Some(us([0, 100, 5000][usize::try_from(seed % 3).expect("at most 2")]));
+    policy.packed = Packed::Off;
+    if policy.pipeline == Pipeline::Cqe {
+        policy.pipeline = Pipeline::BlkMqWait;
+    }
+    drawn
+}
+
+#[test]
+fn transfers_that_stay_open_lose_nothing() {
+    let mut total = Total::default();
+    let mut continued = 0;
+    let seeds = match number("BLOCKYARD_SWARM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("BLOCKYARD_SWARM_SEEDS").unwrap_or(300) / 4,
+    };
+    for seed in seeds {
+        let drawn = left_open(seed);
+        let (report, counts) = run(seed, &drawn)
+            .unwrap_or_else(|what| panic!("seed {seed}: {what}\n{}", drawn.told()));
+        continued += report.family.mmc.as_ref().map_or(0, |mmc| mmc.continued.iter().sum::<u64>());
+        total.seeds += 1;
+        total.lost_writes += counts.lost_writes;
+    }
+    println!("{} seeds, {continued} transfers continued one that was open", total.seeds);
+    assert!(total.seeds < 10 || continued > 100, "{continued}");
 }
 
 /// Returns whether one of the first seeds shows `wrong` on a system that `spoil` breaks.

@@ -98,6 +98,8 @@ pub struct Controller {
     pub(super) commands: [u64; 64],
     /// The number of queue status commands (CMD13 with bit 15).
     pub(super) queue_status: u64,
+    /// The transfers that continued an open one, without a command: reads, and writes.
+    pub(super) continued: [u64; 2],
     /// The times with a request on the bus; with PIO, with commands and pieces of data on it.
     pub(super) bus: InUse,
     /// The same times, and those in which the card was busy.
@@ -150,6 +152,7 @@ impl Controller {
             serial: 0,
             commands: [0; 64],
             queue_status: 0,
+            continued: [0; 2],
             bus: InUse::default(),
             device: InUse::default(),
             uses: Uses::default(),
@@ -269,25 +272,52 @@ impl Controller {
             over: false,
         });
         self.bus.add(now, now);
-        let mut at = now.max(self.free_at);
+        let at = now.max(self.free_at);
+        let data_at = match transaction.data() {
+            Some(data) if transaction.continues => {
+                self.continued[usize::from(data.direction == Direction::Write)] += 1;
+                let went_on = self.card.go_on(data.blocks.into(), at);
+                went_on.unwrap_or_else(|misuse| panic!("[misuse-ends-simulation] {misuse}"));
+                Some(at)
+            }
+            _ => self.play_commands(transaction, at),
+        };
+        if let Some(at) = data_at {
+            self.play_data(transaction, at);
+        }
+    }
+
+    /// Plays the commands before the data from `at` on. Returns when data may pass; `None` if none
+    /// does.
+    fn play_commands(&mut self, transaction: &MmcRequest, mut at: Instant) -> Option<Instant> {
         if let Some(announce) = transaction.announce {
             let reaction = self.send(&announce, at);
             if !self.answered(Part::Announce, &reaction) {
-                return self.ends(reaction.at, reaction.busy_until);
+                self.ends(reaction.at, reaction.busy_until);
+                return None;
             }
             at = reaction.at + self.command_gap();
         }
         let reaction = self.send(&transaction.command, at);
         if !self.answered(Part::Command, &reaction) {
-            return self.ends(reaction.at, reaction.busy_until);
-        }
-        let Some(data) = transaction.data() else {
-            return self.busy(reaction.at, reaction.busy_until);
-        };
-        if reaction.data_from.is_none() {
+            self.ends(reaction.at, reaction.busy_until);
+        } else if transaction.data().is_none() {
+            self.busy(reaction.at, reaction.busy_until);
+        } else if reaction.data_from.is_none() {
             // A card that refuses a command moves no data, so the host waits in vain.
-            return self.data_failed(reaction.at, DataError::Timeout, 0);
+            self.data_failed(reaction.at, DataError::Timeout, 0);
+        } else {
+            if transaction.stays_open {
+                self.card.stay_open();
+            }
+            return Some(reaction.at);
         }
+        None
+    }
+
+    /// Plays the data of `transaction`, which may pass from `at` on.
+    fn play_data(&mut self, transaction: &MmcRequest, at: Instant) {
+        let Some(data) = transaction.data() else { return };
         let has_header = matches!(transaction.payload, Payload::Packed(_) | Payload::Block);
         if has_header && data.direction == Direction::Write {
             self.card
@@ -297,17 +327,17 @@ impl Controller {
         let blocks = u32::from(data.blocks);
         match self.capabilities.transfer {
             Transfer::Dma => {
-                self.dma = Some(Dma::new(blocks, reaction.at));
+                self.dma = Some(Dma::new(blocks, at));
                 self.feed();
             }
             Transfer::Pio => {
                 let reads = data.direction == Direction::Read;
                 let wait_per_kib = self.pio_misses.per_kib_of(blocks * SECTOR_BYTES, reads);
-                self.pio = Some(Pio::new(data.direction, blocks, reaction.at, wait_per_kib));
-                self.was_on_bus(reaction.at);
+                self.pio = Some(Pio::new(data.direction, blocks, at, wait_per_kib));
+                self.was_on_bus(at);
                 // A write begins with an interrupt that asks for data.
-                self.wakes_at = Some(reaction.at);
-                self.pump(reaction.at);
+                self.wakes_at = Some(at);
+                self.pump(at);
             }
         }
     }
@@ -526,7 +556,7 @@ impl Controller {
 
     /// Begins to measure at `now`. Discards the earlier counts.
     pub(super) fn forget(&mut self, now: Instant) {
-        (self.commands, self.queue_status) = ([0; 64], 0);
+        (self.commands, self.queue_status, self.continued) = ([0; 64], 0, [0; 2]);
         self.bus.forget(now);
         self.device.forget(now);
         self.unnoticed = Duration::ZERO;

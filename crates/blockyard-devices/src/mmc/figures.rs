@@ -164,8 +164,10 @@ impl HostFigures {
         let ios = approximate(totals.ios);
         let sent = |opcode: Opcode| host.commands[usize::from(opcode.index())];
         let status = approximate(sent(Opcode::SendStatus));
+        let sent = [READS, WRITES].map(|opcodes| opcodes.into_iter().map(sent).sum::<u64>());
+        // A transfer that continues an open one has no command.
         let [reads, writes] =
-            [READS, WRITES].map(|opcodes| approximate(opcodes.into_iter().map(sent).sum()));
+            [0, 1].map(|direction| approximate(sent[direction] + host.continued[direction]));
         let transfers = reads + writes;
         let work = approximate(totals.device_busy.as_ns());
         let absent = approximate(host.absent.as_ns());

@@ -45,6 +45,8 @@ pub struct HostReport {
     /// tasks. The simulated engine sends one when a task is ready. A real engine polls, and so
     /// sends more.
     pub queue_status: u64,
+    /// The transfers that continued an open one, without a command: reads, and writes.
+    pub continued: [u64; 2],
     /// The number of failures that the card reported for acknowledged writes. See
     /// [`Counts::lost_writes`].
     pub lost_writes: u64,
@@ -341,6 +343,7 @@ impl MmcHost {
         HostReport {
             commands: controller.commands,
             queue_status: controller.queue_status,
+            continued: controller.continued,
             lost_writes: self.counts().lost_writes - self.counts_before.lost_writes,
             doubtful_writes: self.counts().doubtful_writes - self.counts_before.doubtful_writes,
             bus_busy: controller.bus.total(now),

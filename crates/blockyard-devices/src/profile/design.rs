@@ -136,6 +136,7 @@ pub(crate) const BUILTIN: &[Builtin] = builtins!("designs":
     "mmc-blkmq",
     "mmc-blkmq-4.16",
     "mmc-blkmq-6.12",
+    "mmc-blkmq-left-open",
     "hsq-v8",
     "hsq-v8-atomic",
     "hsq-interrupt",
@@ -400,6 +401,12 @@ impl Design {
     /// No built-in design has the name, or the file cannot be read.
     pub fn text(name_or_path: &str) -> Result<String, ProfileError> {
         text_of("design", canonical(name_or_path), BUILTIN)
+    }
+
+    /// Whether its MMC host leaves transfers open between requests.
+    #[must_use]
+    pub fn leaves_transfers_open(&self) -> bool {
+        self.host.is_some_and(|host| host.open_limit.is_some())
     }
 
     /// Returns the design with the MMC host of `other`, under `name`.

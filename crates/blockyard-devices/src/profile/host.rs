@@ -11,7 +11,8 @@ use toml::de::DeValue;
 use crate::mmc::profile::BUSY_DETECT;
 use crate::reader::error::{Problem, ProfileError};
 use crate::reader::table::Table;
-use crate::reader::value::{Count, Flag, Kind, OneOf};
+use crate::reader::value::{Count, Flag, Kind, OneOf, Time};
+use blockyard::time::Duration;
 
 const HOST: &[&str] = &[
     "transfer",
@@ -21,6 +22,8 @@ const HOST: &[&str] = &[
     "bounce",
     "packed",
     "close-ended",
+    "transfers",
+    "open-limit",
     "unmap",
     "hsq",
 ];
@@ -44,6 +47,10 @@ const BOUNCE: &[(&str, Bounce)] =
     &[("none", Bounce::None), ("sync", Bounce::Sync), ("async", Bounce::Async)];
 const PACKED: &[(&str, Packed)] =
     &[("off", Packed::Off), ("write", Packed::Write), ("read-write", Packed::ReadWrite)];
+/// Whether transfers are left open between requests.
+const TRANSFERS: &[(&str, bool)] = &[("stopped", false), ("left-open", true)];
+/// How long a transfer stays open if the design does not say: assumed, as no source was found.
+const OPEN_LIMIT: Duration = Duration::from_ms(5);
 const ORDER: &[(&str, HsqOrder)] = &[("tagwalk", HsqOrder::TagWalk), ("fifo", HsqOrder::Fifo)];
 const DEFER: &[(&str, HsqDefer)] =
     &[("always", HsqDefer::Always), ("removable", HsqDefer::Removable), ("never", HsqDefer::Never)];
@@ -124,6 +131,9 @@ pub(crate) fn asked(policy: &HostPolicy, why: Unsupported) -> Ask {
             "use `before-command`, or `dma` without `bounce` and `packed` and with a pipeline whose \
              thread ends requests: `serial`, `two-slot-map-overlap`, `post-before-start`, `two-slot-full`",
         ),
+        Unsupported::LeftOpen => {
+            ("transfers", "use `stopped`, or a pipeline other than `cqe` with `packed = \"off\"`")
+        }
         Unsupported::BusyDetect => ("busy-detect", "use `cmd13`, which works with every device"),
         Unsupported::HsqWithoutBusy => (
             "busy-detect",
@@ -145,6 +155,7 @@ fn value_of(key: &str, policy: &HostPolicy) -> &'static str {
         "transfer" => word(TRANSFER, |value| *value == policy.transfer),
         "map" => word(MAP, |value| *value == policy.lone_read),
         "bounce" => word(BOUNCE, |value| *value == policy.bounce),
+        "transfers" => word(TRANSFERS, |value| *value == policy.open_limit.is_some()),
         "packed" => word(PACKED, |value| *value == policy.packed),
         "busy-detect" => word(BUSY_DETECT, |value| *value == policy.busy),
         _ => word(PIPELINE, |value| discriminant(value) == discriminant(&policy.pipeline)),
@@ -186,6 +197,12 @@ pub(crate) fn host(top: &Table<'_>) -> Result<Host, ProfileError> {
         other => other,
     };
     let usual = HostPolicy::new(pipeline, BusyDetect::Status);
+    let leaves_open = table.take_or("transfers", OneOf(TRANSFERS), false)?;
+    if !leaves_open && table.has("open-limit") {
+        let words = "`open-limit` goes only with `transfers = \"left-open\"`";
+        return Err(table.wrong("open-limit", Problem::Contradiction(words)));
+    }
+    let open_limit = table.take_or("open-limit", Time, OPEN_LIMIT)?;
     let policy = HostPolicy {
         transfer: table.take_or("transfer", OneOf(TRANSFER), usual.transfer)?,
         lone_read: table.take_or("map", OneOf(MAP), usual.lone_read)?,
@@ -193,6 +210,7 @@ pub(crate) fn host(top: &Table<'_>) -> Result<Host, ProfileError> {
         close_ended: table.take_or("close-ended", Flag, usual.close_ended)?,
         bounce: table.take_or("bounce", OneOf(BOUNCE), usual.bounce)?,
         packed: table.take_or("packed", OneOf(PACKED), usual.packed)?,
+        open_limit: leaves_open.then_some(open_limit),
         ..usual
     };
     debug_assert!(HOST.iter().all(|key| lines.of(key) > 0), "every key has a line or its table's");

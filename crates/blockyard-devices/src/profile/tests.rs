@@ -191,6 +191,13 @@ fn a_base_with_tunables_can_lose_its_elevator() {
 }
 
 #[test]
+fn only_a_transfer_that_is_left_open_has_a_limit() {
+    let text = "[host]\npipeline = \"serial\"\nbusy-detect = \"hw\"\nopen-limit = \"1ms\"";
+    let told = design_over("mq-none", text);
+    assert_eq!(told, "my.toml:5: `open-limit` goes only with `transfers = \"left-open\"`");
+}
+
+#[test]
 fn fibre_channel_hosts_have_depths_and_a_link_of_their_own() {
     let srp = Device::lookup("srp").unwrap();
     let DeviceModel::Hba(of_srp) = srp.model else { panic!("srp is no host") };

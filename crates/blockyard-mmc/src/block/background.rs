@@ -39,7 +39,8 @@ impl<H: HostController> Mmc<H> {
         }
         bus.recovered();
         bus.end_with(status);
-        bus.next(BusStep::ReadExtCsd, self.now);
+        let step = if self.open.is_some() { BusStep::CloseTransfer } else { BusStep::ReadExtCsd };
+        bus.next(step, self.now); // [open-transfer-closes-first]
         true
     }
 

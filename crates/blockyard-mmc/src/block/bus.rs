@@ -3,6 +3,7 @@
 use super::act::{ActKind, Context};
 use super::claim::{BUSY_LIMIT, BusStep, Claim, PackStep, Phase, REQUEST_LIMIT};
 use super::mmc::Mmc;
+use super::operation::Operation;
 use super::power::Power;
 use super::slot::{Kind, Stage};
 use super::unconfirmed::UnconfirmedWrite;
@@ -121,19 +122,7 @@ impl<H: HostController> Mmc<H> {
                 self.controller.copy_out(bus.slot);
                 self.release_bus(Status::Ok);
             }
-            BusStep::Transfer => {
-                let of = &self.slots[bus.slot.index()];
-                if of.kind == Kind::Write {
-                    self.cache.note_write(); // [reset-loss-fails-flush]
-                }
-                self.bus.as_mut().expect("claim of an act").done_before = of.done;
-                let transfer = match self.pack.is_empty() {
-                    true => self.transfer_of(bus.slot),
-                    false => self.packed_transfer(),
-                };
-                self.launch(transfer, context, now);
-                self.unprepared = Some(bus.slot).filter(|slot| self.prepares_beside(*slot));
-            }
+            BusStep::Transfer => self.start_transfer(bus.slot, context, now),
             BusStep::AskBeforeTuning | BusStep::Status => {
                 let ask = Command::send_status(self.target.rca);
                 self.launch(MmcRequest::plain(ask, Duration::ZERO), context, now);
@@ -141,6 +130,12 @@ impl<H: HostController> Mmc<H> {
             BusStep::Stop(direction) => {
                 let stop = Command::stop_transmission(direction);
                 self.launch(MmcRequest::plain(stop, self.target.write_limit), context, now);
+            }
+            BusStep::CloseTransfer => {
+                self.launch(self.close_request(), context, now);
+                if let (Some(open), true) = (&mut self.open, self.bus.is_some()) {
+                    open.is_closing = true;
+                }
             }
             BusStep::Command => {
                 let operation = self.operation_on_bus().expect("operation that sends a command");
@@ -150,6 +145,28 @@ impl<H: HostController> Mmc<H> {
                 self.launch(self.background_request(bus.step), context, now);
             }
         }
+    }
+
+    /// Puts the next transfer of the request in `slot`, which holds the claim, on the bus.
+    fn start_transfer(&mut self, slot: SlotId, context: Context, now: Instant) {
+        let of = self.slots[slot.index()];
+        if of.kind == Kind::Write {
+            self.cache.note_write(); // [reset-loss-fails-flush]
+        }
+        self.bus.as_mut().expect("claim of an act").done_before = of.done;
+        let transfer = match self.pack.is_empty() {
+            true => self.transfer_of(slot),
+            false => self.packed_transfer(),
+        };
+        let opened = self.opened_by(&transfer, &of);
+        if opened.is_some_and(|opened| opened.direction == Direction::Write) {
+            self.cache.note_open_write(); // [reset-loss-fails-flush]
+        }
+        self.launch(transfer, context, now);
+        if self.bus.is_some() {
+            self.open = opened;
+        }
+        self.unprepared = Some(slot).filter(|slot| self.prepares_beside(*slot));
     }
 
     /// Puts `transaction` on the bus for the request that holds the claim.
@@ -192,19 +209,23 @@ impl<H: HostController> Mmc<H> {
         let several = blocks > 1;
         let close_ended = several && self.policy.close_ended && self.target.set_block_count;
         let reliable = of.kind == Kind::ReliableWrite;
-        let announced = close_ended || reliable;
+        let stays_open = self.is_left_open(of);
+        let announced = (close_ended && !stays_open) || reliable;
         // Without flags the command is the same in both standards.
         let count = BlockCount { reliable, ..BlockCount::new(blocks) };
         let count = Command::set_block_count(count);
         MmcRequest {
             announce: announced.then_some(count),
-            command: match (of.direction(), several) {
+            continues: self.continues_open(of),
+            stays_open,
+            command: match (of.direction(), several || stays_open) {
                 (Direction::Read, false) => Command::read_single(address),
                 (Direction::Read, true) => Command::read_multiple(address, blocks),
                 (Direction::Write, false) if !announced => Command::write_single(address),
                 (Direction::Write, _) => Command::write_multiple(address, blocks),
             },
-            stop: (several && !announced).then(|| Command::stop_transmission(of.direction())),
+            stop: (several && !announced && !stays_open)
+                .then(|| Command::stop_transmission(of.direction())),
             payload: Payload::Slot { slot, skip: of.done },
             limit: self.target.transfer_limit(of.direction()),
         }
@@ -230,6 +251,7 @@ impl<H: HostController> Mmc<H> {
             }
             BusStep::AskBeforeTuning => self.status_before_tuning(&exchange, now),
             BusStep::Stop(_) => self.stop_ended(&exchange, now),
+            BusStep::CloseTransfer => self.close_ended(&exchange, now),
             BusStep::Command | BusStep::StartBackground | BusStep::InterruptBackground => {
                 self.command_ended(&exchange, now)
             }
@@ -263,9 +285,15 @@ impl<H: HostController> Mmc<H> {
         {
             bus.by = Context::Interrupt;
         }
-        if !reads && self.policy.busy != BusyDetect::Status {
-            self.unconfirmed = UnconfirmedWrite::Held(bus.slot); // [late-error-is-the-writes]
+        let held = UnconfirmedWrite::Held(bus.slot);
+        let stays_open = self.note_open(now);
+        if !reads && (stays_open || self.policy.busy != BusyDetect::Status) {
+            self.unconfirmed = held; // [late-error-is-the-writes]
         }
+        if stays_open {
+            return self.transfer_succeeded(now);
+        }
+        let bus = self.bus.as_mut().expect("claim of a transfer");
         match self.policy.busy {
             _ if reads => self.transfer_succeeded(now),
             BusyDetect::Hardware => self.transfer_succeeded(now),
@@ -302,6 +330,9 @@ impl<H: HostController> Mmc<H> {
     /// Acts on a transfer that went well, with the card ready: the rest follows, or the request
     /// ends.
     pub(super) fn transfer_succeeded(&mut self, now: Instant) {
+        if self.open.is_some_and(|open| open.is_closing) {
+            return self.closed(now);
+        }
         let bus = self.bus.as_mut().expect("claim of a transfer");
         if let Some(status) = bus.ended() {
             return self.release_bus(status);
@@ -323,6 +354,9 @@ impl<H: HostController> Mmc<H> {
     /// Makes the next transfer of the request on the bus due, or what must come before it.
     pub(super) fn next_transfer(&mut self, now: Instant) {
         let slot = self.bus.as_ref().expect("claim of a request").slot;
+        if self.operation_on_bus() == Some(Operation::CloseTransfer) {
+            return self.finish_request(now); // it has no more to do
+        }
         debug_assert!(!self.is_recovering() || self.cqe.is_some(), "[no-intake-in-recovery]");
         let step = self.next_bus_step(slot);
         self.bus.as_mut().expect("claim of a request").next(step, now);

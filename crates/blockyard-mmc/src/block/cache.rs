@@ -26,6 +26,16 @@ impl Cache {
         self.dirty = !self.is_off;
     }
 
+    /// Notes the start of a write whose transfer stays open: the card may hold a part of a page.
+    pub(super) const fn note_open_write(&mut self) {
+        self.dirty = true;
+    }
+
+    /// Notes that the transfer of such writes is closed.
+    pub(super) const fn note_closed(&mut self) {
+        self.dirty = self.dirty && !self.is_off;
+    }
+
     /// Notes a reset of the card. Returns whether data may have been lost.
     pub(super) fn note_reset(&mut self, now: Instant) -> bool {
         if self.dirty {

@@ -42,6 +42,8 @@ pub(super) enum BusStep {
     PollLine,
     /// CMD12 is sent to a card that transfers data in this direction.
     Stop(Direction),
+    /// CMD12 is sent to close a transfer that was left open.
+    CloseTransfer,
     /// Controller and card are reset.
     Reset,
     /// The next command of an exclusive operation is sent.
@@ -65,7 +67,7 @@ impl BusStep {
             Self::AskBeforeTuning | Self::Status => ActKind::SendStatus,
             Self::HandleStatus(_) => ActKind::HandleStatus,
             Self::PollLine => ActKind::PollLine,
-            Self::Stop(_) => ActKind::SendStop,
+            Self::Stop(_) | Self::CloseTransfer => ActKind::SendStop,
             Self::Reset => ActKind::Reset,
             Self::Command | Self::StartBackground | Self::InterruptBackground => {
                 ActKind::SendCommand

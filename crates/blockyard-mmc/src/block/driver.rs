@@ -49,7 +49,8 @@ impl<H: HostController> Driver for Mmc<H> {
         if self.power == Power::Off {
             return Accept::Busy(Busy::Resource);
         }
-        if self.is_recovering() || self.exclusive.is_some() || self.slots_in_use >= self.admits() {
+        let held = self.slots_in_use - u8::from(self.closes_stale());
+        if self.is_recovering() || self.exclusive.is_some() || held >= self.admits() {
             // [no-intake-in-recovery], [exclusive-waits-for-idle]
             let only_own =
                 self.slots_in_use == 1 && self.slots[self.internal_slot().index()].is_in_use();
@@ -83,10 +84,12 @@ impl<H: HostController> Device for Mmc<H> {
         self.finished.pop_front()
     }
 
-    /// Returns the instant of the next check of a busy card, or of the next time limit. The
-    /// controller reports everything else.
+    /// Returns the instant of the next check of a busy card, or of the next time limit, which an
+    /// open transfer has, too. The controller reports everything else.
     fn poll_at(&self) -> Option<Instant> {
-        let on_bus = later_than(self.now, self.bus.as_ref().and_then(Claim::wakes_at));
+        let of_open = self.open.as_ref().map(|open| open.until);
+        let of_claim = self.bus.as_ref().map_or(of_open, Claim::wakes_at);
+        let on_bus = later_than(self.now, of_claim);
         if self.power == Power::On && self.cqe.is_none() {
             return on_bus; // the usual case
         }

@@ -28,6 +28,9 @@ pub enum Unsupported {
     /// bounced or packed, another context than the thread ends requests, or the controller does not
     /// hold data back.
     BesideAccess,
+    /// Transfers are to be left open, but requests are packed, there is a command queue, or the
+    /// controller cannot continue a transfer.
+    LeftOpen,
     /// The controller does not find the end of busy in this way.
     BusyDetect,
     /// A host software queue needs a controller that finds the end of busy in hardware.
@@ -48,6 +51,7 @@ impl fmt::Display for Unsupported {
             Self::Packed => "card or controller cannot pack such requests",
             Self::Transfer => "the controller does not move data in this way",
             Self::BesideAccess => "memory cannot be prepared during the access",
+            Self::LeftOpen => "no transfer can be left open",
             Self::BusyDetect => "the controller does not find the end of busy in this way",
             Self::HsqWithoutBusy => "a host software queue needs the end of busy found in hardware",
             Self::NoRequests => "a host software queue must hold at least one request",

@@ -64,7 +64,7 @@ impl Target {
         match operation {
             Operation::Flush => switch_once(slot, index::FLUSH_CACHE),
             Operation::Sanitize => switch_once(slot, index::SANITIZE_START),
-            Operation::Background => None,
+            Operation::Background | Operation::CloseTransfer => None,
             Operation::Discard | Operation::WriteZeroes | Operation::SecureErase => {
                 let way = operation.erases(self).get(erase)?;
                 let commands = way.commands(slot.sector, u64::from(slot.sectors));
@@ -79,6 +79,7 @@ impl Target {
             Operation::Flush => FLUSH,
             Operation::Sanitize => SANITIZE,
             Operation::Background => BKOPS,
+            Operation::CloseTransfer => REQUEST_LIMIT,
             Operation::Discard | Operation::WriteZeroes | Operation::SecureErase => {
                 let way = &operation.erases(self)[slot.erase_step().0];
                 way.limit(slot.sector, u64::from(slot.sectors))
@@ -204,6 +205,7 @@ impl<H: HostController> Mmc<H> {
         on_bus
             .or_else(|| self.exclusive_start().map(|at| Due::Slot(Job::Start, at)))
             .or_else(|| self.exclusive_end().map(|at| Due::Slot(Job::Complete, at)))
+            .or_else(|| self.stale_open(now).map(|at| Due::Slot(Job::Start, at)))
     }
 
     /// Returns the exclusive operation that has ended on the card.
@@ -233,9 +235,12 @@ impl<H: HostController> Mmc<H> {
         self.exclusive_is_next().filter(|slot| self.has_no_command(*slot))
     }
 
-    /// Returns whether the operation in `slot` has nothing to send, as there is no cache to flush.
+    /// Returns whether the operation in `slot` has nothing to send, as there is no cache to flush
+    /// and no transfer to close ([flush-closes-transfer]).
     fn has_no_command(&self, slot: SlotId) -> bool {
-        self.slots[slot.index()].kind == Kind::Operation(Operation::Flush) && self.cache.is_off
+        self.slots[slot.index()].kind == Kind::Operation(Operation::Flush)
+            && self.cache.is_off
+            && self.open.is_none()
     }
 
     /// Returns whether the operation in `slot`, which is next, needs the bus for itself.

@@ -50,7 +50,9 @@ impl<H: HostController> Mmc<H> {
             self.unconfirmed_write_failed();
         } else if exchange.status().is_some() {
             self.confirm_write();
-        } else if exchange.failure().is_some_and(|failure| failure.hides_answer()) {
+        } else if !exchange.continues()
+            && exchange.failure().is_some_and(|failure| failure.hides_answer())
+        {
             self.unconfirmed_write_in_doubt();
         }
     }
@@ -73,6 +75,11 @@ impl<H: HostController> Mmc<H> {
                     bus.end_with(Status::IoError);
                 }
                 self.counts.failures += 1;
+                // The response does not say which write of an open transfer failed.
+                if self.open.is_some_and(|open| open.has_earlier_writes) {
+                    self.counts.lost_writes += 1;
+                    self.lose_reported_write();
+                }
             }
             UnconfirmedWrite::Reported => {
                 self.counts.lost_writes += 1;

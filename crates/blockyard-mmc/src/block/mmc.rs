@@ -5,6 +5,7 @@ use super::cache::Cache;
 use super::claim::Claim;
 use super::counts::Counts;
 use super::error::Unsupported;
+use super::open::OpenTransfer;
 use super::operation::Operation;
 use super::order::{Fifo, Ready};
 use super::pack_limit::PackLimit;
@@ -50,6 +51,8 @@ pub struct Mmc<H> {
     pub(super) ended: Fifo,
     pub(super) posted: Fifo,
     pub(super) bus: Option<Claim>,
+    /// The transfer that was left open, or is on the bus and stays open.
+    pub(super) open: Option<OpenTransfer>,
     /// The read on the bus whose memory is not prepared, or not all of it, unless an act is at it.
     pub(super) unprepared: Option<SlotId>,
     /// The command queue engine, where the pipeline has it.
@@ -104,6 +107,7 @@ fn unsupported(
         && policy.packed == Packed::Off
         && plan.ended_by == EndedBy::Thread
         && capabilities.holds_data;
+    let leaves_open = capabilities.keeps_open && !wants_engine && policy.packed == Packed::Off;
     let nobody_copies = policy.bounce == Bounce::Sync && !plan.thread.contains(&Job::Settle);
     let reasons = [
         (lacks_engine, Unsupported::NoEngine),
@@ -115,6 +119,7 @@ fn unsupported(
         (!packs, Unsupported::Packed),
         (policy.transfer != capabilities.transfer, Unsupported::Transfer),
         (is_beside && !prepares_beside, Unsupported::BesideAccess),
+        (policy.open_limit.is_some() && !leaves_open, Unsupported::LeftOpen),
         (!finds_busy(capabilities.busy_detect, policy.busy), Unsupported::BusyDetect),
         (hsq_limit.is_some() && policy.busy != BusyDetect::Hardware, Unsupported::HsqWithoutBusy),
         (hsq_limit == Some(HsqLimit::Fixed(0)), Unsupported::NoRequests),
@@ -183,6 +188,7 @@ impl<H: HostController> Mmc<H> {
             ended: Fifo::new(slots),
             posted: Fifo::new(slots + 1),
             bus: None,
+            open: None,
             unprepared: None,
             cqe: (policy.pipeline == Pipeline::Cqe).then(|| Cqe::new(slots)),
             start_deferred: false,
@@ -221,7 +227,7 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn retire(&mut self, slot: SlotId, status: Status, by: Context) {
         debug_assert!(self.slots[slot.index()].is_in_use(), "{slot:?} holds no request to end");
         self.unprepared = self.unprepared.filter(|unprepared| *unprepared != slot);
-        let is_exclusive = self.slots[slot.index()].is_exclusive();
+        let is_exclusive = self.exclusive == Some(slot);
         let status = if is_exclusive { self.end_exclusive(slot, status) } else { status };
         let of = &mut self.slots[slot.index()];
         of.status = status;
@@ -244,7 +250,7 @@ impl<H: HostController> Mmc<H> {
         let Slot { queue, tag, status, .. } = of;
         match of.kind {
             Kind::Operation(Operation::Sanitize) => return self.sanitized = Some(status),
-            Kind::Operation(Operation::Background) => return,
+            Kind::Operation(Operation::Background | Operation::CloseTransfer) => return,
             _ => {}
         }
         let came_over = match of.kind {
@@ -305,6 +311,7 @@ impl<H: HostController> Mmc<H> {
     /// Ends all waiting requests after the card was removed. Nothing is started from now on.
     pub(super) fn lose_card(&mut self) {
         self.card_gone = true;
+        self.open = None;
         self.ready.clear();
         self.fresh.clear();
         let by = self.ending_context();

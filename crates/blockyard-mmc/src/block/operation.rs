@@ -19,6 +19,8 @@ pub(super) enum Operation {
     Sanitize,
     /// Runs background operations, if they are urgent. See [`background`](super::background).
     Background,
+    /// Closes a transfer that no request continues. See [`left_open`](super::left_open).
+    CloseTransfer,
 }
 
 impl Operation {
@@ -37,7 +39,7 @@ impl Operation {
     /// Returns the erases of which the operation consists on `target`.
     pub(super) fn erases(self, target: &Target) -> &[EraseWay] {
         match self {
-            Self::Flush | Self::Sanitize | Self::Background => &[],
+            Self::Flush | Self::Sanitize | Self::Background | Self::CloseTransfer => &[],
             Self::Discard => target.discard.as_slice(),
             Self::WriteZeroes => target.write_zeroes.as_slice(),
             Self::SecureErase => target.secure_erase.as_ref().map_or(&[], |ways| ways),

@@ -118,6 +118,8 @@ impl<H: HostController> Mmc<H> {
             announce: Some(Command::set_block_count(announce)),
             command,
             stop: None,
+            continues: false,
+            stays_open: false,
             payload,
             // The card may be busy with each request as long as if that came alone.
             limit: match payload {

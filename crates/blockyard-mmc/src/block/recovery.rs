@@ -68,6 +68,7 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn failed(&mut self, failure: Failure) {
         let bus = self.bus.as_mut().expect("claim of a failed step");
         debug_assert_ne!(failure.cause, Cause::Gone, "a removed card is not recovered");
+        self.open = None; // the recovery stops what the card is at
         if failure.cause == Cause::Host(HostError::Damaged) {
             self.retune_needed = self.controller.is_tuned(); // data or a response came damaged
         }
@@ -171,6 +172,7 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn reset_host(&mut self, now: Instant) -> bool {
         debug_assert!(!self.card_gone, "a reset for a card that was removed");
         self.counts.resets += 1;
+        self.open = None;
         let back = self.controller.reset(now).ok();
         let comes_back = back.is_some_and(|back| self.accept_returned(back));
         if comes_back {

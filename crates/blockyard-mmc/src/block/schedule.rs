@@ -158,7 +158,7 @@ impl<H: HostController> Mmc<H> {
             return Some(Due::Slot(Job::Prepare, slot));
         }
         let open = self.open_jobs();
-        if open == Jobs::NONE && self.exclusive.is_none() {
+        if open == Jobs::NONE && self.exclusive.is_none() && self.open.is_none() {
             return None; // the usual case
         }
         self.choose_job(open, context, now)
@@ -192,7 +192,7 @@ impl<H: HostController> Mmc<H> {
                 let due = self.due(job, context, now);
                 assert!(due.is_none(), "not open, but {due:?} is due for {context:?}");
             }
-            if open == Jobs::NONE && self.exclusive.is_none() {
+            if open == Jobs::NONE && self.exclusive.is_none() && self.open.is_none() {
                 let exclusive = self.due_exclusive(context, now);
                 assert!(
                     exclusive.is_none(),
@@ -294,7 +294,9 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn next_bus_step(&self, slot: SlotId) -> BusStep {
         let of = &self.slots[slot.index()];
         let copies = self.policy.bounce == Bounce::Sync && of.is_write();
-        if self.retune_needed && self.engine_is_off() && !self.is_within_erase(slot) {
+        if self.closes_before(of) {
+            BusStep::CloseTransfer // [open-transfer-closes-first]
+        } else if self.retune_needed && self.engine_is_off() && !self.is_within_erase(slot) {
             if self.has_unconfirmed_write() { BusStep::AskBeforeTuning } else { BusStep::Retune }
         } else if of.kind == Kind::Operation(Operation::Background) {
             BusStep::ReadExtCsd
@@ -405,6 +407,7 @@ impl<H: HostController> Mmc<H> {
                 self.posted.remove(slot);
                 Stage::Completing
             }
+            Stage::Free if kind == ActKind::SendStop => self.claim_stale(slot),
             Stage::Free
             | Stage::Preparing
             | Stage::Starting

@@ -60,7 +60,7 @@ impl<H: HostController> Mmc<H> {
     #[cold]
     pub(super) fn check_power(&mut self, now: Instant) {
         if let Power::Disabling(limit) = self.power {
-            if self.slots_in_use == 0 && self.engine_is_off() {
+            if self.slots_in_use == 0 && self.engine_is_off() && self.open.is_none() {
                 self.power = Power::Off;
             } else if limit <= now {
                 self.power = Power::On;

@@ -74,6 +74,7 @@ pub struct Exchange {
     reads: bool,
     ends_busy: bool,
     announced: bool,
+    continues: bool,
     earlier_write: EarlierWrite,
     blocks: u16,
     failure: Option<Failure>,
@@ -107,6 +108,7 @@ impl Exchange {
             reads: data.is_some_and(|data| data.direction == Direction::Read),
             ends_busy: transaction.ends_busy(),
             announced: transaction.announce.is_some(),
+            continues: transaction.continues,
             earlier_write: EarlierWrite::None,
             blocks: 0,
             failure: None,
@@ -191,6 +193,11 @@ impl Exchange {
     #[must_use]
     pub const fn status(&self) -> Option<Status> {
         self.status
+    }
+
+    /// Returns whether no command was sent: the request continues a transfer that was left open.
+    pub(crate) const fn continues(&self) -> bool {
+        self.continues
     }
 
     /// Returns whether a response had the exception bit set.

@@ -14,6 +14,8 @@ fn transfer(announce: bool, command: Command, stop: Option<Direction>) -> MmcReq
         announce: announce.then(|| Command::set_block_count(BlockCount::new(BLOCKS))),
         command,
         stop: stop.map(Command::stop_transmission),
+        continues: false,
+        stays_open: false,
         payload: Payload::Slot { slot: SlotId(0), skip: 0 },
         limit: Duration::ZERO,
     }

@@ -210,16 +210,17 @@ fn misfit(rule: &FaultRule, device: &Device) -> Option<String> {
     }
 }
 
-/// Makes `world` verify the data of `device`, which its stack keeps.
+/// Makes `world` verify the data of `device` under `design`, which its stack keeps.
 pub(super) fn begin_verifying<O: Observer>(
     world: &mut World<O>,
     verify: &Verify,
-    device: &Device,
+    (device, design): (&Device, &Design),
     seed: u64,
 ) {
-    // Durability matters only if power is cut or a card is reset: both lose the cache.
+    // Durability matters only if power is cut or a card is reset: both lose the cache, and the page
+    // of an open transfer.
     let has_cache = match &device.model {
-        DeviceModel::Mmc(mmc) => mmc.has_cache(),
+        DeviceModel::Mmc(mmc) => mmc.has_cache() || design.leaves_transfers_open(),
         _ => verify.cuts_power(),
     };
     let volatile = device.limits.write_cache && has_cache;

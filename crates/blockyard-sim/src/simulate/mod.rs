@@ -246,7 +246,7 @@ impl<O: Observer> Simulation<O> {
         let logs = if conditions.logs { Logs::create(&jobs.jobs)? } else { Logs::default() };
         let mut world = build_world(&jobs.jobs, device, design, conditions, observer)?;
         if let Some(verify) = conditions.verify {
-            begin_verifying(&mut world, verify, device, conditions.seed);
+            begin_verifying(&mut world, verify, (device, design), conditions.seed);
         }
         for (at, span) in conditions.sleeps {
             world.suspend(Instant::ZERO + *at, *span);

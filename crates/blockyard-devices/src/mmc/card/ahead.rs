@@ -98,6 +98,15 @@ impl Streams {
         Some((stream.number, work))
     }
 
+    /// Goes on with a stream at `now`, in a transfer that was left open, up to `next`: as
+    /// [`Self::join`], without a command.
+    pub(super) fn go_on(&mut self, timing: &AheadTiming, number: u64, next: u64, now: Instant) {
+        let window_ns = timing.fetch(timing.window_sectors()).as_ns();
+        let earliest = Instant::from_ns(now.as_ns().saturating_sub(window_ns));
+        self.due = self.due.max(earliest);
+        self.move_on(number, next, earliest);
+    }
+
     /// Sends `sectors` of a stream. Returns when the first and the last of them are fetched; `None`
     /// if the card no longer follows the stream.
     pub(super) fn send(

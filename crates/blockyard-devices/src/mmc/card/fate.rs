@@ -32,13 +32,21 @@ impl Fate {
     /// Records page number `page`, received for `sectors` with the transfer's data from `place` on.
     pub(super) fn received(&mut self, place: u32, sectors: Range<u64>, page: u64, when: When) {
         debug_assert!(!sectors.is_empty(), "page {page} without sectors");
-        debug_assert!(self.through.back().is_none_or(|(last, _)| *last < page), "pages in order");
+        debug_assert!(self.through.back().is_none_or(|(last, _)| *last <= page), "pages in order");
         self.data_events.push_back(DataEvent::Received { place, sectors: sectors.clone(), page });
         match when {
             When::Now => self.data_events.push_back(DataEvent::Certain { page, sectors }),
             When::Programmed => self.through.push_back((page, sectors)),
             When::Flushed => {}
         }
+    }
+
+    /// Records that the card keeps `page`, the last one, whatever happens.
+    pub(super) fn certain(&mut self, page: u64) {
+        let from = self.through.partition_point(|(number, _)| *number < page);
+        let certain = self.through.drain(from..);
+        self.data_events
+            .extend(certain.map(|(page, sectors)| DataEvent::Certain { page, sectors }));
     }
 
     /// Records that a page of `sectors` cannot be programmed, so the old data stays.

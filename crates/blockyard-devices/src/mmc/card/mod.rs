@@ -52,6 +52,7 @@ mod erase;
 mod fate;
 mod function;
 pub mod misuse;
+mod open;
 pub mod packed;
 mod program;
 mod queue;

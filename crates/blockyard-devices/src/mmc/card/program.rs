@@ -24,7 +24,10 @@ impl Card {
         if let Some(units) = &mut self.units {
             cost += units.write(first, u64::from(sectors));
         }
-        let fails = one_in(&mut self.prng, self.timing.faults.program_one_in);
+        let fails = match transfer.stays_open {
+            true => core::mem::take(&mut transfer.page_fails),
+            false => self.program_fails(),
+        };
         if fails {
             match &transfer.packed {
                 None => self.errors |= Status::ERROR,
@@ -33,7 +36,9 @@ impl Card {
         }
         self.engine.push(at, bytes, cost);
         let when = self.when_certain(transfer);
-        if let Some(fate) = &mut self.fate {
+        if transfer.stays_open {
+            self.completed_open(transfer);
+        } else if let Some(fate) = &mut self.fate {
             let lie = transfer.sector - u64::from(sectors)..transfer.sector;
             match fails {
                 true => fate.fails(lie),
@@ -43,6 +48,11 @@ impl Card {
         self.memory_time += cost;
         self.background.add(bytes);
         transfer.handed_on += sectors;
+    }
+
+    /// Draws whether the next page cannot be programmed.
+    pub(super) fn program_fails(&mut self) -> bool {
+        one_in(&mut self.prng, self.timing.faults.program_one_in)
     }
 
     /// Returns the time to program `sectors` of a page that begin at `first`, stalls included.
@@ -99,7 +109,7 @@ impl Card {
     }
 
     /// Returns when a page of `transfer` is certain ([certain-once-programmed]).
-    fn when_certain(&self, transfer: &Transfer) -> When {
+    pub(super) fn when_certain(&self, transfer: &Transfer) -> When {
         if transfer.durable {
             When::Programmed
         } else if self.cache_on() {

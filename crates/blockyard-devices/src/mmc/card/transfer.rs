@@ -71,6 +71,12 @@ pub(super) struct Transfer {
     pub(super) left: u32,
     /// Only CMD12 ends the transfer.
     pub(super) open_ended: bool,
+    /// The host leaves the transfer open after the blocks that are left.
+    pub(super) stays_open: bool,
+    /// The number of sectors that have passed for the present request of such a transfer.
+    pub(super) passed: u32,
+    /// The page that such a transfer is receiving cannot be programmed.
+    pub(super) page_fails: bool,
     /// The write completes only when it is programmed, even if the cache is on.
     pub(super) durable: bool,
     /// The earliest start of the next block.
@@ -136,6 +142,9 @@ impl Transfer {
             sector,
             left,
             open_ended: false,
+            stays_open: false,
+            passed: 0,
+            page_fails: false,
             durable: false,
             from,
             stream: Ahead::No,
@@ -415,6 +424,7 @@ impl Card {
                     return transfer.times_out(good - to_come, begin.unwrap_or(end), end);
                 }
                 transfer.page = (sectors, sectors);
+                transfer.page_fails = transfer.stays_open && self.program_fails();
                 end = room_at;
             }
             begin.get_or_insert(end);
@@ -425,6 +435,9 @@ impl Card {
             transfer.sector += u64::from(run);
             to_come -= run;
             self.good_blocks += run;
+            if transfer.stays_open {
+                self.received_open(transfer, run);
+            }
             if transfer.page.1 == 0 {
                 self.page_complete(transfer, end);
             }
@@ -440,7 +453,8 @@ impl Card {
         Transferred { begin: begin.unwrap_or(end), end, blocks: good, error, busy_until: None }
     }
 
-    /// Returns the sectors of the next page: up to its end or to the end of the write.
+    /// Returns the sectors of the next page: up to its end or to the end of the write. A write that
+    /// stays open has no end.
     fn next_page(&self, transfer: &mut Transfer) -> u32 {
         let mut left = transfer.left;
         if let Some(packed) = &mut transfer.packed {
@@ -458,7 +472,7 @@ impl Card {
         let before = transfer.sector % u64::from(page);
         let to_end = u32::try_from(u64::from(page) - before)
             .expect("the rest of a page should have a 32-bit number of sectors");
-        let sectors = to_end.min(left);
+        let sectors = if transfer.stays_open { to_end } else { to_end.min(left) };
         debug_assert!(sectors > 0, "an empty page of {transfer:?}");
         if let Some(packed) = &mut transfer.packed {
             packed.left -= sectors;
@@ -474,7 +488,7 @@ impl Card {
         }
     }
 
-    fn data_misuse(&self, wrong: Wrong) -> Misuse {
+    pub(super) fn data_misuse(&self, wrong: Wrong) -> Misuse {
         let at = self.last_at;
         let state =
             self.transfer.as_ref().map_or(self.state, |transfer| match transfer.direction {

@@ -178,6 +178,10 @@ fn policies_beyond_card_or_host_are_refused() {
         "one memory segment"
     );
     assert_eq!(refusal(|policy, _| policy.transfer = Transfer::Pio), Some(Unsupported::Transfer));
+    let left_open = refusal(|policy: &mut HostPolicy, _: &mut Target| {
+        (policy.pipeline, policy.open_limit) = (Pipeline::Cqe, Some(us(1)));
+    });
+    assert_eq!(left_open, Some(Unsupported::LeftOpen), "the engine has the bus");
     let asks = refusal(|policy, _| policy.busy = BusyDetect::Status);
     assert_eq!(asks, Some(Unsupported::HsqWithoutBusy));
     assert_eq!(Mmc::new(line, CARD, by_hardware).err(), Some(Unsupported::BusyDetect));

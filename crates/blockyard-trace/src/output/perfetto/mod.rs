@@ -179,7 +179,10 @@ impl Perfetto {
         if let Some(announce) = announce {
             line.command(announce).text(" ");
         }
-        line.command(command);
+        match command {
+            Some(command) => line.command(command),
+            None => line.text("more"),
+        };
         if sectors > 0 {
             line.text(" x").number(sectors.into()).text(" sectors");
         }

@@ -4,6 +4,7 @@ mod behaviour;
 mod durable;
 mod failures;
 mod identified;
+mod open;
 mod published;
 mod sequences;
 
