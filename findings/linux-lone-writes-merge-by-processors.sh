@@ -15,10 +15,10 @@
 #   1 processor,  poll_queues=0: 811 to 963, of 1    4 processors, poll_queues=0: 706 to 716, of 1
 #   1 processor,  poll_queues=1: 691 to 709, of 1    4 processors, poll_queues=1: 62 to 86, of 4
 #
-# How few remain with 4 processors is QEMU's doing: under `-icount` it runs the processors in turn, so
-# a worker elsewhere issues some 150 us after the insertion, while bios are 10 us apart. With
-# `-accel tcg,thread=multi` and no `-icount`, on a busy machine of two processors, four turns had 115
-# to 421; with `thread=single`, two had 58 and 61.
+# How few remain with 4 processors is QEMU's doing: under `-icount` it runs the processors in turn,
+# so a worker elsewhere issues some 150 us after the insertion, while bios are 10 us apart. With
+# `-accel tcg,thread=multi` and no `-icount`, on a busy machine of two processors, four turns had
+# 115 to 421; with `thread=single`, two had 58 and 61.
 #
 # Seen with Linux 7.3.4-1~bpo13+1 and fio 3.39-1 of Debian 13 (trixie, trixie-backports),
 # 2026-11-28. Boots the kernel in QEMU without KVM, where time passes with instructions; the numbers
