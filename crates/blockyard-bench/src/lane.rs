@@ -38,6 +38,7 @@ fn disk(policies: Policies) -> DiskConfig {
         depth_bytes: 64 << 20,
         layers: Layers::default(),
         admission: Admission::default(),
+        weights: Vec::new(),
     }
 }
 

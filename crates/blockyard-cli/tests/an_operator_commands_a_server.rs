@@ -66,6 +66,74 @@ fn the_list_shows_exports_and_clients_with_their_rates() {
     fs::remove_file(path).unwrap();
 }
 
+/// Returns the cells of the last row of `table` that begins with `id`.
+fn last_row<'a>(table: &'a str, id: &str) -> Vec<&'a str> {
+    let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    rows.rfind(|row| row.first() == Some(&id)).unwrap()
+}
+
+/// Returns how many clients of `list` have `weight`.
+fn clients_of_weight(list: &Value, weight: u32) -> usize {
+    list["clients"].as_array().unwrap().iter().filter(|client| client["weight"] == weight).count()
+}
+
+#[test]
+fn clients_get_weights_from_the_operator_and_by_place() {
+    let path = nbd::file(1 << 20);
+    let disk = text(&path).to_owned();
+    let of_memory = "memory=memory:1m";
+    let running = start(&[&disk, "--design", "bfq", "--export", of_memory]);
+    let mut clients = [running.client(), running.client()];
+    let other = Client::connect_to(&running.socket, "memory").unwrap();
+    let table = running.does(&["list"]);
+    assert!(!table.contains("weight"), "{table}");
+    let list = running.list();
+    let ids: Vec<_> =
+        list["clients"].as_array().unwrap().iter().map(|it| it["id"].to_string()).collect();
+    let words = format!("client {} has the weight 300, for its next requests\n", ids[0]);
+    assert_eq!(running.does(&["weight", &ids[0], "300"]), words);
+    let until = Instant::now() + Duration::from_millis(1500);
+    let table = std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while Instant::now() < until {
+                clients.iter_mut().for_each(|client| assert_eq!(client.read(0, 512), [0; 512]));
+            }
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        running.does(&["list"])
+    });
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let [_, "(default)", _, share, "%", "300"] = last_row(&table, &ids[0])[..] else {
+        panic!("{table}")
+    };
+    assert!((30..=70).contains(&share.parse::<u32>().unwrap()), "{table}");
+    assert_eq!(last_row(&table, &ids[1]).last(), Some(&"-"), "{table}");
+
+    let words = "only the scheduler of --design bfq shares a disk by weights";
+    let refused = running.refuses(&["weight", &ids[2], "300"]);
+    assert!(refused.contains("ends each request") || refused == error(words), "{refused}");
+    assert_eq!(running.refuses(&["weight", "777", "3"]), error("no client has the number 777"));
+    assert!(running.refuses(&["weight", &ids[0], "1001"]).contains("a weight is 1 to 1000"));
+    assert!(running.refuses(&["weight", &ids[0], "0"]).contains("a weight is 1 to 1000"));
+    let mut caller = running.caller();
+    caller.say(b"{\"command\":\"weight\",\"client\":1,\"weight\":0}\n");
+    assert_eq!(caller.answer().unwrap()["error"], "weight 0: a weight is 1 to 1000");
+    drop((clients, other, caller));
+    running.end();
+
+    let of_place = start(&[&disk, "--design", "bfq", "--weight", "10.0.0.0/8=7,unix=250"]);
+    let mut clients: Vec<_> = (0..16).map(|_| of_place.client()).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.read(0, 2), [0; 2]));
+    assert_eq!(clients_of_weight(&of_place.list(), 250), 15, "the sixteenth client finds no group");
+    clients.remove(0).bye();
+    let id = of_place.list()["clients"].as_array().unwrap().last().unwrap()["id"].to_string();
+    of_place.does(&["weight", &id, "250"]);
+    assert_eq!(clients_of_weight(&of_place.list(), 250), 15, "it has that of the first one");
+    drop(clients);
+    of_place.end();
+    fs::remove_file(path).unwrap();
+}
+
 #[test]
 fn one_client_is_disconnected_and_the_others_are_not() {
     let running = start(&["memory:1m"]);
@@ -146,8 +214,8 @@ fn rate_and_delay_change_while_clients_are_served() {
     running.end();
 
     let running = start(&["memory:1m", "--delay", "0us"]);
-    let words = "unknown command `stop`: one of list, disconnect, rate, delay, fault, add, remove, resize, \
-                  drain";
+    let words = "unknown command `stop`: one of list, disconnect, weight, rate, delay, fault, add, remove, \
+                  resize, drain";
     assert_eq!(running.refuses(&["stop"]), format!("blockyard: error: {words}\n"));
     let words = "blockyard: error: export \"\" was started without --rate\n";
     assert_eq!(running.refuses(&["rate", "", "1m"]), words);
@@ -243,10 +311,21 @@ fn the_help_of_ctl_fits_a_terminal() {
     let names: Vec<_> =
         commands.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
     assert_eq!(
-        names[..9],
-        ["list", "disconnect", "rate", "delay", "fault", "add", "remove", "resize", "drain"]
+        names[..10],
+        [
+            "list",
+            "disconnect",
+            "weight",
+            "rate",
+            "delay",
+            "fault",
+            "add",
+            "remove",
+            "resize",
+            "drain"
+        ]
     );
-    for text in names[..9].iter().map(|name| help(&["x", name])).chain([all.clone()]) {
+    for text in names[..10].iter().map(|name| help(&["x", name])).chain([all.clone()]) {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }

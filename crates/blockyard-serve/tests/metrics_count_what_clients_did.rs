@@ -8,7 +8,7 @@ use blockyard::layer::fault::{Action, FaultRule, Turns, When};
 use blockyard::policy::Policies;
 use blockyard::status::Status;
 use blockyard_serve::{Address, DiskConfig, Layers, Source};
-use nbd::{FLUSH, READ, Running, TRIM, disk, file, memory};
+use nbd::{Client, FLUSH, READ, Running, TRIM, disk, file, memory};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,8 +16,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn start(lanes: usize, disk: DiskConfig) -> Running {
-    let disk = DiskConfig { policies: Policies::mq_deadline(), ..disk };
-    Running::start(disk, |config| {
+    start_as(Policies::mq_deadline(), lanes, disk)
+}
+
+fn start_as(policies: Policies, lanes: usize, disk: DiskConfig) -> Running {
+    Running::start(DiskConfig { policies, ..disk }, |config| {
         config.metrics = Some("127.0.0.1:0".to_owned());
         config.lanes = lanes;
         let second = DiskConfig { name: "a \"b\"".to_owned(), ..memory(4096) };
@@ -67,6 +70,30 @@ fn samples(text: &str) -> BTreeMap<&str, f64> {
         }
     }
     samples
+}
+
+/// A client has its bytes and weight where the disk is shared by weights, and nowhere else.
+#[test]
+fn clients_of_a_shared_disk_have_bytes_and_weights() {
+    let path = file(1 << 20);
+    let on_file = disk(Source::File { path: path.clone(), buffered: true });
+    let weights = vec![("unix".parse().unwrap(), 300)];
+    let running = start_as(Policies::mq_bfq(), 1, DiskConfig { weights, ..on_file });
+    let mut client = running.client();
+    assert_eq!(client.write(0, &[1; 8192]), 0);
+    assert_eq!(client.read(512, 512), [1; 512]);
+    assert_eq!(client.call(TRIM, 0, 4096), 0);
+    let mut other = Client::connect_to(&running.socket, "a \"b\"").unwrap();
+    assert_eq!(other.read(0, 512), [0; 512]);
+    let text = metrics(&running);
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("blockyard_client_")).collect();
+    let [bytes, weight] = &lines[..] else { panic!("{lines:?}") };
+    let start = "blockyard_client_bytes_total{device=\"(default)\",client=\"";
+    assert!(bytes.starts_with(start) && bytes.ends_with("\"} 8704"), "{bytes}");
+    assert!(weight.ends_with("\"} 300"), "{weight}");
+    samples(&text);
+    running.stop();
+    std::fs::remove_file(path).unwrap();
 }
 
 #[test]

@@ -235,7 +235,7 @@ impl Disk {
             return Err(Error::Misaligned);
         }
         let flags = if op == Op::Write { self.flags } else { Flags::NONE };
-        let asked = Asked { op, flags, prio: self.prio };
+        let asked = Asked { flags, prio: self.prio, ..Asked::from(op) };
         Ok((len > 0 || op == Op::Flush).then_some(asked))
     }
 }

@@ -319,6 +319,9 @@ pub struct BfqTunables {
     /// Scheduler tags of which asynchronous requests may use half; `None`: all, as always before
     /// Linux 7.0.
     pub async_depth: Option<u32>,
+    /// Whether queues of processes that seem to cooperate are merged, which then have one share
+    /// together; yes. Linux has no such tunable.
+    pub merges_queues: bool,
     /// Whether the clock stands still from the creation of a queue to its first request, as in
     /// Linux before 7.2, where a plug around each bio caches the time; no. The queue then begins 1
     /// ns before its creation: its first time of thinking, and the time in which it was idle, wrap
@@ -340,6 +343,7 @@ impl Default for BfqTunables {
             fifo_expire_sync: Duration::from_ms(125),
             fifo_expire_async: Duration::from_ms(250),
             async_depth: None,
+            merges_queues: true,
             plug_stops_clock: false,
         }
     }
@@ -606,6 +610,7 @@ mod tests {
             fifo_expire_sync: ms(125),
             fifo_expire_async: ms(250),
             async_depth: None,
+            merges_queues: true,
             plug_stops_clock: false,
         };
         assert_eq!(BfqTunables::default(), bfq);

@@ -93,6 +93,7 @@ fn bfq_conforms_with_any_tunables() {
             fifo_expire_sync: Duration::from_ms(draws.pick(&[1, 125])),
             fifo_expire_async: Duration::from_ms(draws.pick(&[1, 250])),
             async_depth: draws.pick(&[None, Some(1), Some(48)]),
+            merges_queues: draws.pick(&[true, true, false]),
             plug_stops_clock: draws.pick(&[false, true]),
         };
         let rotational = draws.pick(&[false, true]);

@@ -11,7 +11,7 @@ use clap::{Args, Command, Subcommand};
 use serde_json::{Map, Value};
 
 use super::fault::FaultSource;
-use super::serve::{control_path, extra, rates, time};
+use super::serve::{control_path, extra, rates, time, weight};
 use super::size::bytes;
 
 #[derive(Debug, Args)]
@@ -46,6 +46,17 @@ pub(crate) enum CtlCommand {
         /// The number of the client, as `list` shows it
         #[arg(value_name = "CLIENT")]
         client: u64,
+    },
+    /// Give a client a weight: its share of its export
+    ///
+    /// The export must be served under --design bfq.
+    Weight {
+        /// The number of the client, as `list` shows it
+        #[arg(value_name = "CLIENT")]
+        client: u64,
+        /// The weight, 1 to 1000; a client without one counts as of weight 40
+        #[arg(value_name = "N", value_parser = weight)]
+        weight: u32,
     },
     /// Limit bytes and requests per second of an export
     ///
@@ -138,6 +149,7 @@ impl CtlCommand {
         Ok(match self {
             Self::List => Request::List {},
             Self::Disconnect { client } => Request::Disconnect { client },
+            Self::Weight { client, weight } => Request::Weight { client, weight },
             Self::Rate { export, limits } => Request::Rate {
                 export,
                 bytes_per_s: limits.bytes_per_s.and_then(NonZeroU64::new),
@@ -195,6 +207,7 @@ Examples:
   blockyard serve disk.img --nbd unix:/run/disk.sock --control /run/disk.ctl
   blockyard ctl /run/disk.ctl list
   blockyard ctl /run/disk.ctl disconnect 3
+  blockyard ctl /run/disk.ctl weight 3 300
   blockyard ctl /run/disk.ctl rate '' 20m,burst=1s
   blockyard ctl /run/disk.ctl fault '' outage.toml
   blockyard ctl /run/disk.ctl fault '' 'op = \"flush\", nth = 1, error = \"io\"'

@@ -6,7 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
 
-use blockyard_serve::control::{Answer, Changed, Disconnected, Draining, Listing, Request, Struck};
+use blockyard_serve::control::{
+    Answer, Changed, Disconnected, Draining, Listing, Request, Struck, Weighed,
+};
 use blockyard_serve::counted;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -45,6 +47,10 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
         CtlCommand::Disconnect { .. } => {
             let Disconnected { disconnected } = read(value)?;
             format!("client {disconnected} is disconnected\n")
+        }
+        CtlCommand::Weight { .. } => {
+            let Weighed { weighed, weight } = read(value)?;
+            format!("client {weighed} has the weight {weight}, for its next requests\n")
         }
         CtlCommand::Add { .. } => {
             let Changed { changed } = read(value)?;

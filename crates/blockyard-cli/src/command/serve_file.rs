@@ -62,6 +62,7 @@ const DISK: &[&str] = &[
     "readonly",
     "allow-from",
     "allow-certificate",
+    "weight",
     "max-clients",
 ];
 /// The keys of a disk that are not options: the name of the export, and its disk.

@@ -41,7 +41,23 @@ pub(crate) fn listing(listing: &Listing) -> String {
         ("request/s", Align::Right),
     ]);
     listing.clients.iter().for_each(|client| clients.row(client_row(client)));
-    format!("{exports}\n{clients}")
+    format!("{exports}\n{clients}{}", shares(&listing.clients))
+}
+
+/// The shares of clients as a third table, if one of them has a weight.
+fn shares(clients: &[Client]) -> String {
+    if clients.iter().all(|client| client.weight.is_none()) {
+        return String::new();
+    }
+    let mut shares = Table::new(&[
+        ("client", Align::Right),
+        ("export", Align::Left),
+        ("MiB/s", Align::Right),
+        ("share", Align::Right),
+        ("weight", Align::Right),
+    ]);
+    clients.iter().for_each(|client| shares.row(share_row(client)));
+    format!("\n{shares}")
 }
 
 fn export_row(export: &Export) -> [String; 9] {
@@ -124,6 +140,17 @@ fn client_row(client: &Client) -> [String; 7] {
         age(client.connected_s),
         client.in_flight.to_string(),
         rate(client.requests_per_s),
+    ]
+}
+
+fn share_row(client: &Client) -> [String; 5] {
+    let nothing = || "-".to_owned();
+    [
+        client.id.to_string(),
+        client.export.as_deref().map_or_else(nothing, name),
+        mebibytes(client.bytes_per_s),
+        client.share_percent.map_or_else(nothing, |percent| format!("{percent} %")),
+        client.weight.map_or_else(nothing, |weight| weight.to_string()),
     ]
 }
 

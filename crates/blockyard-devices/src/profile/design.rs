@@ -277,6 +277,7 @@ pub(super) const BFQ: &[&str] = &[
     "slice-idle",
     "low-latency",
     "strict-guarantees",
+    "merges-queues",
     "plug-stops-clock",
     "timeout-sync",
     "max-budget",
@@ -734,6 +735,7 @@ fn bfq(table: &Table<'_>) -> Result<BfqTunables, ProfileError> {
         fifo_expire_sync: table.take_or("fifo-expire-sync", Time, linux.fifo_expire_sync)?,
         fifo_expire_async: table.take_or("fifo-expire-async", Time, linux.fifo_expire_async)?,
         async_depth: linux.async_depth,
+        merges_queues: table.take_or("merges-queues", Flag, linux.merges_queues)?,
         plug_stops_clock: table.take_or("plug-stops-clock", Flag, linux.plug_stops_clock)?,
     })
 }

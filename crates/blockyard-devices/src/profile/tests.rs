@@ -77,7 +77,7 @@ fn each_tunable_of_bfq_is_its_own() {
     let text = "base = \"mq-bfq\"\n[queue]\nasync-depth = 7\n[queue.bfq]\nslice-idle = \"1ms\"\n\
                 low-latency = false\ntimeout-sync = \"2ms\"\nmax-budget = 3\n\
                 back-seek-max = 4\nback-seek-penalty = 5\nfifo-expire-sync = \"6ms\"\n\
-                fifo-expire-async = \"8ms\"\nplug-stops-clock = true\n";
+                fifo-expire-async = \"8ms\"\nmerges-queues = false\nplug-stops-clock = true\n";
     let bfq = BfqTunables {
         slice_idle: Duration::from_ms(1),
         low_latency: false,
@@ -89,6 +89,7 @@ fn each_tunable_of_bfq_is_its_own() {
         fifo_expire_sync: Duration::from_ms(6),
         fifo_expire_async: Duration::from_ms(8),
         async_depth: Some(7),
+        merges_queues: false,
         plug_stops_clock: true,
     };
     let design = Design::parse("mine", text).unwrap();

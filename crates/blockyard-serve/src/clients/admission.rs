@@ -51,7 +51,7 @@ impl Admission {
 }
 
 impl Place {
-    fn has(&self, peer: &Peer) -> bool {
+    pub(crate) fn has(&self, peer: &Peer) -> bool {
         match (*self, peer.address, peer.origin) {
             (Self::Network { address, bits }, Some(from), _) => is_within(from, address, bits),
             (Self::Unix(None), None, Origin::User(_)) => true,

@@ -172,6 +172,16 @@ pub struct Client {
     pub requests: u64,
     /// The requests that it sent per second.
     pub requests_per_s: u64,
+    /// The bytes that it read and wrote per second.
+    #[serde(default)]
+    pub bytes_per_s: u64,
+    /// Its share of the bytes that all clients of the export read and wrote, in percent; `None` if
+    /// they moved none.
+    #[serde(default)]
+    pub share_percent: Option<u64>,
+    /// Its weight; `None` if it has none.
+    #[serde(default)]
+    pub weight: Option<u32>,
 }
 
 /// The answer to [`Request::Disconnect`](super::Request::Disconnect).
@@ -179,6 +189,15 @@ pub struct Client {
 pub struct Disconnected {
     /// The number of the client.
     pub disconnected: u64,
+}
+
+/// The answer to [`Request::Weight`](super::Request::Weight).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weighed {
+    /// The number of the client.
+    pub weighed: u64,
+    /// Its weight from now on.
+    pub weight: u32,
 }
 
 /// The answer to [`Request::Rate`](super::Request::Rate) and
@@ -241,16 +260,10 @@ impl Listing {
                 ..describe_export(disk, &config.layers, &new)
             }
         });
-        let known = clients_of(before);
-        let clients = clients_of(now).into_values().map(|view| {
-            // A client that came since then had sent nothing.
-            let requests = known.get(&view.id).map_or(0, |known| known.requests);
-            describe_client(view, requests, listed, passed)
-        });
         Self {
             measured_ms: u64::try_from(passed.as_millis()).unwrap_or(u64::MAX),
             exports: exports.collect(),
-            clients: clients.collect(),
+            clients: list_clients(listed, before, now, passed),
         }
     }
 }
@@ -261,14 +274,44 @@ fn clients_of(lanes: &[Overview]) -> BTreeMap<u64, ClientView> {
     all.map(|view| (view.id, view.clone())).collect()
 }
 
-/// Returns what an operator learns of the client in `view`, which had sent `requests_before` some
-/// time before.
-fn describe_client(
-    view: ClientView,
-    requests_before: u64,
+/// Returns the clients that the lanes know `now`, with their rates and shares since `before`.
+fn list_clients(
     listed: &[Listed],
+    before: &[Overview],
+    now: &[Overview],
     passed: Duration,
-) -> Client {
+) -> Vec<Client> {
+    let known = clients_of(before);
+    let views = clients_of(now);
+    let mut disk_bytes = BTreeMap::<Option<usize>, u64>::new();
+    for view in views.values() {
+        let (_, bytes) = progress_of(view, &known);
+        *disk_bytes.entry(view.disk).or_default() += bytes;
+    }
+    let described = views.into_values().map(|view| {
+        let (requests, bytes) = progress_of(&view, &known);
+        let share_percent = (bytes * 100).checked_div(disk_bytes[&view.disk]);
+        Client {
+            requests_per_s: per_second(0, requests, passed),
+            bytes_per_s: per_second(0, bytes, passed),
+            share_percent,
+            ..describe_client(view, listed)
+        }
+    });
+    described.collect()
+}
+
+/// Returns the requests that the client in `view` has sent, and the bytes that it has moved, since
+/// it was `known`. A client that came since then had sent nothing.
+fn progress_of(view: &ClientView, known: &BTreeMap<u64, ClientView>) -> (u64, u64) {
+    let before = known.get(&view.id);
+    let requests = before.map_or(0, |before| before.requests);
+    let bytes = before.map_or(0, |before| before.moved_bytes);
+    (view.requests - requests, view.moved_bytes - bytes)
+}
+
+/// Returns what an operator learns of the client in `view`, apart from its rates.
+fn describe_client(view: ClientView, listed: &[Listed]) -> Client {
     let export = listed.iter().find(|it| Some(it.number) == view.disk);
     Client {
         id: view.id,
@@ -277,8 +320,9 @@ fn describe_client(
         connected_s: view.age.as_ns() / 1_000_000_000,
         in_flight: view.in_flight,
         requests: view.requests,
-        requests_per_s: per_second(requests_before, view.requests, passed),
+        weight: view.weight,
         peer: view.peer,
+        ..Client::default()
     }
 }
 

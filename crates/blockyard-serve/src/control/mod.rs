@@ -13,7 +13,7 @@ mod request;
 
 pub use answer::{
     Answer, BttHealth, Changed, Client, Delay, Disconnected, Draining, Export, Limits, Listing,
-    Rates, Struck,
+    Rates, Struck, Weighed,
 };
 pub use disks::DiskReader;
 pub use request::{LINE_BYTES_MAX, Refusal, Request};
@@ -25,6 +25,7 @@ use crate::disk::roster::Roster;
 use crate::lane::entrance::{Entrance, Message, ask_lanes};
 use crate::observation::event::Event;
 use crate::observation::overview::Overview;
+use blockyard::elevator::GROUP_WEIGHTS;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::fault::FaultRule;
 use blockyard::layer::rate as layer;
@@ -110,6 +111,7 @@ impl Control {
         match request {
             Request::List {} => self.build_listing().map(to_value),
             Request::Disconnect { client } => self.disconnect_client(client).map(to_value),
+            Request::Weight { client, weight } => self.weigh_client(client, weight).map(to_value),
             Request::Rate { export, bytes_per_s, requests_per_s, burst_ms } => {
                 let change = Change::Rates(layer::Rates {
                     bytes_per_s: bytes_per_s.map(NonZeroU64::get),
@@ -181,9 +183,24 @@ impl Control {
         let found = ask_lanes(&self.entrances, |answer| Message::Disconnect(client, answer));
         match found.map_err(silent_lane)?.contains(&true) {
             true => Ok(Disconnected { disconnected: client }),
-            false => Err(format!("no client has the number {client}")),
+            false => Err(no_client(client)),
         }
     }
+
+    fn weigh_client(&self, client: u64, weight: u32) -> Result<Weighed, String> {
+        if !GROUP_WEIGHTS.contains(&weight) {
+            let [least, most] = [GROUP_WEIGHTS.start(), GROUP_WEIGHTS.end()];
+            return Err(format!("weight {weight}: a weight is {least} to {most}"));
+        }
+        let found = ask_lanes(&self.entrances, |answer| Message::Weigh(client, weight, answer));
+        let found = found.map_err(silent_lane)?.into_iter().flatten().next();
+        found.ok_or_else(|| no_client(client))??;
+        Ok(Weighed { weighed: client, weight })
+    }
+}
+
+fn no_client(client: u64) -> String {
+    format!("no client has the number {client}")
 }
 
 fn in_flight(overviews: &[Overview]) -> usize {

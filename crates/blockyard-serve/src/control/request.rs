@@ -20,6 +20,13 @@ pub enum Request {
         /// The number of the client.
         client: u64,
     },
+    /// Give a client a weight: its share of its export among the export's clients.
+    Weight {
+        /// The number of the client.
+        client: u64,
+        /// The weight: 1 to 1000. A client without one counts as one of 40.
+        weight: u32,
+    },
     /// Limit the bytes and requests per second of an export that was started with a rate.
     Rate {
         /// The name of the export; empty for the default one.

@@ -31,6 +31,13 @@ pub enum OpenError {
         /// The name of the disk's export; empty for the default one.
         disk: String,
     },
+    /// Clients of the disk have no weights.
+    Weight {
+        /// The reason.
+        why: &'static str,
+        /// The name of the disk's export; empty for the default one.
+        disk: String,
+    },
 }
 
 impl fmt::Display for OpenError {
@@ -45,6 +52,7 @@ impl fmt::Display for OpenError {
             Self::TooLarge { bytes, most } => {
                 write!(f, "the disk has {bytes} bytes, but the device has only {most}")
             }
+            Self::Weight { why, disk } => write!(f, "no weights: {why} (disk {disk:?})"),
             Self::Fault { rule, why, disk } => write!(f, "rule {rule:?}: {why} (disk {disk:?})"),
         }
     }

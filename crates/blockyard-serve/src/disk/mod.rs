@@ -23,13 +23,14 @@ pub(crate) use layers::Change;
 pub use layers::Layers;
 pub use live::{Behaviour, LATE, Lateness, Timing};
 
-use crate::clients::admission::Admission;
+use crate::clients::admission::{Admission, Place};
+use crate::clients::peer::Peer;
 use blockyard::driver::{Device, Driver};
 use blockyard::layer::delay::Delayed;
 use blockyard::layer::fault::{FaultRule, Faulty};
 use blockyard::layer::rate;
 use blockyard::limits::Limits;
-use blockyard::policy::{Dispatch, Policies};
+use blockyard::policy::{Dispatch, ElevatorKind, Policies};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard_btt::{Container, Health};
@@ -111,6 +112,9 @@ pub struct DiskConfig {
     pub layers: Layers,
     /// The clients that may use the disk.
     pub admission: Admission,
+    /// The weights of clients by the places that they come from: the first of these decides. Each
+    /// is one of [`GROUP_WEIGHTS`](blockyard::elevator::GROUP_WEIGHTS). The design has BFQ.
+    pub weights: Vec<(Place, u32)>,
 }
 
 /// The data of an open disk.
@@ -142,6 +146,7 @@ pub(crate) struct Disk {
     /// The disk is read-only, and another program could write its file when it was opened.
     pub(crate) is_written_elsewhere: bool,
     pub(crate) admission: Admission,
+    weights: Vec<(Place, u32)>,
     /// The clients that have chosen the disk.
     pub(crate) gate: Gate,
     kept: Kept,
@@ -176,6 +181,25 @@ impl Disk {
     /// are spread over the lanes: with four lanes, disk 6 has lane 2.
     pub(crate) fn home_lane(&self, number: usize) -> Option<usize> {
         self.one_of.map(|lanes| number % lanes)
+    }
+
+    /// Returns why clients of the disk have no weights, in words, or `None` if they may have some.
+    pub(crate) fn has_no_weights(&self) -> Option<&'static str> {
+        let is_shared = matches!(self.policies.elevator, ElevatorKind::Bfq(_));
+        let holds_requests = matches!(self.kept, Kept::File(..)) || !self.layers.is_empty();
+        match (is_shared, holds_requests) {
+            (false, _) => Some("only the scheduler of --design bfq shares a disk by weights"),
+            (true, false) => {
+                Some("the disk ends each request before the next begins, so that none waits")
+            }
+            (true, true) => None,
+        }
+    }
+
+    /// Returns the weight of clients from the place of `peer`, if they have one.
+    pub(crate) fn weight_of(&self, peer: &Peer) -> Option<u32> {
+        let (_, weight) = self.weights.iter().find(|(place, _)| place.has(peer))?;
+        Some(*weight)
     }
 
     /// Returns the health of a BTT, if the disk is one.

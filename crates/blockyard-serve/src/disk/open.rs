@@ -5,7 +5,7 @@ use super::error::OpenError;
 use super::live::Timing;
 use super::{Damage, Disk, DiskConfig, FaultCounts, Gate, Kept, NULL_READ_BYTES_MAX, Source};
 use crate::observation::event::Event;
-use blockyard::policy::ElevatorKind;
+use blockyard::policy::{BfqTunables, ElevatorKind, Policies, SchedDepth};
 use blockyard_std::OpenError as StoreError;
 use blockyard_std::parts::depth::{DEPTH_BYTES_MAX, Depth, SHARING_LANES_MAX};
 use blockyard_std::parts::device::How;
@@ -125,7 +125,7 @@ impl Disk {
             name: config.name.clone(),
             size_bytes,
             read_only: config.read_only,
-            policies: config.policies,
+            policies: policies_of(config),
             depth: depth_of(config),
             one_of: needs_one_lane(config, lanes).then_some(lanes),
             layers: config.layers.clone(),
@@ -134,9 +134,13 @@ impl Disk {
             damage,
             is_written_elsewhere,
             admission: config.admission.clone(),
+            weights: config.weights.clone(),
             gate: Gate::new(config.admission.clients_max),
             kept,
         };
+        if let (false, Some(why)) = (disk.weights.is_empty(), disk.has_no_weights()) {
+            return Err(OpenError::Weight { why, disk: disk.name });
+        }
         match disk.impossible_fault(disk.layers.faults.as_deref().unwrap_or_default()) {
             None => Ok(disk),
             Some((rule, why)) => {
@@ -214,6 +218,25 @@ fn open_null(bytes: u64) -> Result<Kept, StoreError> {
     }
     let zeroes = Map::new(NULL_READ_BYTES_MAX).map_err(|error| StoreError::Memory(bytes, error))?;
     Ok(Kept::Null(Arc::new(zeroes)))
+}
+
+/// The requests that BFQ may hold, unless the design says otherwise: 256 of each of four clients,
+/// the most that a client may have in flight. Requests beyond them wait in the order in which they
+/// came, where no weight counts.
+const SHARED_SCHED_DEPTH: u32 = 1024;
+
+/// Returns the design of a disk. BFQ shares the disk only among the clients whose requests it
+/// holds: with a depth of 1 it would hold two requests, in turns one of each client. It merges no
+/// queues: clients that come within 180 ms of each other would have one share together.
+fn policies_of(config: &DiskConfig) -> Policies {
+    let policies = config.policies;
+    let ElevatorKind::Bfq(bfq) = policies.elevator else { return policies };
+    let sched_depth = match policies.sched_depth {
+        SchedDepth::FromDeviceDepth => SchedDepth::Fixed(SHARED_SCHED_DEPTH),
+        depth @ SchedDepth::Fixed(_) => depth,
+    };
+    let elevator = ElevatorKind::Bfq(BfqTunables { merges_queues: false, ..bfq });
+    Policies { elevator, sched_depth, ..policies }
 }
 
 /// Returns whether one lane must serve a disk: its layers keep counts of their own, its scheduler

@@ -7,10 +7,11 @@
 use crate::lane::door::{AfterTurn, Arrival, Door};
 use crate::lane::lent::Lent;
 use crate::lane::services::Services;
-use blockyard::bio::Op;
+use blockyard::bio::{Flags, Op};
 use blockyard::status::Status;
 use blockyard_std::parts::job::{Owner, Place, Transfer};
 use blockyard_std::parts::map::Map;
+use blockyard_std::parts::queue::Asked;
 use core::fmt;
 use core::ops::Range;
 use std::io;
@@ -116,7 +117,8 @@ impl MemoryDoor {
             };
             let transfer = Transfer { place, ..Transfer::new(ask.offset, ask.len) };
             let owner = Owner::Door { door: number, token };
-            lane.submit(owner, self.disk, ask.op, transfer, ask.fua);
+            let flags = if ask.fua { Flags::FUA } else { Flags::NONE };
+            lane.submit(owner, self.disk, Asked { flags, ..Asked::from(ask.op) }, transfer);
         }
     }
 }

@@ -28,6 +28,7 @@ use blockyard::bio::Op;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard_std::parts::job::{Owner, Transfer};
+use blockyard_std::parts::queue::Asked;
 use std::io;
 use std::sync::{Arc, mpsc};
 
@@ -215,7 +216,7 @@ impl Lane {
 
     /// Begins a flush of the lane's own.
     fn start_flush(&mut self, disk: usize) {
-        self.services.submit(Owner::Lane, disk, Op::Flush, Transfer::new(0, 0), false);
+        self.services.submit(Owner::Lane, disk, Asked::from(Op::Flush), Transfer::new(0, 0));
         self.advance_disk(disk);
     }
 }

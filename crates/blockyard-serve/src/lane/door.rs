@@ -115,6 +115,16 @@ pub(crate) trait Door {
         None
     }
 
+    /// Gives the client a weight, one of [`GROUP_WEIGHTS`](blockyard::elevator::GROUP_WEIGHTS): its
+    /// share of its disk, among the clients of the disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the disk is not shared by weights, or the client can have none; in words.
+    fn weigh(&mut self, _weight: u32, _lane: &mut Services) -> Result<(), String> {
+        Err("a client of this kind has no weight".to_owned())
+    }
+
     /// Breaks the connection to a client that an operator or the end of its disk disconnects, for
     /// the reason `why`.
     fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services);

@@ -32,6 +32,9 @@ pub(crate) enum Message {
     Overview(mpsc::Sender<Overview>),
     /// Cut off the client with this number. Send whether it is one of the lane's.
     Disconnect(u64, mpsc::Sender<bool>),
+    /// Give the client with this number a weight. Send `None` if it is none of the lane's, or why
+    /// it gets none.
+    Weigh(u64, u32, mpsc::Sender<Option<Result<(), String>>>),
     /// Change the layers of the disk with this number. Send whether it has the layer.
     Change(usize, Change, mpsc::Sender<bool>),
     /// Take a disk with this number into service.

@@ -34,6 +34,7 @@ mod changes;
 mod disks;
 pub(crate) mod door;
 pub(crate) mod entrance;
+mod groups;
 mod handshakes;
 pub(crate) mod lent;
 pub(crate) mod memory;
@@ -447,6 +448,9 @@ impl Lane {
             Message::Disconnect(client, answer) => {
                 let _ = answer.send(self.disconnect_client(client));
             }
+            Message::Weigh(client, weight, answer) => {
+                let _ = answer.send(self.weigh_client(client, weight));
+            }
             Message::Change(disk, change, answer) => {
                 let now = self.services.now;
                 let disk = self.services.disks.find_mut(disk);
@@ -552,15 +556,24 @@ impl Lane {
 
     /// Cuts off the client with this number. Returns whether it is a client of this lane.
     fn disconnect_client(&mut self, client: u64) -> bool {
+        let Some(number) = self.door_of(client) else { return false };
+        self.doors[number].cut_off(number, DISCONNECTED, &mut self.services);
+        true
+    }
+
+    /// Gives the client with this number a weight. Returns `None` if it is no client of this lane.
+    fn weigh_client(&mut self, client: u64, weight: u32) -> Option<Result<(), String>> {
+        let number = self.door_of(client)?;
+        Some(self.doors[number].weigh(weight, &mut self.services))
+    }
+
+    /// Returns the door of the client with this number.
+    fn door_of(&mut self, client: u64) -> Option<u32> {
         let now = self.services.now;
-        for number in 0..self.doors.end() {
-            let Some(door) = self.doors.find_mut(number) else { continue };
-            if door.describe_client(now).is_some_and(|view| view.id == client) {
-                door.cut_off(number, DISCONNECTED, &mut self.services);
-                return true;
-            }
-        }
-        false
+        (0..self.doors.end()).find(|number| {
+            let view = self.doors.find_mut(*number).and_then(|door| door.describe_client(now));
+            view.is_some_and(|view| view.id == client)
+        })
     }
 
     /// Closes a door that is done.

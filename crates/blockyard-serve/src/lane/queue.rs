@@ -1,8 +1,11 @@
 //! A disk as one lane sees it, with the lane's count of its clients' requests.
 
+use super::groups::Groups;
 use crate::disk::{Change, Disk, Medium, Outbox};
 use crate::observation::meter::{Counts, Meter};
 use crate::observation::traffic::Traffic;
+use blockyard::bio::Submitter;
+use blockyard::elevator::bfq::GROUPS_MAX;
 use blockyard::time::Instant;
 use blockyard_std::parts::job::Jobs;
 use blockyard_std::parts::queue::LaneQueue;
@@ -19,6 +22,7 @@ pub(crate) struct DiskQueue {
     pub(crate) queue: LaneQueue<Medium, Meter>,
     /// Whether the kernel is reading a range of the disk into the page cache.
     pub(crate) is_prefetching: bool,
+    groups: Groups,
 }
 
 impl DiskQueue {
@@ -32,6 +36,7 @@ impl DiskQueue {
             traffic: Traffic::default(),
             queue: LaneQueue::new(shape, medium, meter, jobs),
             is_prefetching: false,
+            groups: Groups::default(),
         }
     }
 
@@ -46,6 +51,31 @@ impl DiskQueue {
         if let Some(metered) = &mut self.queue.bios.host.sink.0 {
             metered.counts.turns_max = metered.counts.turns_max.max(turns);
         }
+    }
+
+    /// Gives the client that submits as `submitter` a weight, in a group of its own. The group is
+    /// used for requests that the client submits from now on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the disk is not shared by weights, or if [`GROUPS_MAX`] clients have weights; the
+    /// error says which.
+    pub(crate) fn weigh(&mut self, submitter: &mut Submitter, weight: u32) -> Result<(), String> {
+        if let Some(why) = self.disk.has_no_weights() {
+            return Err(why.to_owned());
+        }
+        if submitter.group == 0 {
+            let most = || format!("{GROUPS_MAX} clients of the export have weights, the most");
+            submitter.group = self.groups.take().ok_or_else(most)?;
+        }
+        let is_weighed = self.queue.bios.weigh_group(submitter.group, weight);
+        assert!(is_weighed, "group {} has no weight", submitter.group);
+        Ok(())
+    }
+
+    /// Forgets the weight of a client that has gone.
+    pub(crate) fn forget_weight(&mut self, submitter: Submitter) {
+        self.groups.give_back(submitter.group);
     }
 
     /// Changes the layer that `change` is about. Returns whether there is one.

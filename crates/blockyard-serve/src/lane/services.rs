@@ -12,7 +12,7 @@ use crate::lane::queue::DiskQueue;
 use crate::observation::meter::{Counts, Meter, Metered};
 use crate::observation::traffic::Traffic;
 use crate::observation::watcher::LaneWatcher;
-use blockyard::bio::{Flags, Op};
+use blockyard::bio::Op;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard_std::parts::discards::Discards;
@@ -247,16 +247,7 @@ impl Services {
     /// Submits a request of `owner` to a disk. The lane notifies the owner when the whole request
     /// has ended.
     #[inline]
-    pub(crate) fn submit(
-        &mut self,
-        owner: Owner,
-        disk: usize,
-        op: Op,
-        transfer: Transfer,
-        fua: bool,
-    ) {
-        let flags = if fua { Flags::FUA } else { Flags::NONE };
-        let asked = Asked { flags, ..Asked::from(op) };
+    pub(crate) fn submit(&mut self, owner: Owner, disk: usize, asked: Asked, transfer: Transfer) {
         self.disks[disk].queue.begin(owner, asked, transfer, self.now);
     }
 

@@ -12,9 +12,10 @@ mod text;
 
 use crate::clients::callers::{Callers, Terms};
 use crate::clients::listen::{Access, Address, ListenError, Listener};
-use crate::disk::roster::Roster;
+use crate::disk::roster::{Listed, Roster};
 use crate::lane::entrance::{Entrance, Message, ask_lanes};
 use crate::observation::meter::{Counts, DISKS_PER_REPORT};
+use crate::observation::overview::ClientView;
 use http::{Answer, Asked};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -54,10 +55,12 @@ impl Metrics {
                 let disks = self.roster.all();
                 match self.collect_counts(disks.last().map_or(0, |last| last.number + 1)) {
                     Ok(counts) => {
+                        let clients = self.clients_of_shared_disks(&disks);
                         let connections = self.connections.load(Ordering::Relaxed);
                         Answer::ok(text::write_metrics(
                             &disks,
                             &counts,
+                            &clients,
                             self.entrances.len(),
                             connections,
                         ))
@@ -66,6 +69,19 @@ impl Metrics {
                 }
             }
         }
+    }
+
+    /// Returns the clients of disks that are shared by weights. A lane that does not answer in time
+    /// has none.
+    fn clients_of_shared_disks(&self, disks: &[Listed]) -> Vec<ClientView> {
+        let shared = disks.iter().filter(|listed| listed.disk.has_no_weights().is_none());
+        let shared: Vec<_> = shared.map(|listed| Some(listed.number)).collect();
+        if shared.is_empty() {
+            return Vec::new();
+        }
+        let lanes = ask_lanes(&self.entrances, Message::Overview).unwrap_or_default();
+        let clients = lanes.into_iter().flat_map(|lane| lane.clients);
+        clients.filter(|client| shared.contains(&client.disk)).collect()
     }
 
     /// Returns why the server is not healthy although its lanes answer, if it is not: the last

@@ -4,6 +4,7 @@
 
 use crate::disk::roster::Listed;
 use crate::observation::meter::{Counts, Kind};
+use crate::observation::overview::ClientView;
 use blockyard::layer::fault::Count;
 use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
@@ -12,6 +13,9 @@ use blockyard_std::parts::job::SECTOR;
 use core::fmt::{Display, Write};
 use std::collections::BTreeMap;
 
+/// The weight of a client without one: that of a process of the default priority in BFQ.
+const WEIGHT_OF_OTHERS: u32 = 40;
+
 struct Page<'a> {
     text: String,
     disks: &'a [Listed],
@@ -19,10 +23,12 @@ struct Page<'a> {
     counts: Vec<&'a Counts>,
 }
 
-/// Returns the text of all metrics of `disks`, whose `counts` are by their numbers.
+/// Returns the text of all metrics of `disks`, whose `counts` are by their numbers, and of the
+/// `clients` of disks that are shared by weights.
 pub(super) fn write_metrics(
     disks: &[Listed],
     counts: &BTreeMap<usize, Counts>,
+    clients: &[ClientView],
     lanes: usize,
     connections: usize,
 ) -> String {
@@ -43,6 +49,7 @@ pub(super) fn write_metrics(
     page.write_holds();
     page.write_damage();
     page.write_faults();
+    page.write_clients(clients);
     page.text
 }
 
@@ -118,6 +125,37 @@ impl Page<'_> {
         self.write_family("node_disk_io_time_weighted_seconds_total", help, |counts| {
             Seconds(counts.weighted_ns)
         });
+    }
+
+    /// Writes what clients moved, and their weights. The share of a client is its rate of bytes
+    /// divided by the sum over the clients of its disk.
+    fn write_clients(&mut self, clients: &[ClientView]) {
+        if clients.is_empty() {
+            return;
+        }
+        let name = "blockyard_client_bytes_total";
+        self.write_head(name, "counter", "Bytes that a client has read and written.");
+        self.write_samples_of_clients(name, clients, |client| client.moved_bytes);
+        let name = "blockyard_client_weight";
+        self.write_head(name, "gauge", "The weight of a client; 40 is that of one without.");
+        self.write_samples_of_clients(name, clients, |client| {
+            u64::from(client.weight.unwrap_or(WEIGHT_OF_OTHERS))
+        });
+    }
+
+    fn write_samples_of_clients(
+        &mut self,
+        name: &str,
+        clients: &[ClientView],
+        value: impl Fn(&ClientView) -> u64,
+    ) {
+        for client in clients {
+            let disk = self.disks.iter().find(|listed| Some(listed.number) == client.disk);
+            let Some(Listed { disk, .. }) = disk else { continue };
+            let [disk, peer] = [&disk.name, &client.peer].map(|text| Escaped(text));
+            let labels = format!("device=\"{disk}\",client=\"{}\",peer=\"{peer}\"", client.id);
+            self.write_line(format_args!("{name}{{{labels}}} {}", value(client)));
+        }
     }
 
     fn write_durations(&mut self) {

@@ -26,6 +26,10 @@ pub(crate) struct ClientView {
     pub(crate) age: Duration,
     /// The number of requests that it has sent.
     pub(crate) requests: u64,
+    /// The bytes of its reads and writes that have ended.
+    pub(crate) moved_bytes: u64,
+    /// Its weight, if it has one.
+    pub(crate) weight: Option<u32>,
     /// The number of its requests at the disk.
     pub(crate) in_flight: usize,
 }

@@ -79,6 +79,7 @@ pub(crate) fn disk(source: Source) -> DiskConfig {
         depth_bytes: 64 << 20,
         layers: Layers::default(),
         admission: Admission::default(),
+        weights: Vec::new(),
     }
 }
 

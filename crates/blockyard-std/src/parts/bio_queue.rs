@@ -10,6 +10,7 @@ use crate::parts::shape::Shape;
 use blockyard::bio::Bio;
 use blockyard::driver::{Device, Outcome};
 use blockyard::host::Host;
+use blockyard::policy::ElevatorKind;
 use blockyard::request::Ended;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
@@ -24,7 +25,8 @@ const CPU: CpuId = CpuId(0);
 const HCTX: HctxId = HctxId(0);
 
 /// The least number of bios in a queue, counting the parts of split ones: four for each of 128
-/// requests, 72 bytes each. Further bios wait before the queue.
+/// requests, 72 bytes each; or two for each request that an elevator may hold. Further bios wait
+/// before the queue.
 const BIOS_MIN: u32 = 512;
 
 /// A request queue that takes bios without end. See the [module](self).
@@ -57,7 +59,11 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
         let host = Host::new(device, sink, shape.tags());
         let mut config = QueueConfig::new(1, 1, shape.limits.clone(), shape.policies);
         config.timeout = shape.timeout.unwrap_or(config.timeout);
-        config.max_bios = BIOS_MIN.max(4 * u32::from(shape.depth));
+        let held = match shape.policies.elevator {
+            ElevatorKind::None => 0,
+            _ => shape.policies.sched_depth.tags(shape.depth.into()),
+        };
+        config.max_bios = BIOS_MIN.max(4 * u32::from(shape.depth)).max(2 * held);
         config.max_waiters = 0; // [`Self::waiting`] has all that wait
         let queue = match shape.elevator {
             None => RequestQueue::new(QueueId(0), config, &host),
@@ -69,6 +75,11 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
         let waiting = VecDeque::new();
         let refused = VecDeque::new();
         Self { queue, host, waiting, refused, is_plugged: false, is_due: false }
+    }
+
+    /// Gives the submitters of `group` together a weight: see [`RequestQueue::weigh_group`].
+    pub fn weigh_group(&mut self, group: u32, weight: u32) -> bool {
+        self.queue.weigh_group(group, weight)
     }
 
     /// Submits `bio`, under a plug that lasts until [`Self::advance`], or as soon as a tag is free.

@@ -13,7 +13,7 @@ use crate::parts::bios::{first_bio, is_last, next_bio};
 use crate::parts::device::SLICE_SECTORS;
 use crate::parts::job::{Job, Jobs, Owner, Transfer, job_of};
 use crate::parts::shape::Shape;
-use blockyard::bio::{Bio, Flags, IoPrio, Op};
+use blockyard::bio::{Bio, Flags, IoPrio, Op, Submitter};
 use blockyard::driver::Device;
 use blockyard::request::Ended;
 use blockyard::status::Status;
@@ -66,11 +66,13 @@ pub struct Asked {
     pub flags: Flags,
     /// The priority.
     pub prio: IoPrio,
+    /// The submitter, for elevators that share the disk among submitters.
+    pub submitter: Submitter,
 }
 
 impl From<Op> for Asked {
     fn from(op: Op) -> Self {
-        Self { op, flags: Flags::NONE, prio: IoPrio::default() }
+        Self { op, flags: Flags::NONE, prio: IoPrio::default(), submitter: Submitter::NONE }
     }
 }
 
@@ -107,7 +109,7 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
     /// Begins a job of `owner`. [`Self::next_ended`] returns the job when all of it has ended.
     #[inline]
     pub fn begin(&mut self, owner: Owner, asked: Asked, transfer: Transfer, now: Instant) {
-        let Asked { op, flags, prio } = asked;
+        let Asked { op, flags, prio, submitter } = asked;
         debug_assert!(
             transfer.place.has_room_for(transfer.len),
             "ranges of a guest hold less than the {} bytes of the transfer",
@@ -118,7 +120,7 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
         let segments = transfer.place.segments();
         let job = Job { transfer, owner, is_abandoned: false };
         let cookie = u64::from(self.jobs.borrow_mut().insert(job));
-        self.submit(Bio { cookie, flags, prio, segments, ..bio }, now);
+        self.submit(Bio { cookie, flags, prio, segments, submitter, ..bio }, now);
     }
 
     /// Returns a job that has ended, each exactly once. If a bio succeeded and its job has more,

@@ -146,6 +146,7 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
             names: args.allow_certificate.clone(),
             clients_max: args.max_clients,
         },
+        weights: args.weight.clone(),
     });
     Ok(disks.collect())
 }

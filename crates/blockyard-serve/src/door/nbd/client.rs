@@ -135,9 +135,11 @@ impl Client {
 
     /// Returns the client as an operator sees it.
     pub(super) fn view(&self, now: Instant) -> ClientView {
-        let requests = match &self.session {
-            Session::Handshake(_) => 0,
-            Session::Transmission(serving) => serving.requests,
+        let (requests, moved_bytes, weight) = match &self.session {
+            Session::Handshake(_) => (0, 0, None),
+            Session::Transmission(Serving { requests, moved_bytes, weight, .. }) => {
+                (*requests, *moved_bytes, *weight)
+            }
         };
         ClientView {
             id: self.id,
@@ -146,6 +148,8 @@ impl Client {
             tls: self.tls_version(),
             age: now.since(self.came_at),
             requests,
+            moved_bytes,
+            weight,
             in_flight: self.session.at_disk(),
         }
     }
@@ -491,8 +495,20 @@ impl Client {
         }
     }
 
-    pub(super) fn report_entry(&mut self, lane: &Services) {
-        let export = lane.disk(self.session.serving().disk).name.clone();
+    /// Begins to serve the client, whose session has an export: gives it the weight of the place
+    /// that it comes from, and reports it.
+    pub(super) fn begin_serving(&mut self, lane: &mut Services) {
+        let disk = lane.disk(self.session.serving().disk);
+        if let Some(weight) = disk.weight_of(&self.peer) {
+            // Without a free group it is served as a client without a weight; `ctl list` shows it.
+            let _ = self.weigh(weight, lane);
+        }
+        self.report_entry(lane);
+    }
+
+    fn report_entry(&self, lane: &Services) {
+        let disk = self.disk().expect("the disk of a client that is served");
+        let export = lane.disk(disk).name.clone();
         let tls = self.tls_version();
         self.report(|| Happened::Entered { export, tls });
     }

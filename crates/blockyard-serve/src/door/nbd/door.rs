@@ -60,6 +60,9 @@ impl Door for Client {
         let serving = self.session.serving();
         let disk = serving.disk;
         let AtDisk { request, arrived } = serving.at_disk.remove(token);
+        if matches!(request.command(), Some(Command::Read | Command::Write)) {
+            serving.moved_bytes += transfer.len;
+        }
         // A long range takes many turns, so it says nothing about how long clients wait.
         if lane.is_metered
             && !matches!(request.command(), Some(Command::Trim | Command::WriteZeroes { .. }))
@@ -136,6 +139,15 @@ impl Door for Client {
         Some(self.view(now))
     }
 
+    fn weigh(&mut self, weight: u32, lane: &mut Services) -> Result<(), String> {
+        let Session::Transmission(serving) = &mut self.session else {
+            return Err("the client has not chosen an export".to_owned());
+        };
+        lane.disks[serving.disk].weigh(&mut serving.submitter, weight)?;
+        serving.weight = Some(weight);
+        Ok(())
+    }
+
     fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services) {
         self.kill(why);
         lane.schedule_door(number);
@@ -154,8 +166,9 @@ impl Door for Client {
 
     fn close(self: Box<Self>, lane: &mut Services) {
         self.report_departure(lane);
-        if let Some(disk) = self.disk() {
-            lane.disk(disk).gate.leave();
+        if let Session::Transmission(serving) = &self.session {
+            lane.disks[serving.disk].forget_weight(serving.submitter);
+            lane.disk(serving.disk).gate.leave();
         }
         lane.ring.forget(self.peer.fd.as_raw_fd());
         self.return_memory(lane);

@@ -94,8 +94,8 @@ impl Client {
             _ => {
                 lane.ensure_queue(agreed.export.0);
                 self.account = Account::new(agreed.export.0);
-                self.session = Session::serving_under(agreed);
-                self.report_entry(lane);
+                self.session = Session::serving_under(agreed, self.id);
+                self.begin_serving(lane);
                 true
             }
         }

@@ -89,7 +89,7 @@ impl Arrival for Moved {
 impl Moved {
     /// Returns the client in the lane of its disk, or `None` if the disk has been removed
     /// meanwhile or there is no memory ([session-fails-without-memory]).
-    fn unpack(self, lane: &Services) -> Option<Client> {
+    fn unpack(self, lane: &mut Services) -> Option<Client> {
         let Self { peer, shared, id, came_at, chosen, tls, unread, answer } = self;
         let Chosen { agreed, disk, .. } = chosen;
         let number = agreed.export.0;
@@ -106,12 +106,12 @@ impl Moved {
             shared.report(&peer, || Happened::NoMemory);
             return None;
         };
-        let session = Session::serving_under(agreed);
+        let session = Session::serving_under(agreed, id);
         let mut client = Client::with_session(peer, &shared, id, came_at, session, &answer);
         client.account = Account::new(number);
         client.tls = tls;
         client.input = input;
-        client.report_entry(lane);
+        client.begin_serving(lane);
         Some(client)
     }
 }

@@ -7,8 +7,9 @@ use super::words::words_of_transmission;
 use crate::clients::reserve::NO_MEMORY;
 use crate::lane::memory::SMALL_BYTES;
 use crate::lane::services::Services;
-use blockyard::bio::Op;
+use blockyard::bio::{Flags, Op};
 use blockyard_std::parts::job::{Owner, Place, Transfer};
+use blockyard_std::parts::queue::Asked;
 use blockyard_std::parts::slab::Slab;
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
@@ -296,9 +297,13 @@ impl Client {
                 Transfer { place, no_hole, fast, ..Transfer::new(request.offset(), request.len()) }
             }
         };
-        let fua = request.fua();
+        let durable = if request.fua() { Flags::FUA } else { Flags::NONE };
+        // The client waits for its writes, so a scheduler is to treat them as its reads.
+        let sync = if op == Op::Write { Flags::SYNC } else { Flags::NONE };
+        let flags = durable | sync;
+        let asked = Asked { flags, submitter: serving.submitter, ..Asked::from(op) };
         let token = serving.at_disk.insert(AtDisk { request, arrived: self.input.arrived });
-        lane.submit(Owner::Door { door: number, token }, disk, op, transfer, fua);
+        lane.submit(Owner::Door { door: number, token }, disk, asked, transfer);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::shared::Visible;
 use crate::disk::Disk;
 use crate::lane::lent::Lent;
+use blockyard::bio::Submitter;
 use blockyard::time::Instant;
 use blockyard_std::parts::job::Place;
 use blockyard_std::parts::map::{Map, Pages, Span};
@@ -68,6 +69,12 @@ pub(super) struct Serving {
     /// been given back.
     pub(super) waits: bool,
     pub(super) requests: u64,
+    /// The bytes of reads and writes that have ended.
+    pub(super) moved_bytes: u64,
+    /// The client as the elevator of the disk knows it.
+    pub(super) submitter: Submitter,
+    /// The weight of the client, if it has one.
+    pub(super) weight: Option<u32>,
     /// Requests at the disk, by their tokens.
     pub(super) at_disk: Slab<AtDisk>,
     /// Requests at the disk that the client, whose connection is broken, has abandoned.
@@ -117,10 +124,11 @@ pub(super) enum Target {
 }
 
 impl Session {
-    /// Returns the session of a client that sends requests under the terms of `agreed`.
-    pub(super) fn serving_under(agreed: Agreed) -> Self {
+    /// Returns the session of the client with the number `id`, which sends requests under the
+    /// terms of `agreed`.
+    pub(super) fn serving_under(agreed: Agreed, id: u64) -> Self {
         let transmission = Transmission::new(agreed, Limits::DEFAULT);
-        Self::Transmission(Serving::new(agreed.export.0, transmission))
+        Self::Transmission(Serving::new(agreed.export.0, transmission, id))
     }
 
     pub(super) fn room_bytes(&self) -> usize {
@@ -171,7 +179,9 @@ impl Session {
 }
 
 impl Serving {
-    pub(super) fn new(disk: usize, transmission: Transmission) -> Self {
+    pub(super) fn new(disk: usize, transmission: Transmission, id: u64) -> Self {
+        // Clients 2^32 apart have one number, and never meet.
+        let process = u32::try_from(id % (1 << 32)).expect("a remainder that has 32 bits");
         Self {
             disk,
             transmission,
@@ -179,6 +189,9 @@ impl Serving {
             writes_long: false,
             waits: false,
             requests: 0,
+            moved_bytes: 0,
+            submitter: Submitter { process, group: 0 },
+            weight: None,
             at_disk: Slab::default(),
             abandoned: 0,
         }

@@ -10,6 +10,7 @@ use blockyard::bio::Op;
 use blockyard::status::Status;
 use blockyard_std::parts::job::{GuestRanges, Owner, Place, Transfer};
 use blockyard_std::parts::map::Map;
+use blockyard_std::parts::queue::Asked;
 use core::ops::Range;
 use std::collections::VecDeque;
 use std::io;
@@ -106,7 +107,7 @@ impl GuestDoor {
             };
             self.waiting.push(Some((op, data)));
             let owner = Owner::Door { door: number, token };
-            lane.submit(owner, DISK, op, Transfer::with(offset, len, place), false);
+            lane.submit(owner, DISK, Asked::from(op), Transfer::with(offset, len, place));
         }
     }
 }

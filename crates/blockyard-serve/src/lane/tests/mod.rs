@@ -31,6 +31,7 @@ fn disk(source: Source) -> DiskConfig {
         depth_bytes: 64 << 20,
         layers: Layers::default(),
         admission: Admission::default(),
+        weights: Vec::new(),
     }
 }
 

@@ -4,7 +4,8 @@
 //! first 100 ms of their I/O. Besides, queues of one group and priority that are created within
 //! 180 ms of each other are merged for good: at once on a device without moving parts that queues,
 //! else after 600 ms if idling is of no use. A queue that was merged by position and has become one
-//! of random I/O is split again, and each process goes on with what its queue had before.
+//! of random I/O is split again, and each process goes on with what its queue had before. With
+//! [`BfqTunables::merges_queues`](crate::policy::BfqTunables::merges_queues) off, nothing is merged.
 
 use super::entity::Raise;
 use super::process::Saved;
@@ -39,7 +40,7 @@ impl Bfq {
         if self.queues[queue].heir.is_some() {
             return Some(self.last_heir(queue));
         }
-        if self.needs_no_order() {
+        if self.needs_no_order() || !self.tunables.merges_queues {
             return None;
         }
         let of = &self.queues[queue];
@@ -300,6 +301,9 @@ impl Bfq {
     /// Merges `queue`, which `process` has just created, with the one of its group that was created
     /// before it, or plans that. Returns the queue that the process has then.
     pub(super) fn merge_created(&mut self, queue: usize, process: usize) -> usize {
+        if !self.tunables.merges_queues {
+            return queue;
+        }
         let entity = self.scheduler.of(queue);
         let level = entity.level;
         let created = self.queues[queue].created;

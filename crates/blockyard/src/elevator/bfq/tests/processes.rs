@@ -125,6 +125,20 @@ fn queues_created_together_are_merged_for_good() {
     assert_eq!(rig.bfq.counts().merged, 0);
 }
 
+/// As above, and on a disk with moving parts, where two readers of one place are merged by position.
+#[test]
+fn no_queues_are_merged_without_the_tunable() {
+    for rotational in [false, true] {
+        for merges_queues in [true, false] {
+            let tunables = BfqTunables { merges_queues, ..plain() };
+            let near = Reader { at: (1 << 32) + 4096, ..Reader::new(2) };
+            let mut rig = Rig::new(rotational, tunables, std::vec![Reader::new(1), near]);
+            rig.run(at_ms(700));
+            assert_eq!(rig.bfq.counts().merged > 0, merges_queues, "rotational: {rotational}");
+        }
+    }
+}
+
 /// Of as many processes as are remembered and 20 more, those that have been silent for the longest
 /// time are forgotten, and nothing else changes ([next-is-held]: all their reads go).
 #[test]
