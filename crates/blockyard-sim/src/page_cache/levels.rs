@@ -208,7 +208,7 @@ mod tests {
         let mut found = Vec::new();
         for second in [3, 6] {
             found.push(is_over(&mut levels, DISKS[0], false, second));
-            write_back(&mut levels, DISKS[1], if second == 3 { 32 } else { 40 });
+            write_back(&mut levels, DISKS[1], 32);
             found.push(is_over(&mut levels, DISKS[0], false, second));
         }
         assert_eq!(found, [false, false, false, true]);
