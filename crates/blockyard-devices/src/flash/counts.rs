@@ -23,6 +23,8 @@ pub(super) struct Counts {
     pub(super) reads: u64,
     /// Those of them that were read again.
     pub(super) retries: u64,
+    /// Reads of commands that found their page in the register of a die.
+    pub(super) joined: u64,
     /// Pages of the map that were read for commands, and for what writes replaced.
     pub(super) map_reads: u64,
     /// Pages of the map that flushes programmed.
@@ -76,6 +78,7 @@ impl Counts {
             ("write_amplification_percent", flash * 100 / kept),
             ("pages_read", self.reads),
             ("read_retries", self.retries),
+            ("reads_joined", self.joined),
             ("map_pages_read", self.map_reads),
             ("map_pages_written", self.map_writes),
             ("programs", self.programs),

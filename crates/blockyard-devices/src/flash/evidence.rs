@@ -108,6 +108,11 @@ pub(crate) const COUNTERS: &[Counter] = &[
         "The data is old, or the flash is worn. Each retry takes the time of another read.",
     ),
     counter(
+        "reads_joined",
+        "reads of pages that were in the register of a die, or being read, for another command",
+        "They cost the flash no more than a transfer. Reads in sequence that are shorter than a page of all planes join; random ones seldom do.",
+    ),
+    counter(
         "map_pages_read",
         "pages of the map that were read from flash, for reads and for writes",
         "The map does not fit into its memory. A random read then takes two reads of flash, and a write looks up the data that it replaces.",

@@ -5,7 +5,7 @@
 //! die that is free, and the room of a program is free again when it has ended. A read takes its
 //! die and then its channel. A program takes its die, which does nothing else while the data waits
 //! for the channel and is carried, and then programs. Data that has not been programmed is read
-//! from the buffer.
+//! from the buffer. Data of the row that a die has read last is read from its register.
 //!
 //! The map is scaled: it has `simulated` bytes of flash and spare, whatever the drive's capacity.
 //! `fill` of them hold data, in units that all addresses share: two whose distance is a multiple of
@@ -25,7 +25,7 @@
 //!   takes no blocks from collection; its blocks and their erases; its places that a flush leaves
 //!   empty; and that it shrinks as the drive fills. Only its amount and times count;
 //! - of the pages of a word line: which of them has the data. Each read of a page draws its time
-//!   anew (`read_spread`), a repeated one and one of data in the cache of single-level cells too;
+//!   anew (`read_spread`), one of data in the cache of single-level cells too;
 //! - of dies and channels: cache programs, which load while another one runs; reads of a die whose
 //!   program waits for its data; reads of single planes; the time of commands on the channel;
 //!   retries of other reads than a command's; wear, heat and power states.
@@ -324,6 +324,7 @@ impl Flash {
     ) {
         self.commands[id.0 as usize].parts += 1;
         let mut read = PageRead::new(Reader::Command(id), units, now);
+        read.row = Some(row);
         if let Some(retries) = self.profile.retries.filter(|_| self.map.is_old(row)) {
             read.retries = retries.draw_number(&mut self.prng);
         }
@@ -519,7 +520,6 @@ impl Flash {
     }
 }
 
-/// Returns the number of a unit of the map.
 /// Returns the unit that represents all units of `entry` of a map of `simulated` entries: of a
 /// drive of 1000 units and a map of 100, one of 5, 105, ... 905 for entry 5.
 fn representative(entry: u32, capacity: u64, simulated: u64) -> u64 {
@@ -529,6 +529,7 @@ fn representative(entry: u32, capacity: u64, simulated: u64) -> u64 {
     entry + hash % sharing * simulated
 }
 
+/// Returns the number of a unit of the map.
 fn number(unit: u64) -> u32 {
     u32::try_from(unit).expect("a unit of the map should be a u32")
 }

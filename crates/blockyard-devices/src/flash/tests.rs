@@ -5,6 +5,7 @@
     reason = "the published analysis has no closed form in integers"
 )]
 
+mod registers;
 mod waits;
 
 use super::closed::Closed;
@@ -338,7 +339,8 @@ fn reads_take_the_times_of_their_spread_and_no_longer_on_average() {
     // 5 us more on the channel.
     let fast = count_of(&times, 30 + 5);
     let slow = count_of(&times, 90 + 5);
-    assert_eq!(fast + slow, 10_000);
+    // A few find their row in the register.
+    assert_eq!((fast + slow) as u64 + rig.count("reads_joined"), 10_000);
     assert!((4800..5200).contains(&fast), "{fast} fast reads, {slow} slow ones");
 }
 
@@ -438,27 +440,6 @@ fn a_busy_die_keeps_no_channel_from_another() {
     assert_eq!(ends, [(3, 165_000), (1, 705_000), (2, 770_000)]);
 }
 
-#[test]
-fn a_die_reads_ahead_of_its_channel_by_its_registers() {
-    // Four units on the first die of one channel, 60 us for a page and 100 us to carry it.
-    let ends = |registers| {
-        let transfer = Duration::from_us(100);
-        let profile = FlashProfile { channels: 1, registers, transfer, ..profile() };
-        let mut rig = Rig::new(profile);
-        (0..4).for_each(|nth| rig.begin(nth, at(Op::Read, 8 * u64::from(nth))));
-        rig.wait(150_000);
-        let begun = rig.count("pages_read");
-        let mut ends = Vec::new();
-        while rig.step(u64::MAX) {
-            ends.extend(rig.flash.next_ended().map(|_| rig.now.as_ns() / 1000));
-        }
-        (begun, ends)
-    };
-    assert_eq!(ends(1), (1, vec![160, 320, 480, 640]));
-    // The second page is in a register, and the third one waits for the first to leave.
-    assert_eq!(ends(2), (2, vec![160, 260, 360, 460]));
-}
-
 /// Half of the reads succeed at once, and half after two more.
 const TWO_FOR_HALF: [(u32, u32); 4] = [(0, 0), (50_000_000, 0), (50_000_001, 2), (100_000_000, 2)];
 
@@ -472,11 +453,12 @@ fn a_page_that_cannot_be_corrected_is_read_and_carried_again() {
     // 60 us for the page and 5 us on the channel, each time.
     let slow = times.iter().filter(|(_, time)| time.as_ns() == 3 * 65_000).count();
     let fast = times.iter().filter(|(_, time)| time.as_ns() == 65_000).count();
-    assert_eq!(fast + slow, 10_000);
+    // A few find their row in the register.
+    assert_eq!((fast + slow) as u64 + rig.count("reads_joined"), 10_000);
     assert!(slow.abs_diff(5_000) < 200, "{slow} of 10000 reads were retried");
     assert_eq!(
         (rig.count("read_retries"), rig.count("pages_read")),
-        (2 * slow as u64, 10_000 + 2 * slow as u64)
+        (2 * slow as u64, (fast + 3 * slow) as u64)
     );
 }
 

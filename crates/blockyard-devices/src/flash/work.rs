@@ -22,8 +22,29 @@ impl Flash {
             let given = u64::from(self.profile.queued) * self.dies.len() as u64;
             read.before = self.buffer.number_after(given);
         }
+        if self.dies[die].joins(&read) {
+            return self.carry_joined(die, read, now, events);
+        }
         self.dies[die].ask(read);
         self.serve_read(die, now, events);
+    }
+
+    /// Lets the channel carry `read`, of a row that is in a register of `die` for another read.
+    fn carry_joined(
+        &mut self,
+        die: usize,
+        read: PageRead,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        self.counts.joined += 1;
+        self.carry(die, PageRead { retries: 0, ..read }, now, events);
+    }
+
+    /// Lets the channel carry what `read` has read from `die`.
+    fn carry(&mut self, die: usize, read: PageRead, now: Instant, events: &mut MediumEvents) {
+        let work = Operation::Read(read).work();
+        self.transfer(die, Transfer::Out(die, read), work, read.units.into(), now, events);
     }
 
     /// Lets `die` begin the next read at once if it is idle or can suspend what it does.
@@ -267,11 +288,12 @@ impl Flash {
     pub(super) fn end_on_die(&mut self, die: usize, now: Instant, events: &mut MediumEvents) {
         match self.dies[die].end(now) {
             None => return,
-            Some(operation @ Operation::Read(read)) => {
-                self.dies[die].fill();
-                let transfer = Transfer::Out(die, read);
-                let units = read.units.into();
-                self.transfer(die, transfer, operation.work(), units, now, events);
+            Some(Operation::Read(read)) => {
+                self.dies[die].fill(&read);
+                self.carry(die, read, now, events);
+                while let Some(joined) = self.dies[die].next_joined() {
+                    self.carry_joined(die, joined, now, events);
+                }
             }
             Some(Operation::Program(Writer::Collection | Writer::Fold(_), _)) => {}
             Some(Operation::Program(Writer::Buffer(number, units, _), _)) => {
