@@ -1,10 +1,11 @@
 //! The seam between the front end of a drive and its medium.
 //!
 //! A front end begins each [`Access`] at the instant at which the command, and the data of a write,
-//! have reached the drive. The medium schedules events of its own, and reports each command that
-//! has ended. It may hold a command for as long as it likes, and commands end in any order. The
-//! front end carries the data of a read to the host afterwards. The instants of all calls on a
-//! medium do not fall.
+//! have reached the drive. A medium that fetches knows of a write as soon as its command is there,
+//! and asks for the data when it has room. The medium schedules events of its own, and reports each
+//! command that has ended. It may hold a command for as long as it likes, and commands end in any
+//! order. The front end carries the data of a read to the host afterwards. The instants of all
+//! calls on a medium do not fall.
 
 use super::load::{MediumCause, MediumLimit, MediumLoad, Parts, Work};
 use crate::counters::Counter;
@@ -22,6 +23,30 @@ use std::collections::VecDeque;
 pub trait Medium: Debug + Send {
     /// Begins command `id` at `now`.
     fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents);
+
+    /// Whether it asks for the data of writes when it has room, where the front end can fetch it.
+    fn fetches(&self) -> bool {
+        false
+    }
+
+    /// Begins command `id` at `now`, which is a write whose data is in the host's memory. A medium
+    /// that does not fetch has no such writes.
+    fn announce(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
+        debug_assert!(access.op == Op::Write && !self.fetches(), "{access:?} brings its data");
+        self.begin(id, access, now, events);
+    }
+
+    /// Returns the next sectors that it wants of a write that was announced, after each of the
+    /// calls on it.
+    fn next_wanted(&mut self) -> Option<Wanted> {
+        None
+    }
+
+    /// Notes that the first of the sectors that it wanted and does not have are there.
+    fn arrived(&mut self, wanted: Wanted, now: Instant, events: &mut MediumEvents) {
+        let _ = (now, events);
+        debug_assert!(false, "{wanted:?} was not wanted");
+    }
 
     /// Handles an event of its own that is due at `now`.
     fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents);
@@ -111,6 +136,15 @@ pub(crate) struct CauseWords {
 /// ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandId(pub u32);
+
+/// Sectors of a write that a medium fetches from the host's memory, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The write.
+    pub id: CommandId,
+    /// How many sectors.
+    pub sectors: u32,
+}
 
 /// What a command asks of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Reads of a flash drive wait behind writes that it has accepted, as its profile says: for dies in
-//! order of arrival, for room in the buffer, for the link. So whoever holds writes back, such as a
+//! order of arrival, and for room in the buffer. So whoever holds writes back, such as a
 //! scheduler, shortens the tail of reads; where reads go first everywhere, nobody can.
 
 use blockyard_devices::profile::{Design, Device, Override};
@@ -11,9 +11,14 @@ const WRITE: u64 = 128 << 10;
 
 /// Runs a reader at depth 1 and a writer of 128 KiB at `depth` on `nvme-tlc` with other figures.
 fn run(figures: &[(&str, &str)], writer: &str, depth: u64) -> Report {
+    run_on("nvme-tlc", figures, writer, depth)
+}
+
+/// The same on the built-in device `name`.
+fn run_on(name: &str, figures: &[(&str, &str)], writer: &str, depth: u64) -> Report {
     let figures =
         figures.iter().map(|(key, value)| Override { key: (*key).into(), value: (*value).into() });
-    let device = Device::lookup_with("nvme-tlc", &figures.collect::<Vec<_>>()).unwrap();
+    let device = Device::lookup_with(name, &figures.collect::<Vec<_>>()).unwrap();
     let options = format!(
         "--name=global --direct=1 --filename=drive --ioengine=io_uring --time_based --ramp_time=300ms \
          --runtime=700ms --name=reader --rw=randread --bs=4k --iodepth=1 --name=writer --bs=128k \
@@ -127,21 +132,60 @@ fn reads_wait_for_all_writes_before_them_in_their_own_queue_only() {
 
 /// A lane of the first generation carries 250 MB/s. A write is 512 packets of 256 bytes with
 /// headers of 24: 143360 bytes in 573 us. The flash is faster, so all writes but one wait for the
-/// link, and the command of a read for all of them.
+/// link. The command of a read waits for the piece that is on its way: of 16 KiB for 72 us, of 128
+/// KiB for 573.
 #[test]
-fn reads_wait_for_the_transfer_of_the_writes_before_them() {
-    for depth in [4, 16] {
-        let link = [
-            ("nvme.link.lanes", "1"),
-            ("nvme.link.generation", "1"),
-            ("flash.order", "reads-first"),
-        ];
-        let waits = waits(&run(&link, "--rw=write", depth), depth);
-        println!("depth {depth}: {waits:?}");
-        assert_near(waits.write, depth * 573, 5);
-        // A read of 4 KiB takes less than 200 us more.
-        assert!((depth * 573..depth * 573 + 200).contains(&waits.read[0]), "{waits:?}");
+fn a_read_waits_for_a_piece_of_a_write_on_the_link_however_many_writes_wait() {
+    for (fetch, piece) in [("16KiB", 72), ("128KiB", 573)] {
+        for depth in [4, 16] {
+            let link = [
+                ("nvme.link.lanes", "1"),
+                ("nvme.link.generation", "1"),
+                ("nvme.fetch", fetch),
+                ("flash.order", "reads-first"),
+            ];
+            let waits = waits(&run(&link, "--rw=write", depth), depth);
+            println!("{fetch}, depth {depth}: {waits:?}");
+            assert_near(waits.write, depth * 573, 5);
+            // A read of 4 KiB takes less than 200 us more.
+            assert!((50..piece + 200).contains(&waits.read[0]), "{waits:?}");
+            assert!(waits.read[1] < piece + 400, "{waits:?}");
+        }
     }
+}
+
+/// The wire of a SATA drive carries less than its flash takes: 128 KiB with the headers of 16
+/// frames in some 240 us. Of 31 writes in flight, a buffer of 2 MiB keeps room for 16, so 15 wait.
+#[test]
+fn the_keys_of_a_sata_drive_decide_how_long_a_read_waits_for_writes() {
+    fn reader(order: &str, full_buffer: &str, buffer: &str) -> Waits {
+        let figures =
+            [("flash.order", order), ("flash.full-buffer", full_buffer), ("flash.buffer", buffer)];
+        let waits = waits(&run_on("sata-ssd", &figures, "--rw=write", 31), 31);
+        println!("{order}, {full_buffer}, {buffer}: {waits:?}");
+        assert_near(waits.write, 31 * 240, 5);
+        waits
+    }
+    let first = reader("reads-first", "writes-wait", "64MiB");
+    let ample = reader("arrival", "all-wait", "64MiB");
+    let held = reader("arrival", "all-wait", "2MiB");
+    // A piece of 64 KiB before its command, another one before its data, and a program of 200 us.
+    assert!(first.read[1] < 2 * 120 + 200 + 200, "{first:?}");
+    assert!(ample.read[1] < 1500, "{ample:?}");
+    assert_near(held.read[0], 15 * 240, 15);
+}
+
+/// The same of a UFS device, whose commands share a direction of the link with data.
+#[test]
+fn a_read_of_a_ufs_device_waits_only_for_accepted_writes() {
+    fn reader(full_buffer: &str) -> Waits {
+        let figures = [("flash.full-buffer", full_buffer)];
+        let waits = waits(&run_on("ufs-3", &figures, "--rw=write", 31), 31);
+        println!("{full_buffer}: {waits:?}");
+        waits
+    }
+    let [passes, waits] = [reader("writes-wait"), reader("all-wait")];
+    assert!(passes.read[0] * 2 < waits.read[0], "{passes:?}, {waits:?}");
 }
 
 /// A reader next to a writer that syncs each write of 4 KiB: the dies program the map for it, and

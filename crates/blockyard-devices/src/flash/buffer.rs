@@ -26,6 +26,8 @@ pub(super) struct Buffer {
     /// Units that it takes, and has.
     capacity: u64,
     used: u64,
+    /// Units of that room for data that is on its way.
+    promised: u64,
     /// Units of a whole program.
     row_units: usize,
     /// Units that no die has taken, of programs and after them of the next one.
@@ -58,6 +60,7 @@ impl Buffer {
         Self {
             capacity,
             used: 0,
+            promised: 0,
             row_units,
             units: VecDeque::new(),
             programs: VecDeque::new(),
@@ -76,7 +79,29 @@ impl Buffer {
 
     /// Whether it has room for `units` more.
     pub(super) const fn has_room(&self, units: u64) -> bool {
-        self.used + units <= self.capacity
+        self.used + self.promised + units <= self.capacity
+    }
+
+    /// Units for which it has room.
+    pub(super) const fn room(&self) -> u64 {
+        self.capacity - self.used - self.promised
+    }
+
+    /// Units of data that is on its way.
+    pub(super) const fn promised(&self) -> u64 {
+        self.promised
+    }
+
+    /// Keeps room for `units` that are on their way.
+    pub(super) fn promise(&mut self, units: u64) {
+        debug_assert!(self.has_room(units), "the buffer has a limit");
+        self.promised += units;
+    }
+
+    /// Notes that a unit is there for which it kept room.
+    pub(super) fn arrive(&mut self) {
+        debug_assert!(self.promised > 0, "what arrives has room");
+        self.promised -= 1;
     }
 
     /// Whether a program waits for a die.

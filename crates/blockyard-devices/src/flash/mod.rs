@@ -36,6 +36,9 @@
 //! Discards end one after the other, each after a fixed time and one proportional to its length,
 //! whatever data there was. The medium serves other commands meanwhile.
 //!
+//! Where the front end fetches the data of writes, a write asks for as much of it as the buffer has
+//! room for, and ends when all is there. Until then its data delays no read.
+//!
 //! A write for which the buffer has no room waits, and so do the writes behind it. By
 //! `full-buffer`, other commands that arrive behind it begin immediately, or wait in line with the
 //! writes: all of them, or those of the hardware queue of such a write.
@@ -67,7 +70,7 @@ mod work;
 
 use super::load::{Lasting, MediumLoad, Parts, PartsLoad, WorkTimes};
 use super::medium::{
-    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
+    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse, Wanted,
 };
 use crate::flash::profile::{
     BLOCKS_MAX, BUFFER_MAX, FLUSH_MAP_MAX, FlashProfile, FullBuffer, MAP_MEMORY_MAX, SIMULATED_MAX,
@@ -137,6 +140,8 @@ pub(crate) struct Flash {
     commands: Vec<Command>,
     /// Writes that wait for the buffer, and what waits behind them; the first is a write.
     waiting: VecDeque<Waiting>,
+    /// Data that is to be fetched, for which the buffer keeps room.
+    wanted: VecDeque<Wanted>,
     flushes: Flushes,
     /// Pages of the map that are read for writes.
     replaced: u64,
@@ -161,10 +166,14 @@ pub(crate) struct Flash {
 struct Command {
     /// Its parts that have not ended. It ends with the last.
     parts: u32,
-    /// The units that a read asks for.
+    /// The units that a read asks for, or those of a write that are on their way.
     units: Range<u64>,
     /// Pages of the map that a read waits for.
     missed: u32,
+    /// The sectors of a write that are on their way.
+    sectors: Range<u64>,
+    /// Whether a write whose data is on its way must be durable when it ends.
+    fua: bool,
 }
 
 /// A command that has not begun, because a write finds no room in the buffer.
@@ -172,8 +181,10 @@ struct Command {
 struct Waiting {
     id: CommandId,
     access: Access,
-    /// The units of a write that the buffer does not have.
+    /// The units of a write that the buffer does not have, or keeps no room for.
     units: Range<u64>,
+    /// Whether the data is in the host's memory, and must be fetched.
+    is_far: bool,
 }
 
 /// What a channel carries.
@@ -207,6 +218,7 @@ impl Flash {
             next_die: 0,
             commands: Vec::new(),
             waiting: VecDeque::new(),
+            wanted: VecDeque::new(),
             flushes: Flushes::default(),
             replaced: 0,
             discarded_at: Instant::ZERO,
@@ -274,9 +286,9 @@ impl Flash {
         self.discarding.note(self.discarded_at > now, false, now);
     }
 
-    /// Whether another write may wait for its page of the map ([bounded-map-reads]).
-    const fn knows_enough(&self) -> bool {
-        self.replaced < self.buffer.capacity()
+    /// How many more units may wait for their page of the map ([bounded-map-reads]).
+    const fn knowable(&self) -> u64 {
+        self.buffer.capacity().saturating_sub(self.replaced + self.buffer.promised())
     }
 
     /// Notes that a page of the map is there, and reads the units of `id` after the last one.
@@ -339,29 +351,96 @@ impl Flash {
                 self.start(next.id, next.access, now, events);
                 continue;
             }
-            while !next.units.is_empty() && self.buffer.has_room(1) && self.knows_enough() {
+            if next.is_far {
+                self.want(&mut next);
+            }
+            while !next.units.is_empty() && self.buffer.has_room(1) && self.knowable() > 0 {
                 let unit = next.units.start;
-                let entry = self.entry(unit);
                 next.units.start += 1;
-                self.counts.written += 1;
-                if self.map.buffer(entry) {
-                    self.counts.combined += 1;
-                    continue;
-                }
-                self.read_replaced(unit, now, events);
-                if self.buffer.put(entry) {
-                    self.dispatch(now, events);
-                }
+                self.take_in(unit, now, events);
             }
             if !next.units.is_empty() {
                 return self.waiting.push_front(next);
             }
-            events.push_back((now + self.profile.buffered, MediumEvent(next.id.0)));
-            if next.access.fua {
-                self.flush(next.id, now, events);
+            if !next.is_far {
+                self.end_write(next.id, next.access.fua, now, events);
             }
             self.begin_behind(next.access, now, events);
         }
+    }
+
+    /// Keeps room for as many units of `write` as there is, and asks for their data.
+    fn want(&mut self, write: &mut Waiting) {
+        let left = write.units.end - write.units.start;
+        let units = left.min(self.buffer.room()).min(self.knowable());
+        if units == 0 {
+            return;
+        }
+        self.buffer.promise(units);
+        let Access { start, sectors, .. } = write.access;
+        // The first and the last unit may be parts.
+        let from = start.max(write.units.start * UNIT_SECTORS);
+        write.units.start += units;
+        let to = (start + u64::from(sectors)).min(write.units.start * UNIT_SECTORS);
+        let sectors = u32::try_from(to - from).expect("a part of a command is no longer than it");
+        self.wanted.push_back(Wanted { id: write.id, sectors });
+    }
+
+    /// Puts the data of `unit` into the buffer, which has room for it.
+    fn take_in(&mut self, unit: u64, now: Instant, events: &mut MediumEvents) {
+        let entry = self.entry(unit);
+        self.counts.written += 1;
+        if self.map.buffer(entry) {
+            self.counts.combined += 1;
+            return;
+        }
+        self.read_replaced(unit, now, events);
+        if self.buffer.put(entry) {
+            self.dispatch(now, events);
+        }
+    }
+
+    /// Ends the write `id`, whose data is in the buffer.
+    fn end_write(&mut self, id: CommandId, fua: bool, now: Instant, events: &mut MediumEvents) {
+        events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
+        if fua {
+            self.flush(id, now, events);
+        }
+    }
+
+    /// Begins the command `id`. The data of a write is there unless it `is_far`.
+    fn enter(
+        &mut self,
+        id: CommandId,
+        access: Access,
+        is_far: bool,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        debug_assert!(id.0 < DIE, "a command's number must not be that of another event");
+        self.host_at = now;
+        self.watch(now, events);
+        let end = access.start + u64::from(access.sectors);
+        let units = access.start / UNIT_SECTORS..end.div_ceil(UNIT_SECTORS);
+        let slot = id.0 as usize;
+        self.commands.resize(self.commands.len().max(slot + 1), Command::default());
+        debug_assert_eq!(self.commands[slot].parts, 0, "{id:?} has not ended");
+        // The first part is what a command takes without flash.
+        let sectors = if is_far { access.start..end } else { 0..0 };
+        let fua = access.fua;
+        self.commands[slot] = Command { parts: 1, units: units.clone(), missed: 0, sectors, fua };
+        if access.op == Op::Write {
+            let room = self.buffer.has_room(units.end - units.start);
+            self.counts.stalls += u64::from(!room || !self.waiting.is_empty());
+            self.waiting.push_back(Waiting { id, access, units, is_far });
+            self.admit(now, events);
+        } else if self.is_held(access) {
+            self.counts.held_reads += u64::from(access.op == Op::Read);
+            self.waiting.push_back(Waiting { id, access, units, is_far });
+        } else {
+            self.start(id, access, now, events);
+        }
+        self.note_use(now);
     }
 
     /// Whether `access` would wait behind a write that waits, as the profile's `full-buffer` says.
@@ -536,27 +615,42 @@ fn number(unit: u64) -> u32 {
 
 impl Medium for Flash {
     fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
-        debug_assert!(id.0 < DIE, "a command's number must not be that of another event");
-        self.host_at = now;
-        self.watch(now, events);
-        let end = access.start + u64::from(access.sectors);
-        let units = access.start / UNIT_SECTORS..end.div_ceil(UNIT_SECTORS);
-        let slot = id.0 as usize;
-        self.commands.resize(self.commands.len().max(slot + 1), Command::default());
-        debug_assert_eq!(self.commands[slot].parts, 0, "{id:?} has not ended");
-        // The first part is what a command takes without flash.
-        self.commands[slot] = Command { parts: 1, units: units.clone(), missed: 0 };
-        if access.op == Op::Write {
-            let room = self.buffer.has_room(units.end - units.start);
-            self.counts.stalls += u64::from(!room || !self.waiting.is_empty());
-            self.waiting.push_back(Waiting { id, access, units });
-            self.admit(now, events);
-        } else if self.is_held(access) {
-            self.counts.held_reads += u64::from(access.op == Op::Read);
-            self.waiting.push_back(Waiting { id, access, units });
-        } else {
-            self.start(id, access, now, events);
+        self.enter(id, access, false, now, events);
+    }
+
+    fn fetches(&self) -> bool {
+        true
+    }
+
+    fn announce(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
+        debug_assert_eq!(access.op, Op::Write, "only writes have data to fetch");
+        self.enter(id, access, true, now, events);
+    }
+
+    fn next_wanted(&mut self) -> Option<Wanted> {
+        self.wanted.pop_front()
+    }
+
+    fn arrived(&mut self, wanted: Wanted, now: Instant, events: &mut MediumEvents) {
+        let Wanted { id, sectors } = wanted;
+        let command = &mut self.commands[id.0 as usize];
+        command.sectors.start += u64::from(sectors);
+        debug_assert!(command.sectors.start <= command.sectors.end, "{wanted:?} is too much");
+        let is_whole = command.sectors.is_empty();
+        let fua = command.fua;
+        // Of a unit that is on its way in two pieces, the second completes it.
+        let to = if is_whole { command.units.end } else { command.sectors.start / UNIT_SECTORS };
+        let units = command.units.start..to;
+        command.units.start = to;
+        for unit in units {
+            self.buffer.arrive();
+            self.take_in(unit, now, events);
         }
+        if is_whole {
+            self.end_write(id, fua, now, events);
+        }
+        // What replaced data in the buffer gives its room back.
+        self.admit(now, events);
         self.note_use(now);
     }
 

@@ -5,6 +5,7 @@
     reason = "the published analysis has no closed form in integers"
 )]
 
+mod far;
 mod registers;
 mod waits;
 

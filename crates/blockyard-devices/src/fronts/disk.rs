@@ -2,6 +2,7 @@
 
 use super::DiskReport;
 use super::engine::SyncEngine;
+use super::fetches::Fetches;
 use super::front::Front;
 use crate::activity::Activity;
 use crate::family::Setup;
@@ -18,6 +19,8 @@ pub(super) struct Disk {
     /// The part that holds commands back while the medium works, if there is one.
     pub(super) engine: Option<SyncEngine>,
     pub(super) medium: Box<dyn Medium>,
+    /// The data of writes that the medium asks for; `None`: it comes with their commands.
+    pub(super) fetches: Option<Fetches>,
     /// `None`: the disk is alone, so its events need no number of it.
     shared: Option<Shared>,
 }
@@ -45,12 +48,11 @@ impl Disk {
         });
         let draws = &setup.draws;
         let prng = if shared.is_some() { draws.fork(number.into()) } else { draws.clone() };
-        Self {
-            front: profile.front.build(),
-            engine: profile.front.engine(),
-            medium: profile.medium.build(setup.limits.capacity_sectors, prng),
-            shared,
-        }
+        let front = profile.front.build();
+        let medium = profile.medium.build(setup.limits.capacity_sectors, prng);
+        let fetched = front.fetched_sectors().filter(|_| medium.fetches());
+        let engine = profile.front.engine();
+        Self { front, engine, medium, fetches: fetched.map(Fetches::new), shared }
     }
 
     /// Returns the number in the device event for `event` of the medium, which is due at `at`.

@@ -6,8 +6,20 @@ use crate::medium::Access;
 use crate::reader::error::ProfileError;
 use crate::reader::table::Table;
 use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
 use core::fmt::Debug;
+use core::ops::RangeInclusive;
 use serde::Serialize;
+
+/// The bytes that a drive may ask for at a time.
+pub(super) const FETCH: RangeInclusive<u64> = 4096..=1 << 20;
+/// Those that it asks for where a file does not say it.
+pub(super) const FETCH_USUAL: u64 = 64 << 10;
+
+/// Returns the whole sectors of `bytes`, which fit in a command.
+pub(super) fn sectors_of(bytes: u64) -> u32 {
+    u32::try_from(bytes / u64::from(SECTOR_BYTES)).expect("a drive asks for 1 MiB at most")
+}
 
 /// The times for which parts of a front end were in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +75,25 @@ pub(crate) trait Front: Debug + Send {
 
     /// Takes a command of which the controller learns at `now`. Returns when the medium can begin.
     fn send(&mut self, access: Access, now: Instant) -> Instant;
+
+    /// Sectors of a write's data that the drive asks for at a time; `None`: the data comes with the
+    /// command.
+    fn fetched_sectors(&self) -> Option<u32> {
+        None
+    }
+
+    /// Takes a command as [`Self::send`] does, without the data of a write.
+    fn send_alone(&mut self, access: Access, now: Instant) -> Instant {
+        debug_assert!(self.fetched_sectors().is_none(), "this front end fetches data");
+        self.send(access, now)
+    }
+
+    /// Fetches so many sectors of a write, for which the drive asks at `now`. Returns when they are
+    /// there.
+    fn fetch(&mut self, sectors: u32, now: Instant) -> Instant {
+        debug_assert!(self.fetched_sectors().is_some(), "{sectors} sectors come with a command");
+        now
+    }
 
     /// Answers a command with which the medium is done at `now`. Returns when the host has the
     /// answer.

@@ -1,8 +1,8 @@
 //! A drive: a front end, which the host sees, over a medium, which keeps the data.
 //!
 //! A command is posted in its slot; the front end takes it when the processor that posted it has
-//! rung; the medium begins it when its data is there; and the front end answers it when the medium
-//! is done.
+//! rung; the medium begins it when its data is there, or asks for the data of a write when it has
+//! room; and the front end answers it when the medium is done.
 //!
 //! A host may have several disks, each with a front end and a medium of its own. The tags of all
 //! are one set, of which each queue may hold as many as its disk has.
@@ -21,6 +21,7 @@ mod disk;
 mod engine;
 pub mod evidence;
 mod family;
+mod fetches;
 pub mod figures;
 mod front;
 mod line;
@@ -239,7 +240,42 @@ impl Drive {
         command.stage = Stage::Sent;
         let Command { finished, access, .. } = *command;
         let at = self.disk_of(finished.queue);
-        events.push_back((self.disks[at].front.send(access, now), DeviceEvent(slot)));
+        let Disk { front, fetches, .. } = &mut self.disks[at];
+        let begin = match fetches {
+            Some(_) => front.send_alone(access, now),
+            None => front.send(access, now),
+        };
+        events.push_back((begin, DeviceEvent(slot)));
+    }
+
+    /// Lets the medium of the disk at `of` begin the command in `slot`.
+    fn begin(&mut self, of: usize, slot: u32, access: Access, now: Instant) {
+        let Disk { medium, fetches, .. } = &mut self.disks[of];
+        match fetches {
+            Some(_) if access.op == Op::Write => {
+                medium.announce(CommandId(slot), access, now, &mut self.medium_events);
+            }
+            _ => medium.begin(CommandId(slot), access, now, &mut self.medium_events),
+        }
+    }
+
+    /// Gives the medium of the disk at `of` the piece of data that has arrived.
+    fn give(&mut self, of: usize, now: Instant) {
+        let Disk { medium, fetches, .. } = &mut self.disks[of];
+        let fetches = fetches.as_mut().expect("only a disk that fetches has pieces");
+        medium.arrived(fetches.arrived(), now, &mut self.medium_events);
+    }
+
+    /// Fetches what the medium of the disk at `of` wants, a piece at a time.
+    fn fetch(&mut self, of: usize, now: Instant, events: &mut Events) {
+        let Disk { front, medium, fetches, .. } = &mut self.disks[of];
+        let Some(fetches) = fetches else { return };
+        while let Some(wanted) = medium.next_wanted() {
+            fetches.want(wanted);
+        }
+        if let Some(piece) = fetches.next_piece() {
+            events.push_back((front.fetch(piece.sectors, now), DeviceEvent(piece.id.0)));
+        }
     }
 
     /// Answers the command in `slot`. Returns when the host has the answer.
@@ -261,6 +297,7 @@ impl Drive {
             let number = self.disks[of].schedule(event, at);
             events.push_back((at, DeviceEvent(number | OF_MEDIUM)));
         }
+        self.fetch(of, now, events);
         while let Some(CommandId(slot)) = self.disks[of].medium.next_ended() {
             debug_assert_eq!(self.commands[slot as usize].stage, Stage::Served, "slot {slot}");
             match self.disks[of].engine.as_mut().map(|engine| engine.ended(slot, now)) {
@@ -327,8 +364,14 @@ impl FamilyModel for Drive {
                 command.stage = Stage::Served;
                 let Command { finished, access, .. } = *command;
                 let of = self.disk_of(finished.queue);
-                let medium = &mut self.disks[of].medium;
-                medium.begin(CommandId(slot), access, now, &mut self.medium_events);
+                self.begin(of, slot, access, now);
+                self.follow_medium(of, now, events);
+            }
+            // A piece of its data is there.
+            Stage::Served => {
+                let queue = command.finished.queue;
+                let of = self.disk_of(queue);
+                self.give(of, now);
                 self.follow_medium(of, now, events);
             }
             Stage::Answered => {
@@ -341,7 +384,6 @@ impl FamilyModel for Drive {
                     events.push_back((due, DeviceEvent(vector)));
                 }
             }
-            Stage::Served => unreachable!("{command:?} is at the medium"),
         }
     }
 

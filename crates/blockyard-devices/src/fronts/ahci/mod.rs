@@ -2,14 +2,15 @@
 //!
 //! Reads and writes are queued in the drive (NCQ). Everything crosses the wire in frames, in one
 //! direction at a time. A command is one frame, which the drive answers by another; then its data
-//! follows, announced by a frame of its own; and one more frame reports its end.
+//! follows, announced by a frame of its own; and one more frame reports its end. A medium that
+//! fetches asks for the data of writes when it has room: `fetch` bytes by each frame that announces
+//! data, for a write that the drive chooses. Commands and answers go between these pieces.
 //!
 //! A host has up to 32 ports, each with a drive, a wire and tags of its own. One interrupt serves
 //! all ports.
 //!
 //! Left out: several drives behind one port, errors, power states of the link, and completions that
-//! one frame reports together. The drive asks for the data of a write at once, not when it is ready
-//! to write.
+//! one frame reports together.
 //!
 //! # Rules
 //!
@@ -19,7 +20,7 @@
 
 pub(crate) mod profile;
 
-use super::front::{Front, FrontUse};
+use super::front::{Front, FrontUse, sectors_of};
 use super::line::Line;
 use crate::fronts::ahci::profile::AhciProfile;
 use crate::medium::Access;
@@ -67,19 +68,32 @@ impl Ahci {
         }
     }
 
-    /// Returns the time of the data of a queued command, with the frame that announces it.
-    fn data(&self, access: Access) -> Duration {
-        let bytes = u64::from(access.sectors) * u64::from(SECTOR_BYTES);
+    /// Returns the time of `sectors` of a queued command, with the frame that announces them.
+    fn data(&self, sectors: u32) -> Duration {
+        let bytes = u64::from(sectors) * u64::from(SECTOR_BYTES);
         let frames = bytes.div_ceil(DATA_FRAME_BYTES);
         self.frame(SETUP) + self.frames(frames, bytes + frames * DATA)
     }
 
-    /// Returns the time of the frames by which the drive asks for each frame of a write after the
+    /// Returns the time of the frames by which the drive asks for each frame of `sectors` after the
     /// first.
-    fn activations(&self, access: Access) -> Duration {
-        let bytes = u64::from(access.sectors) * u64::from(SECTOR_BYTES);
+    fn activations(&self, sectors: u32) -> Duration {
+        let bytes = u64::from(sectors) * u64::from(SECTOR_BYTES);
         let frames = bytes.div_ceil(DATA_FRAME_BYTES).saturating_sub(1);
         self.frames(frames, frames * ACTIVATE)
+    }
+
+    /// Passes a command with the `data` of a write, and returns when the medium can begin.
+    fn pass(&mut self, access: Access, data: Duration, now: Instant) -> Instant {
+        let frames = if self.queues(access) { 2 } else { 1 };
+        let command = self.frames(frames, frames * REGISTER);
+        let ranges = match access.op {
+            Op::Discard => self.frame(ACTIVATE) + self.frame(DATA + TRIM_BYTES),
+            _ => Duration::ZERO,
+        };
+        // One wire for both directions: this waits for what is on its way.
+        let arrived = self.wire.pass(now, command + ranges + data);
+        self.controller.pass(arrived, self.profile.interval) + self.profile.command
     }
 
     fn frame(&self, bytes: u64) -> Duration {
@@ -112,22 +126,30 @@ impl Front for Ahci {
     }
 
     fn send(&mut self, access: Access, now: Instant) -> Instant {
-        let frames = if self.queues(access) { 2 } else { 1 };
-        let command = self.frames(frames, frames * REGISTER);
         let data = match access.op {
-            Op::Write => self.data(access) + self.activations(access),
-            Op::Discard => self.frame(ACTIVATE) + self.frame(DATA + TRIM_BYTES),
+            Op::Write => self.data(access.sectors) + self.activations(access.sectors),
             _ => Duration::ZERO,
         };
-        // One wire for both directions: this waits for an answer that is on its way.
-        let arrived = self.wire.pass(now, command + data);
-        self.controller.pass(arrived, self.profile.interval) + self.profile.command
+        self.pass(access, data, now)
+    }
+
+    fn fetched_sectors(&self) -> Option<u32> {
+        Some(sectors_of(self.profile.fetch))
+    }
+
+    fn send_alone(&mut self, access: Access, now: Instant) -> Instant {
+        self.pass(access, Duration::ZERO, now)
+    }
+
+    fn fetch(&mut self, sectors: u32, now: Instant) -> Instant {
+        let time = self.data(sectors) + self.activations(sectors);
+        self.wire.pass(now, time)
     }
 
     fn answer(&mut self, access: Access, now: Instant) -> Instant {
         let end = if self.queues(access) { DEVICE_BITS } else { REGISTER };
         let data = match access.op {
-            Op::Read => self.data(access),
+            Op::Read => self.data(access.sectors),
             _ => Duration::ZERO,
         };
         self.wire.pass(now, data + self.frame(end))
@@ -156,6 +178,7 @@ mod tests {
             link: 600_000_000,
             frame: Duration::from_ns(600),
             queued_trim,
+            fetch: 16 << 10,
         })
     }
 
@@ -204,6 +227,24 @@ mod tests {
         let before = 1_280 + 3 * 600 + 6_914;
         let after = before + 1_280 + 2 * 600 + 6_894;
         assert_eq!(ahci.send(write, Instant::ZERO), Instant::from_ns(after + 10_000));
+    }
+
+    /// Two pieces of 16 KiB, each announced by a frame of 32 bytes, in two frames of 8 KiB and 8
+    /// bytes, the second asked for by one of 8: four times 600 ns, and 16440 bytes of 1.67 ns. The
+    /// command has crossed alone, in two frames of 24 bytes, and one that comes between the pieces
+    /// waits for the first alone.
+    #[test]
+    fn a_command_goes_between_two_pieces_of_a_write() {
+        let mut ahci = ahci(false);
+        let command = 2 * 640;
+        assert_eq!(ahci.send_alone(access(Op::Write, 64), Instant::ZERO).as_ns(), 11_280);
+        let piece = 4 * 600 + 27_400;
+        let sent = Instant::from_ns(command);
+        assert!(ahci.fetch(32, sent).as_ns().abs_diff(command + piece) <= 3);
+        let read = ahci.send_alone(access(Op::Read, 8), Instant::from_ns(20_000)).as_ns();
+        assert!(read.abs_diff(2 * command + piece + 10_000) <= 3, "{read}");
+        let second = ahci.fetch(32, Instant::from_ns(20_000)).as_ns();
+        assert!(second.abs_diff(2 * command + 2 * piece) <= 6, "{second}");
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use super::Ahci;
 use crate::charges::{Charges, Resource};
-use crate::fronts::front::FrontFamily;
+use crate::fronts::front::{FETCH, FETCH_USUAL, FrontFamily};
 use blockyard::time::Duration;
 
 use crate::reader::error::ProfileError;
 use crate::reader::table::{Table, table_of};
-use crate::reader::value::{Count, Flag, Rate, Time};
+use crate::reader::value::{Bytes, Count, Flag, Rate, Time};
 
 /// The figures of an AHCI port, its wire and the drive's side of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct AhciProfile {
     pub link: u64,
     /// Time of a frame, beside that of its bytes.
     pub frame: Duration,
+    /// Bytes of a write's data that the drive asks for at a time, where the medium has room.
+    pub(crate) fetch: u64,
     /// Whether the drive queues trims.
     pub(crate) queued_trim: bool,
 }
@@ -72,5 +74,6 @@ pub(crate) fn ahci("ahci") -> AhciProfile {
     command: "command" need(Time),
     link: "link" need(Rate),
     frame: "frame" need(Time),
+    fetch: "fetch" take_or(Bytes(FETCH), FETCH_USUAL),
     queued_trim: "queued-trim" take_or(Flag, false),
 });

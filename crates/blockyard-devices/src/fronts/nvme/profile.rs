@@ -3,13 +3,13 @@
 use super::Nvme;
 use crate::charges::{Charges, Resource};
 use crate::fronts::coalescing::{CoalescingProfile, coalescing};
-use crate::fronts::front::FrontFamily;
+use crate::fronts::front::{FETCH, FETCH_USUAL, FrontFamily};
 use blockyard::time::Duration;
 
 use super::pcie::{PcieProfile, link};
 use crate::reader::error::ProfileError;
 use crate::reader::table::{Table, table_of};
-use crate::reader::value::{Count, Time};
+use crate::reader::value::{Bytes, Count, Time};
 
 /// The figures of an NVMe controller and its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct NvmeProfile {
     pub(crate) coalescing: CoalescingProfile,
     /// The link.
     pub link: PcieProfile,
+    /// Bytes of a write's data that the drive asks for at a time, where the medium has room.
+    pub(crate) fetch: u64,
 }
 
 impl FrontFamily for NvmeProfile {
@@ -79,4 +81,5 @@ pub(crate) fn nvme("nvme") -> NvmeProfile {
     command: "command" need(Time),
     coalescing: "coalescing" by(coalescing),
     link: "link" by(link),
+    fetch: "fetch" take_or(Bytes(FETCH), FETCH_USUAL),
 });

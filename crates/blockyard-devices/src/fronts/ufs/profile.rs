@@ -2,7 +2,7 @@
 
 use super::Ufs;
 use crate::charges::{Charges, Resource};
-use crate::fronts::front::FrontFamily;
+use crate::fronts::front::{FETCH, FETCH_USUAL, FrontFamily};
 use blockyard::time::Duration;
 
 use crate::fronts::packets::packets_time;
@@ -29,6 +29,8 @@ pub struct UfsProfile {
     pub frame: u64,
     /// Bytes that a frame adds to its data, with the acknowledgements.
     pub header: u64,
+    /// Bytes of a write's data that the device asks for at a time, where the medium has room.
+    pub(crate) fetch: u64,
 }
 
 impl UfsProfile {
@@ -89,4 +91,5 @@ pub(crate) fn ufs("ufs") -> UfsProfile {
     link: "link" need(Rate),
     frame: "frame" need(Bytes(64..=4096)),
     header: "header" need(Bytes(0..=4096)),
+    fetch: "fetch" take_or(Bytes(FETCH), FETCH_USUAL),
 });
