@@ -5,7 +5,10 @@ use crate::family::{NoHost, Queues, Setup};
 use crate::profile::{
     Ask, Design, Device, KindQueues, POLL_QUEUES, READ_QUEUES, WbtLatency, asked,
 };
-use blockyard::policy::{ElevatorKind, Model as Locking, Policies, SchedDepth, WbtTunables};
+use blockyard::policy::{
+    AdiosBatchOrder, AdiosTunables, ElevatorKind, Model as Locking, Policies, SchedDepth,
+    WbtTunables,
+};
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
 use blockyard_mmc::block::Unsupported;
@@ -80,6 +83,14 @@ pub enum Unsuited {
         /// The device.
         device: String,
     },
+    /// The design sorts batches of adios by sector, which ADIOS refuses (`EINVAL`) unless the disk
+    /// rotates.
+    Sweep {
+        /// The design.
+        design: String,
+        /// The device.
+        device: String,
+    },
     /// The machine does not have the processor that takes the host's interrupts.
     NoInterruptCpu {
         /// The device.
@@ -119,6 +130,11 @@ impl fmt::Display for Unsuited {
                 "`{design}` does not work on `{device}`: persistent memory has no scheduler, no shared lock and \
                  no queues; try `pmem-raw` or `btt`"
             ),
+            Self::Sweep { design, device } => write!(
+                f,
+                "`{design}`: `batch-order` of `[queue.adios]` is 1, which ADIOS refuses for a device that does not \
+                 rotate (EINVAL), as `{device}`: use 0"
+            ),
             Self::NoInterruptCpu { device, cpus } => write!(
                 f,
                 "device `{device}`: `interrupt-cpu` of `[host]` is not among the machine's CPUs, 0 to {}",
@@ -143,6 +159,7 @@ impl Unsuited {
             Self::NotMmc { .. } => "needs eMMC or SD".to_owned(),
             Self::NotPmem { .. } => "needs persistent memory".to_owned(),
             Self::Queued { .. } => "persistent memory has no queue".to_owned(),
+            Self::Sweep { .. } => "`batch-order = 1` needs a rotational disk".to_owned(),
             Self::OneQueue { key, .. } => format!("`{key}`: the host has one hardware queue"),
             Self::TooManyQueues { key, count, cpus, .. } => {
                 format!("`{key} = {count}` on {cpus} CPUs")
@@ -180,7 +197,20 @@ pub fn check_queues(design: &Design, cpus: u16) -> Result<(), Unsuited> {
 /// [`Unsuited::NotServed`].
 pub fn check(design: &Design, device: &Device) -> Result<(), Unsuited> {
     check_host(design, device)?;
+    check_batches(design, device)?;
     check_pmem(design, device)
+}
+
+/// Checks that only a disk that rotates has batches of adios by sector.
+fn check_batches(design: &Design, device: &Device) -> Result<(), Unsuited> {
+    match design.policies.elevator {
+        ElevatorKind::Adios(AdiosTunables { batch_order: AdiosBatchOrder::Sweep, .. })
+            if !device.limits.rotational =>
+        {
+            Err(Unsuited::Sweep { design: design.name.clone(), device: device.name.clone() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that only an MMC host has a design for one, with one hardware queue and a processor for
@@ -300,4 +330,25 @@ pub fn model(device: &Device, design: &Design, hctxs: u16, draws: Prng) -> Resul
         let line = design.host_lines.of(ask.key);
         Unsuited::Host { file: design.name.clone(), line, ask, device: device.name.clone(), why }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::profile::{Design, Device};
+
+    /// The attribute `batch_order` of ADIOS 3.1.9 is at most 1 on a rotational disk, and 0 on any
+    /// other device.
+    #[test]
+    fn only_a_rotational_disk_has_batches_by_sector() {
+        let text = "base = \"mq-adios\"\n[queue.adios]\nbatch-order = 1\n";
+        let design = Design::parse("mine", text).unwrap();
+        check(&design, &Device::lookup("hdd-7200").unwrap()).unwrap();
+        let error = check(&design, &Device::lookup("sata-ssd").unwrap()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`mine`: `batch-order` of `[queue.adios]` is 1, which ADIOS refuses for a device that \
+             does not rotate (EINVAL), as `sata-ssd`: use 0"
+        );
+    }
 }

@@ -145,6 +145,7 @@ impl From<Unsuited> for Refusal {
             | Unsuited::NotPmem { .. }
             | Unsuited::NotServed { .. }
             | Unsuited::Queued { .. }
+            | Unsuited::Sweep { .. }
             | Unsuited::NoInterruptCpu { .. } => refusal,
         }
     }

@@ -139,6 +139,21 @@ fn a_request_took_the_time_since_the_one_before() {
     assert_eq!(rig.predict_ns(Kind::Write, 4096), 366_666);
 }
 
+/// A read ends at 1 ms, and a write of zeroes that was under way at 2 ms, which is not noted. So a
+/// write that begins at 300 ms and ends at 300.1 ms took 299.1 ms.
+#[test]
+fn an_end_without_a_model_is_not_noted() {
+    let mut rig = Rig::new(false, AdiosTunables::default());
+    rig.insert_all(&[read(0), Bio::new(Op::WriteZeroes, 100, 8, 0)]);
+    while rig.dispatch().is_some() {}
+    rig.at_us(1000).finish(RequestId(0));
+    rig.at_us(2000).finish(RequestId(1));
+    rig.at_us(300_000).insert(write(200, 8));
+    let id = rig.dispatch().expect("one is held");
+    rig.at_us(300_100).finish(id);
+    assert_eq!(rig.predict_ns(Kind::Write, 4096), 299_100_000);
+}
+
 /// On a rotational disk a seek of 1024 sectors, which has 11 bits, counts 12 times: 99 % of 12 is
 /// 11, so (100 us + 11 x 200 us) / 12. The head begins at sector 8, behind the first read.
 #[test]
