@@ -28,3 +28,30 @@ fn merges_obey_nomerges() {
     let [all, last, off] = [0, 1, 2].map(merges);
     assert!(all > 1000 && last > 1000 && off == 0, "{all}, {last}, {off}");
 }
+
+/// Returns the commands of 256 writes in sequence, of so many bytes, on a device with a virtual
+/// boundary of 4 KiB or without.
+fn commands(block_bytes: u32, has_boundary: bool) -> u64 {
+    let text = format!(
+        "base = \"null\"\n[limits]\nvirt-boundary = {has_boundary}\n[null]\ncompletion = \"timer\"\n\
+         completion-time = \"1ms\"\nsubmit-queues = 1\ndepth = 2\n"
+    );
+    let device = Device::parse("slow", &text).unwrap();
+    let design = Design::lookup("mq-deadline").unwrap();
+    let all = format!(
+        "--name=a --direct=1 --rw=write --bs={block_bytes} --ioengine=libaio --iodepth=64 --number_ios=256 --size=4m"
+    );
+    let jobs = parse_args(all.split_whitespace(), &NoSource).unwrap();
+    let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+    report.stages.count(Action::Issue)
+}
+
+/// The list of segments of NVMe may have no gap within a page of 4 KiB. Payloads of 512 bytes
+/// begin and end within pages, so each is a command of its own; pages follow each other.
+#[test]
+fn small_payloads_are_not_joined_at_a_virtual_boundary() {
+    assert_eq!(commands(512, true), 256);
+    assert!(commands(512, false) < 128);
+    assert_eq!(commands(4096, true), commands(4096, false));
+    assert!(commands(4096, true) < 128);
+}

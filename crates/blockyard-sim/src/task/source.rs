@@ -182,10 +182,14 @@ impl Generated {
     }
 
     fn bio(&self, op: bio::Op, io: &Io, base_bytes: u64) -> Bio {
+        // The buffers of fio begin at multiples of the largest block, so one of 512 bytes ends
+        // within a page.
+        let ends_page = io.len_bytes.is_multiple_of(PAGE_BYTES);
+        let tail = if ends_page { Flags::NONE } else { Flags::GAP_TAIL };
         let flags = match op {
-            bio::Op::Write => self.flags,
+            bio::Op::Write => self.flags | tail,
             // A read is always synchronous.
-            bio::Op::Read => self.flags.without(Flags::FUA).without(Flags::SYNC),
+            bio::Op::Read => self.flags.without(Flags::FUA).without(Flags::SYNC) | tail,
             _ => self.flags.without(Flags::FUA).without(Flags::POLLED),
         };
         // A payload of 10,000 bytes lies in three pages, each of them a segment. Other operations
