@@ -165,10 +165,13 @@ fn fio_reads_the_same_numbers() {
     for unit in ["", "s", "S", "m", "M", "h", "d", "ms", "msec", "us", "usec"] {
         let text = format!("7{unit}");
         compare("1024", "runtime", &text, &|job| job.runtime_ns.unwrap_or(0) / 1000);
-        compare("1024", "thinktime", &text, &|job| job.thinktime_ns / 1000);
         compare("1024", "ramp_time", &text, &|job| job.ramp_time_ns / 1000);
         compare("1024", "startdelay", &text, &|job| job.startdelay_ns.0 / 1000);
-        compare("1024", "thinktime_iotime", &text, &|job| job.thinktime_iotime_ns / 1000);
+        // Pauses of hours are refused: fio reads them, and keeps 32 bits.
+        if !matches!(unit, "h" | "d") {
+            compare("1024", "thinktime", &text, &|job| job.thinktime_ns / 1000);
+            compare("1024", "thinktime_iotime", &text, &|job| job.thinktime_iotime_ns / 1000);
+        }
     }
     compare("1024", "iodepth", "1k", &|job| job.iodepth.into());
     compare("1000", "rate", "1m", &|job| job.rate_bytes_per_s.read);

@@ -8,9 +8,14 @@ use proptest::prelude::*;
 
 const DEVICE_BYTES: u64 = 1 << 30;
 
-fn job(options: &str) -> Job {
+fn try_job(options: &str) -> Result<Job, String> {
     let text = format!("[a]\ndirect=1\n{}", options.replace(' ', "\n"));
-    parse_bytes("job", text.as_bytes(), &NoSource).expect(options).jobs.remove(0)
+    let file = parse_bytes("job", text.as_bytes(), &NoSource).map_err(|error| error.to_string())?;
+    Ok(file.jobs.into_iter().next().expect("a job file has a job"))
+}
+
+fn job(options: &str) -> Job {
+    try_job(options).expect(options)
 }
 
 fn ios_of(job: &Job, instance: u32, seed: u64) -> Vec<Io> {
@@ -99,6 +104,26 @@ fn the_number_of_ios_is_that_of_fio() {
     ] {
         assert_eq!(ios(options).len(), expected, "{options}");
     }
+}
+
+/// fio 3.33: 1024 I/Os of 1024 blocks (`log_offset`), as without the line. fio 3.42: init.c,
+/// `ba != min_bs`.
+#[test]
+fn an_alignment_to_the_block_keeps_the_map() {
+    let options = "rw=randread size=4m bs=4k ba=4k";
+    assert_eq!(sorted(&blocks(options)).len(), 1024);
+    // The others repeat some blocks.
+    assert!(sorted(&blocks("rw=randread size=4m bs=8k ba=4k")).len() < 500);
+}
+
+/// fio 3.33: 29 pairs of 64k in the same region, ended by the map of blocks of 4k. Each write has
+/// the length of its trim.
+#[test]
+fn a_write_behind_a_random_trim_has_its_length() {
+    let ios = ios("rw=randtrimwrite size=4m bs=4k,4k,64k");
+    assert!(ios.len() >= 4 && ios.iter().all(|io| io.len_bytes == 65536), "{}", ios.len());
+    let pairs = ios.chunks(2).all(|pair| pair[0].offset_bytes == pair[1].offset_bytes);
+    assert!(pairs && ios.len() <= 128, "{}", ios.len());
 }
 
 fn sorted(part: &[u64]) -> std::collections::BTreeSet<u64> {
@@ -475,7 +500,12 @@ proptest! {
     /// [io-in-its-file], and a job moves no more than one I/O beyond its bytes.
     #[test]
     fn every_io_lies_in_its_file(options in options(), seed: u64) {
-        let job = job(&options);
+        let job = match try_job(&options) {
+            Ok(job) => job,
+            // fio ends a job at once whose skewed offsets count other blocks.
+            Err(told) if told.contains("`random_distribution` contradicts `bs`") => return Ok(()),
+            Err(told) => panic!("{options}: {told}"),
+        };
         let resolved = job.resolve(0, DEVICE_BYTES).expect("the job should fit the device");
         let all = ios_of(&job, 0, seed);
         let moved: Vec<_> =

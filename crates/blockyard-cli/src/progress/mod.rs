@@ -167,20 +167,22 @@ fn finish<O: Observer>(
     Ok(simulation.report())
 }
 
-/// Returns the virtual time in ns that `jobs` will take, if time alone ends them. Waves run one
-/// after another.
+/// Returns the virtual time in ns that `jobs` will take, if time alone ends them. A job behind a
+/// `stonewall` begins after those before it, unless it waits for its start delay even then.
 fn expected_ns(jobs: &JobFile) -> Option<u64> {
-    let mut waves = Vec::new();
+    let mut wall_ns = 0_u64;
+    let mut end_ns = 0_u64;
     for job in &jobs.jobs {
-        if job.stonewall || waves.is_empty() {
-            waves.push(0);
-        }
         let runtime = job.runtime_ns.filter(|_| job.time_based)?;
-        let wave = waves.last_mut()?;
-        let (_, delay) = job.startdelay_ns;
-        *wave = runtime.saturating_add(job.ramp_time_ns).saturating_add(delay).max(*wave);
+        let (_, delay_ns) = job.startdelay_ns;
+        if job.stonewall && delay_ns <= end_ns {
+            wall_ns = end_ns;
+        }
+        let begin_ns = wall_ns.max(delay_ns);
+        let job_ends_ns = begin_ns.saturating_add(job.ramp_time_ns).saturating_add(runtime);
+        end_ns = end_ns.max(job_ends_ns);
     }
-    Some(waves.iter().sum())
+    Some(end_ns)
 }
 
 /// Returns a progress line that counts up to `of`.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::blocks::BlockSizes;
 use super::cgroup;
 use super::check;
 use super::engines;
@@ -140,6 +141,10 @@ fn build(sections: &[Section], whole: Place, source: &dyn Source) -> Result<JobF
         return Err(JobError { place: whole, fault: Fault::NoJobs });
     }
     debug_assert!(jobs.windows(2).all(|pair| pair[0].group <= pair[1].group), "groups in order");
+    // fio has one switch for the whole run.
+    if global.exitall || jobs.iter().any(|job| job.exitall) {
+        jobs.iter_mut().for_each(|job| job.exitall = true);
+    }
     Ok(JobFile { jobs, notes: notes.list })
 }
 
@@ -225,11 +230,27 @@ fn apply(
         let remark = Remark::NoEffect { option: def.name, reason };
         notes.say(Note { place: setting.place.clone(), remark });
     }
+    if let Some(remark) = surprise(job, def.name) {
+        notes.say(Note { place: setting.place.clone(), remark });
+    }
     // [error-names-line]: later checks of this job name the line of its option.
     let text = value.text.unwrap_or_default().to_owned();
     let set = SetAt { place: setting.place.clone(), own: true, text };
     job.places.0.insert(def.name, set);
     Ok(())
+}
+
+/// Returns what an author may not expect of `option`, which was just applied to a job.
+fn surprise(job: &Job, option: &'static str) -> Option<Remark> {
+    let is_moot = |sizes: &&BlockSizes| !matches!(sizes, BlockSizes::Fixed(_));
+    match option {
+        "bs" if job.block.each().iter().any(is_moot) => {
+            let reason = "as in fio, bsrange and bssplit hold, wherever they stand";
+            Some(Remark::NoEffect { option, reason })
+        }
+        "filename" if job.is_set(option) => Some(Remark::AddsFiles),
+        _ => None,
+    }
 }
 
 /// Returns the bytes of the first number with a unit such as `KiB`, if units of this name count
@@ -261,7 +282,6 @@ fn without_effect(def: &OptionDef, text: Option<&str>) -> Result<Option<&'static
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::BlockSizes;
     use super::super::op::PerOp;
     use super::super::source::NoSource;
     use super::super::value::Amount;
@@ -407,6 +427,105 @@ mod tests {
             chosen.iter().map(|job| (job.name.as_str(), job.min_block_bytes())).collect();
         assert_eq!(bs, [("a", 4096), ("b", 8192)]);
         assert_eq!(read(&["d"]), Err("f: there is no section [d]".to_owned()));
+    }
+
+    fn notes(text: &str) -> String {
+        let notes = parse(text).unwrap().notes;
+        notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+
+    /// fio 3.33: its iolog has `x add, y add`, and the job reads half of `size` from each. In fio
+    /// 3.42: options.c, `str_filename_cb`.
+    #[test]
+    fn filenames_add_up() {
+        let text = "[global]\nfilename=x\ndirect=1\n[a]\nfilename=y:z\nfilename=y\n[b]\n";
+        let jobs = jobs(text);
+        assert_eq!(jobs[0].filenames, ["x", "y", "z", "y"]);
+        assert_eq!(jobs[1].filenames, ["x"]);
+        let told = notes(text);
+        assert!(told.starts_with("f:5: as in fio, `filename` adds to the files"), "{told}");
+        assert_eq!(notes("[a]\ndirect=1\nfilename=x\n[b]\ndirect=1\nfilename=y\n"), "");
+        let many = "filename=x\n".repeat(4097);
+        assert!(parse(&format!("[a]\n{many}")).unwrap_err().contains("more than 4096 parts"));
+    }
+
+    /// fio 3.33: 469 I/Os of 8k to 64k with the first, 487 of 8k and 64k with the second; 4096 of
+    /// 4k would be those of `bs`. In fio 3.42: init.c, `fixup_options`.
+    #[test]
+    fn one_length_yields_to_a_range_or_a_split() {
+        let range = BlockSizes::Range { min_bytes: 8192, max_bytes: 65536 };
+        let text = "[global]\nbsrange=8k-64k\ndirect=1\n[a]\nbs=4k\n";
+        assert_eq!(jobs(text)[0].block, PerOp::all(range));
+        assert!(notes(text).starts_with("f:5: `bs` has no effect: as in fio"), "{}", notes(text));
+        let split = BlockSizes::Split(vec![(8192, 50), (65536, 50)]);
+        let text = "[a]\nbs=4k\nbssplit=8k/50:64k/50\ndirect=1\n";
+        assert_eq!(jobs(text)[0].block, PerOp::all(split.clone()));
+        assert_eq!(notes(text), "");
+        // A split replaces a range, and a range behind a split cuts it.
+        let text = "[a]\nbsrange=4k-32k\nbssplit=8k/50:64k/50\ndirect=1\n";
+        assert_eq!(jobs(text)[0].block, PerOp::all(split));
+        let error = parse("[a]\nbssplit=8k/50:64k/50\nbsrange=4k-32k\n").unwrap_err();
+        assert!(
+            error.starts_with("f:3: `bsrange`: `4k-32k` is not modelled: fio keeps"),
+            "{error}"
+        );
+        // Trims have no range here.
+        let text = "[a]\nbssplit=4k/50:8k/50,,\nbs=16k\n";
+        assert_eq!(jobs(text)[0].block.trim, BlockSizes::Fixed(16384));
+    }
+
+    /// fio 3.33: one job, of 256 random reads of 64k. In fio 3.42: init.c, `strncmp(name, "global",
+    /// 6)`.
+    #[test]
+    fn every_name_that_begins_with_global_is_global() {
+        for header in ["[globals]", "[global-defaults]", "[global ]"] {
+            let jobs = jobs(&format!("{header}\nbs=64k\ndirect=1\n[a]\n"));
+            let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).collect();
+            assert_eq!((names, jobs[0].min_block_bytes()), (vec!["a"], 65536), "{header}");
+        }
+        let args = ["--name=globals", "--bs=64k", "--direct=1", "--name=a"];
+        assert_eq!(parse_args(args, &NoSource).unwrap().jobs.len(), 1);
+    }
+
+    /// fio 3.33: `thinktime=2h` sleeps 2905 s, which are 7,200,000,000 us less 2^32 us.
+    #[test]
+    fn a_pause_that_32_bits_do_not_hold_is_refused() {
+        for option in ["thinktime", "thinktime_spin", "thinktime_iotime"] {
+            assert!(parse(&format!("[a]\ndirect=1\n{option}=4294s\n")).is_ok(), "{option}");
+            let error = parse(&format!("[a]\ndirect=1\n{option}=2h\n")).unwrap_err();
+            assert!(error.contains("`2h` is not modelled: fio has 32 bits"), "{error}");
+        }
+    }
+
+    fn error(options: &str) -> String {
+        parse(&format!("[a]\ndirect=1\n{options}\n")).unwrap_err()
+    }
+
+    /// fio 3.33 ends the first after 3 reads and the others after 0, 3 and 17 of 1024, with
+    /// success. It does 64 trims of 64k and 1009 writes of 4k in the last.
+    #[test]
+    fn jobs_that_fio_ends_at_once_are_refused() {
+        for (options, other) in [
+            ("rw=randrw\nbs=8k,64k\nrandom_distribution=zipf:1.1", "bs"),
+            ("rw=randread\nbs=64k,4k\nrandom_distribution=zipf:1.1", "bs"),
+            ("rw=randwrite\nbs=4k,64k\nrandom_distribution=normal:10", "bs"),
+            (
+                "rw=randread\nrandom_distribution=zipf:1.1\nzonemode=strided\nzonesize=64k\nzoneskip=64k",
+                "zonemode",
+            ),
+        ] {
+            let told = error(options);
+            let words = format!("`random_distribution` contradicts `{other}`: fio counts");
+            assert!(told.contains(&words), "{options}: {told}");
+        }
+        // Reads alone count what they use.
+        assert!(
+            parse("[a]\ndirect=1\nrw=randread\nbs=4k,64k\nrandom_distribution=zipf:1.1\n").is_ok()
+        );
+        let trims = error("rw=trimwrite\nbs=4k,4k,64k");
+        assert!(trims.starts_with("f:4: `bs` contradicts `rw`: fio then moves"), "{trims}");
+        // fio 3.33: 118 trims and 118 writes of the same lengths.
+        assert!(parse("[a]\ndirect=1\nrw=trimwrite\nbsrange=4k-64k\n").is_ok());
     }
 
     /// [error-names-line]

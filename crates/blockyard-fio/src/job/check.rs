@@ -35,6 +35,8 @@ pub(super) fn job(job: &Job) -> Result<(), JobError> {
     depth(job)?;
     sizes(job)?;
     numbering(job)?;
+    skew(job)?;
+    trims(job)?;
     strides(job)?;
     targets(job)?;
     pace(job)
@@ -281,6 +283,33 @@ fn numbering(job: &Job) -> Result<(), JobError> {
         let reason = "lfsr numbers the shortest blocks of `bs`, and fio ends a job at the first number \
                       that longer blocks lack, which is often its first I/O";
         return contradiction(job, "random_generator", "bs", reason);
+    }
+    Ok(())
+}
+
+/// Checks that a skewed distribution counts the blocks that the job uses.
+fn skew(job: &Job) -> Result<(), JobError> {
+    if units::skews_in_other_units(job) {
+        let reason = "fio counts the shorter of the blocks for reads and writes, and ends the job, with success, \
+                      at the first I/O that then lies behind the file";
+        return contradiction(job, "random_distribution", "bs", reason);
+    }
+    if job.pattern.random && job.distribution.is_skewed() && job.strides.on {
+        let reason = "fio counts the blocks of the whole file, and ends the job, with success, at the first I/O \
+                      that then lies behind its zone";
+        return contradiction(job, "random_distribution", "zonemode", reason);
+    }
+    Ok(())
+}
+
+/// Checks that trims and the writes behind them have the same lengths, unless they are random: then
+/// a write takes the length of its trim.
+fn trims(job: &Job) -> Result<(), JobError> {
+    let are_equal = job.block.trim == job.block.write;
+    if job.pattern.mix == Mix::TrimWrite && !job.pattern.random && !are_equal {
+        let reason = "fio then moves trims and writes on at their own lengths, and most writes follow no trim";
+        let (option, _) = job.last_written(&["bs", "bsrange", "bssplit"]);
+        return contradiction(job, option, "rw", reason);
     }
     Ok(())
 }

@@ -89,6 +89,8 @@ pub enum Remark {
         /// In what they are alike.
         reason: &'static str,
     },
+    /// A `filename` adds files to those that another one has named.
+    AddsFiles,
     /// The data of the job is checked in another way than fio's.
     Verified,
     /// A pass of random I/Os ends before it has covered its region.
@@ -120,6 +122,12 @@ impl fmt::Display for Note {
                 f,
                 "{}: as in fio, a pass ends before it has covered `size`, because blocks of several \
                  lengths share one map; `norandommap` or one length avoids it",
+                self.place
+            ),
+            Remark::AddsFiles => write!(
+                f,
+                "{}: as in fio, `filename` adds to the files of the `filename` before it, and the job \
+                 uses all of them",
                 self.place
             ),
             Remark::Verified => write!(

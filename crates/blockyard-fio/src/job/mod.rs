@@ -12,7 +12,8 @@
 //! the line. An option that cannot matter to a simulation is accepted with one [`Note`]. An option
 //! that would matter but is not modelled is refused.
 //!
-//! A later setting overrides an earlier one. A `[global]` section applies to the sections after it.
+//! A later setting overrides an earlier one, except that files add up, and that `bs` yields to
+//! `bsrange` and `bssplit`. A `[global]` section applies to the sections after it.
 //!
 //! # Rules
 //!
@@ -22,6 +23,7 @@
 //!   of this module bound time and memory.
 //! - **[error-names-line]** An error carries the line of the setting at fault.
 
+mod blocks;
 mod build;
 mod cgroup;
 mod check;
@@ -47,6 +49,7 @@ mod targets;
 mod units;
 mod value;
 
+pub use blocks::BlockSizes;
 pub use build::{Input, JobFile, parse, parse_args, parse_bytes, parse_file};
 pub use cgroup::{Cgroup, cgroups};
 pub use error::{Buffered, Fault, JobError, Note, Place, Remark, ValueFault};
@@ -58,7 +61,7 @@ pub use limits::{
 };
 pub use logging::{LogPrefix, Logging};
 pub use model::{
-    BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, ExitWhat, FadviseHint, Fallocate,
+    ContinueOnError, CpuPolicy, Distribution, Engine, ExitWhat, FadviseHint, Fallocate,
     FileService, Flow, Job, Mix, Pattern, RandomGenerator, RangeSync, RateProcess, Reporting,
     Sequencer, Strides, SyncMode, ThinktimeBlocks, UnifiedReporting, Zone,
 };

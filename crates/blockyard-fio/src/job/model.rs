@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::blocks::BlockSizes;
 use super::error::Place;
 use super::logging::Logging;
 use super::op::{Op, PerOp};
@@ -100,49 +101,6 @@ pub enum Sequencer {
     Sequential,
     /// Further I/Os use the same offset.
     Identical,
-}
-
-/// Lengths of I/Os, in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BlockSizes {
-    /// One length for all (`bs`).
-    Fixed(u32),
-    /// Multiples of `min_bytes` up to `max_bytes`, all equally likely, and `max_bytes` (`bsrange`).
-    Range {
-        /// The smallest length.
-        min_bytes: u32,
-        /// The largest length.
-        max_bytes: u32,
-    },
-    /// Lengths in bytes, each with its percentage; the percentages sum to 100 (`bssplit`).
-    Split(Vec<(u32, u8)>),
-}
-
-impl BlockSizes {
-    /// Returns the bytes of the shortest I/O; 0 only for a split without entries, which the parser
-    /// refuses.
-    pub(crate) fn min_bytes(&self) -> u32 {
-        match self {
-            Self::Fixed(bytes) => *bytes,
-            Self::Range { min_bytes, .. } => *min_bytes,
-            Self::Split(entries) => {
-                debug_assert!(
-                    !entries.is_empty(),
-                    "the parser must refuse a split without entries"
-                );
-                entries.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0)
-            }
-        }
-    }
-
-    /// Returns the bytes of the longest I/O.
-    pub fn max_bytes(&self) -> u32 {
-        match self {
-            Self::Fixed(bytes) => *bytes,
-            Self::Range { max_bytes, .. } => *max_bytes,
-            Self::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0),
-        }
-    }
 }
 
 /// The distribution of random offsets.
@@ -416,9 +374,10 @@ pub struct Job {
     pub(crate) new_group: bool,
     /// Report the instances of a group as one; default false.
     pub group_reporting: bool,
-    /// End other jobs when an instance of this one ends; default false.
+    /// End other jobs when an instance of this one ends; default false. As in fio, all jobs of a
+    /// file do if one of them says so.
     pub exitall: bool,
-    /// The jobs that `exitall` ends; default [`ExitWhat::Group`].
+    /// The jobs that end with an instance of this one; default [`ExitWhat::Group`].
     pub exit_what: ExitWhat,
     /// Default: none.
     pub continue_on_error: ContinueOnError,
@@ -451,7 +410,7 @@ pub struct Job {
     pub iodepth_batch_complete_min: u32,
     /// Maximum number of completions to reap at a time; `None` means the minimum.
     pub iodepth_batch_complete_max: Option<u32>,
-    /// Depth to drain to before refilling; `None` means `iodepth`, which keeps the queue full.
+    /// Depth to drain to before refilling; `None` or 0 means `iodepth`, which keeps the queue full.
     pub iodepth_low: Option<u32>,
 
     /// Default sequential reads.
@@ -464,7 +423,8 @@ pub struct Job {
     pub block: PerOp<BlockSizes>,
     /// Any length in a range, not only multiples of the smallest; default false.
     pub block_unaligned: bool,
-    /// Alignment of random offsets, bytes; `None` means the shortest block. Disables the map.
+    /// Alignment of random offsets, bytes; `None` means the shortest block. Another one disables
+    /// the map.
     pub block_align_bytes: PerOp<Option<u64>>,
     /// Default [`Distribution::Uniform`].
     pub(crate) distribution: Distribution,
@@ -519,7 +479,8 @@ pub struct Job {
     /// Offsets given in percent are rounded up to a multiple of this many bytes; 0 means the
     /// shortest block.
     pub(crate) offset_align_bytes: u64,
-    /// Maximum number of I/Os of an instance per loop; `None` means no limit.
+    /// Maximum number of I/Os of an instance per loop; `None` means no limit. As in fio, the
+    /// count begins anew after [`Self::ramp_time_ns`].
     pub number_ios: Option<u64>,
     /// Passes over the region; default 1; 0 counts as 1.
     pub loops: u64,
@@ -550,7 +511,8 @@ pub struct Job {
 
     /// Maximum bytes per second; 0 means no limit; default 0.
     pub rate_bytes_per_s: PerOp<u64>,
-    /// Maximum I/Os per second; 0 means no limit; default 0.
+    /// Maximum I/Os per second; 0 means no limit; default 0. With a `bsrange` they are counted as
+    /// bytes of the shortest one, as in fio.
     pub rate_iops: PerOp<u64>,
     /// Default [`RateProcess::Linear`].
     pub(crate) rate_process: RateProcess,
@@ -706,6 +668,11 @@ impl Job {
         }
     }
 
+    /// Whether `option` was set, be it to its default.
+    pub fn is_set(&self, option: &str) -> bool {
+        self.places.0.contains_key(option)
+    }
+
     /// Returns the line at which `option` was set, or the line of the section header if it was not
     /// set.
     pub fn place_of(&self, option: &str) -> &Place {
@@ -724,6 +691,11 @@ impl Job {
     /// and whether the job itself set it, rather than a `[global]` section.
     pub fn written(&self) -> impl Iterator<Item = (&'static str, &str, bool)> {
         self.places.0.iter().map(|(option, set)| (*option, set.text.as_str(), set.own))
+    }
+
+    /// Whether the job both reads and writes: neither is all of its mix.
+    pub fn reads_and_writes(&self) -> bool {
+        self.pattern.mix == Mix::ReadWrite && matches!(self.rwmix_read_percent, 1..100)
     }
 
     /// Whether both jobs request the same I/O, regardless of the lines of their options.

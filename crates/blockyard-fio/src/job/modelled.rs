@@ -1,12 +1,13 @@
 //! The options that change a job.
 
+use super::blocks::{BlockSizes, set_length, set_ranges};
 use super::engines;
 use super::error::ValueFault;
-use super::limits::{BLOCK_BYTES_MAX, DEPTH_MAX};
+use super::limits::{BLOCK_BYTES_MAX, DEPTH_MAX, FILES_MAX};
 use super::logging::LogPrefix;
 use super::model::{
-    BlockSizes, ContinueOnError, CpuPolicy, ExitWhat, FadviseHint, Fallocate, RandomGenerator,
-    RateProcess, Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
+    ContinueOnError, CpuPolicy, ExitWhat, FadviseHint, Fallocate, RandomGenerator, RateProcess,
+    Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
 };
 use super::op::PerOp;
 use super::option::{Effect, OptionDef};
@@ -124,13 +125,37 @@ const ZONE_MODES: &[(&str, Option<bool>)] =
 const CPU_POLICIES: &[(&str, CpuPolicy)] =
     &[("shared", CpuPolicy::Shared), ("split", CpuPolicy::Split)];
 
-/// Sets the lengths of I/Os for reads, writes and trims from ranges.
-fn set_ranges(
-    field: &mut PerOp<BlockSizes>,
+/// Adds files to those that the job has, as fio does.
+fn add_files(
+    field: &mut Vec<String>,
     value: Value<'_>,
-    read: impl Fn(Value<'_>) -> Parsed<BlockSizes>,
+    read: impl FnOnce(Value<'_>) -> Parsed<Vec<String>>,
 ) -> Parsed<()> {
-    value.per_op(field, &[',', '/'], read)
+    let added = read(value)?;
+    if field.len() + added.len() > usize::from(FILES_MAX) {
+        return Err(ValueFault::TooMany { max: FILES_MAX.into() });
+    }
+    field.extend(added);
+    Ok(())
+}
+
+/// As in fio, `exitall` is set whatever its value.
+fn exit_all(value: Value<'_>) -> Parsed<bool> {
+    value.flag().map(|_| true)
+}
+
+/// Reads a pause. fio has 32 bits for its microseconds, and drops the others: of `2h` it makes 2905
+/// seconds.
+fn pause_ns(value: Value<'_>, unit: TimeUnit) -> Parsed<u64> {
+    const PAUSE_NS_MAX: u64 = u32::MAX as u64 * 1000;
+    let ns = value.time_ns(unit)?;
+    if ns > PAUSE_NS_MAX {
+        let text = value.text()?.to_owned();
+        let reason =
+            "fio has 32 bits for a pause in us, so that 4294s are the longest; it drops the others";
+        return Err(ValueFault::NotModelled { text, reason });
+    }
+    Ok(ns)
 }
 
 fn owned(value: Value<'_>) -> Parsed<String> {
@@ -193,8 +218,8 @@ modelled_options! {
     "stonewall" | "wait_for_previous", "start when all earlier jobs have ended": set stonewall = Value::flag;
     "new_group", "start a reporting group": set new_group = Value::flag;
     "group_reporting", "report a group as one": set group_reporting = Value::flag;
-    "exitall", "end other jobs when this one ends": set exitall = Value::flag;
-    "exit_what", "the jobs that exitall ends: group, stonewall (those that run) or all":
+    "exitall", "end other jobs when any job ends": set exitall = exit_all;
+    "exit_what", "the jobs that end with this one: group, stonewall (those that run) or all":
         set exit_what = |v| v.word(EXIT_WHAT);
     "continue_on_error", "count I/O errors and continue": set continue_on_error = |v| v.word(CONTINUE);
     "numjobs", "instances of this job": set numjobs = |v| v.count_u32(1, u32::MAX);
@@ -233,8 +258,8 @@ modelled_options! {
     "rwmixread", "percent of reads": set rwmix_read_percent = |v| v.count(0, 100).map(small);
     "rwmixwrite", "percent of writes":
         set rwmix_read_percent = |v| v.count(0, 100).map(|percent| 100 - small(percent));
-    "bs" | "blocksize", "bytes per I/O":
-        set_per_op block = |v| block_bytes(v).map(BlockSizes::Fixed);
+    "bs" | "blocksize", "bytes per I/O, without bsrange and bssplit":
+        set_length block = |v| block_bytes(v).map(BlockSizes::Fixed);
     "bsrange" | "blocksize_range", "range of bytes per I/O":
         set_ranges block = structured::block_range;
     "bssplit", "bytes per I/O, by percentage": set_per_op block = structured::block_split;
@@ -253,7 +278,7 @@ modelled_options! {
     "allrandrepeat", "same draws in every run": set allrandrepeat = Value::boolean;
     "randseed", "seed of the draws": set randseed = |v| v.count(0, u64::MAX).map(Some);
     // Region and amount
-    "filename", "files or devices, separated by colons": set filenames = structured::filenames;
+    "filename", "files or devices, separated by colons; adds to those of [global]": add_files filenames = structured::filenames;
     "directory", "prefix of the files": set directory = |v| owned(v).map(Some);
     "overwrite", "the files exist with data before the job begins, on a file system":
         set overwrite = Value::boolean;
@@ -335,14 +360,14 @@ modelled_options! {
     "flow_id", "number of the flow": set flow.id = |v| v.count_u32(0, u32::MAX);
     "flow_sleep", "pause of a job that is ahead of its share (us)":
         set flow.pause_ns = |v| v.time_ns(TimeUnit::Microsecond);
-    "thinktime", "pause between I/Os (us)": set thinktime_ns = |v| v.time_ns(TimeUnit::Microsecond);
+    "thinktime", "pause between I/Os (us)": set thinktime_ns = |v| pause_ns(v, TimeUnit::Microsecond);
     "thinktime_spin", "part of the pause that burns CPU (us)":
-        set thinktime_spin_ns = |v| v.time_ns(TimeUnit::Microsecond);
+        set thinktime_spin_ns = |v| pause_ns(v, TimeUnit::Microsecond);
     "thinktime_blocks", "I/Os between pauses": set thinktime_blocks = |v| v.count_u32(1, u32::MAX);
     "thinktime_blocks_type", "what thinktime_blocks counts":
         set thinktime_blocks_type = |v| v.word(THINKTIME);
     "thinktime_iotime", "time between pauses (s)":
-        set thinktime_iotime_ns = |v| v.time_ns(TimeUnit::Second);
+        set thinktime_iotime_ns = |v| pause_ns(v, TimeUnit::Second);
     // Priority and CPUs
     "prio", "I/O priority, 0 first": set priority = |v| priority::level(v).map(Some);
     "prioclass", "I/O priority class, 0 to 3": set priority_class = priority::class;

@@ -1,6 +1,7 @@
 //! Splits bytes or arguments into sections of settings. `build` interprets the settings later.
 
 use core::str;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::table::find;
 
 /// `[name]` or `--name=name`, and the settings that follow.
 pub(super) struct Section {
-    /// `None` for `[global]`.
+    /// `None` for `[global]`, and as in fio for each name that begins so: `[globals]`.
     pub(super) name: Option<String>,
     pub(super) place: Place,
     pub(super) settings: Vec<Setting>,
@@ -143,7 +144,7 @@ impl Reader<'_> {
             return Err(Fault::TooManyInstances { asked: self.sections.len() as u64 + 1 });
         }
         debug_assert!(self.open.len() <= 1, "a section in an included file");
-        let name = (name != "global").then(|| name.to_owned());
+        let name = (!name.starts_with("global")).then(|| name.to_owned());
         self.sections.push(Section { name, place: place.clone(), settings: Vec::new() });
         Ok(())
     }
@@ -172,14 +173,26 @@ impl Reader<'_> {
         if self.open.len() > INCLUDE_DEPTH_MAX || self.included > INCLUDES_MAX {
             return Err(error_at(place, Fault::TooManyIncludes));
         }
-        let path = beside(self.open.last().map_or("", String::as_str), name);
-        if self.open.contains(&path) {
-            return Err(error_at(place, Fault::IncludeLoop));
-        }
-        // [input-through-source]
-        let bytes =
-            self.source.read(&path).map_err(|kind| error_at(place, Fault::Unreadable(kind)))?;
+        let (path, bytes) = self.find(name).map_err(|fault| error_at(place, fault))?;
         self.file(&path, &bytes)
+    }
+
+    /// Returns an included file with its path. As in fio, the working directory comes before that
+    /// of the file which includes it.
+    fn find(&self, name: &str) -> Result<(String, Vec<u8>), Fault> {
+        let nearby = beside(self.open.last().map_or("", String::as_str), name);
+        let mut unreadable = Fault::Unreadable(io::ErrorKind::NotFound);
+        for path in [name.to_owned(), nearby] {
+            if self.open.contains(&path) {
+                return Err(Fault::IncludeLoop);
+            }
+            // [input-through-source]
+            match self.source.read(&path) {
+                Ok(bytes) => return Ok((path, bytes)),
+                Err(kind) => unreadable = Fault::Unreadable(kind),
+            }
+        }
+        Err(unreadable)
     }
 }
 
@@ -237,7 +250,6 @@ pub(super) fn clip(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io;
 
     struct Tree;
 
@@ -249,6 +261,8 @@ mod tests {
                 "loop" => Ok(b"include loop2".to_vec()),
                 "loop2" => Ok(b"include loop".to_vec()),
                 "section" => Ok(b"[x]".to_vec()),
+                "h/inc" => Ok(b"bs=64k".to_vec()),
+                "inc" => Ok(b"bs=8k".to_vec()),
                 "wide" => Ok(b"include d/b\n".repeat(100)),
                 _ => Err(io::ErrorKind::NotFound),
             }
@@ -275,6 +289,20 @@ mod tests {
     fn includes_are_found_beside_the_file_that_names_them() {
         let read = settings("[a]\ninclude d/a\nsize=1m").unwrap();
         assert_eq!(read.iter().map(|(o, _)| o.as_str()).collect::<Vec<_>>(), ["bs", "rw", "size"]);
+    }
+
+    /// fio 3.33: `sub/j.fio` with `include inc.fio` reads `./inc.fio` if it exists, of 8k, and not
+    /// `sub/inc.fio`, of 64k: 512 I/Os. fio 3.42: init.c, `access(filename, F_OK)`.
+    #[test]
+    fn includes_are_found_in_the_working_directory_first() {
+        let value = |path| {
+            let sections = read_file(path, b"[a]\ninclude inc", &Tree).unwrap();
+            sections[0].settings[0].value.clone()
+        };
+        assert_eq!(value("h/j"), Some("8k".to_owned()));
+        assert_eq!(value("j"), Some("8k".to_owned()));
+        let sections = read_file("h/j", b"[a]\ninclude h/inc", &Tree).unwrap();
+        assert_eq!(sections[0].settings[0].value.as_deref(), Some("64k"));
     }
 
     /// [any-bytes-are-safe]

@@ -1,8 +1,9 @@
 //! Values with their own grammar: patterns, distributions, splits and lists.
 
+use super::blocks::BlockSizes;
 use super::error::ValueFault;
 use super::limits::{BLOCK_BYTES_MAX, CPUS_MAX, FILES_MAX};
-use super::model::{BlockSizes, Distribution, FileService, Mix, Pattern, RangeSync, Zone};
+use super::model::{Distribution, FileService, Mix, Pattern, RangeSync, Zone};
 use super::value::{Parsed, TimeUnit, Value};
 
 const PATTERNS: &[(&str, (Mix, bool))] = &[

@@ -1,7 +1,7 @@
 //! The units in which random offsets are drawn, and whether a pass may visit a block twice.
 
 use super::model::{Distribution, Job, RandomGenerator};
-use super::op::PerOp;
+use super::op::{Op, PerOp};
 
 /// How a job visits the blocks of a region at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,16 @@ pub(crate) enum Visits {
 pub(super) fn numbers_shorter_blocks(job: &Job) -> bool {
     let unit_bytes = shortest_bytes(job);
     job.pattern.mix.ops().iter().any(|op| u64::from(job.block.of(*op).min_bytes()) > unit_bytes)
+}
+
+/// Returns whether fio counts the blocks of a skewed distribution in other units than those in
+/// which the job places its I/Os. fio counts the shorter of the blocks for reads and for writes, be
+/// they used or not, and multiplies by the block of the I/O: with `rw=randread bs=64k,4k`, rank
+/// 1024 of 64 MiB is the end of the file, and 15 of 16 ranks lie behind it.
+pub(super) fn skews_in_other_units(job: &Job) -> bool {
+    let counted = job.block.read.min_bytes().min(job.block.write.min_bytes());
+    let differs = |op: &Op| job.block.of(*op).min_bytes() != counted;
+    job.pattern.random && job.distribution.is_skewed() && job.pattern.mix.ops().iter().any(differs)
 }
 
 /// Returns whether a pass of the job ends before it has covered its region.
@@ -84,7 +94,11 @@ impl Units {
     }
 
     fn visits(job: &Job) -> Visits {
-        let aligned = job.block_align_bytes.each().iter().any(|align| align.is_some());
+        // As in fio, an alignment to the block is none.
+        let aligned = Op::ALL.iter().any(|op| {
+            let block_bytes = u64::from(job.block.of(*op).min_bytes());
+            job.block_align_bytes.of(*op).is_some_and(|align| align != block_bytes)
+        });
         if job.distribution != Distribution::Uniform || job.norandommap || aligned {
             return Visits::Any;
         }
@@ -103,7 +117,6 @@ impl Units {
 mod tests {
     use super::super::build::parse_bytes;
     use super::super::error::Remark;
-    use super::super::op::Op;
     use super::super::source::NoSource;
     use super::*;
 

@@ -186,6 +186,12 @@ impl Generator {
         self.files.get(usize::from(file)).map_or(0, FileCursor::begun_anew)
     }
 
+    /// Counts the I/Os of `number_ios` anew, with `ios` done. As in fio, those of a ramp time do
+    /// not count, except the ones that are in flight at its end.
+    pub const fn count_anew(&mut self, ios: u64) {
+        self.progress.count_anew(ios);
+    }
+
     fn start_pass(&mut self) -> bool {
         let goes_on = self.progress.start_pass(self.turns.are_over());
         if goes_on {
@@ -217,10 +223,9 @@ impl Generator {
             }
             let drawn = self.choose_op();
             let op = direction.unwrap_or(drawn);
-            // A trim has the length of the write that follows.
-            let sizes = if self.mix == Mix::TrimWrite { Op::Write } else { op };
+            // The write behind a trim has its length.
             let moves = self.moves_on();
-            let lengths = self.lengths.of(sizes);
+            let lengths = self.lengths.of(op);
             let zone = self.zone.as_mut();
             let place = self.files[file].next(op, moves, lengths, &mut self.draws, zone);
             if let Some((offset_bytes, len_bytes)) = place {

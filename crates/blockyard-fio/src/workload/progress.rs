@@ -74,6 +74,11 @@ impl Progress {
         self.bytes_of_pass += u64::from(len_bytes);
     }
 
+    /// Counts I/Os anew, with `ios` done. Bytes and passes stay.
+    pub(super) const fn count_anew(&mut self, ios: u64) {
+        self.ios = ios;
+    }
+
     /// Returns the number of passes that have ended.
     pub(super) const fn passes_done(&self) -> u64 {
         self.passes_done

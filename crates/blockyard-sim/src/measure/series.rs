@@ -118,7 +118,7 @@ impl SeriesSampler {
         self.points.retain(|point| {
             let is_kept = point.at_ns >= due_ns;
             if is_kept {
-                due_ns = point.at_ns + self.period.as_ns();
+                due_ns = point.at_ns.saturating_add(self.period.as_ns());
             }
             is_kept
         });

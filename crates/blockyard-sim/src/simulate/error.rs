@@ -156,6 +156,11 @@ fn write_failure(
             "at {at} s no I/O ends any more, although the device is offered requests again and again: \
              a fault rule without an end (`busy`, `requeue`) may keep them; {waits}"
         ),
+        Failure::TimeIsOver => write!(
+            f,
+            "at {at} s jobs wait for an instant beyond the end of virtual time, which has 584 years: \
+             their pauses (thinktime), start delays or gaps by a rate are too long"
+        ),
         Failure::Stuck(waits) => write!(
             f,
             "at {at} s nothing more can happen and the jobs are not done: a defect, please report \

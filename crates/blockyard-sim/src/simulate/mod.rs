@@ -6,6 +6,7 @@ mod build;
 mod error;
 mod plan;
 mod sharing;
+mod starts;
 mod steady;
 mod stop;
 
@@ -18,7 +19,6 @@ use crate::replay::{Replay, ReplayError};
 use crate::task::{Origin, Task, start_of_files, syncs_behind_writes, waits_for_durable_writes};
 use crate::world::{Actor, BfqReport, DirtReport, Failure, Totals, World};
 use blockyard::elevator::Elevator;
-use blockyard::prng::Prng;
 use blockyard::request_queue::QueueConfig;
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::tag::TagSetConfig;
@@ -34,6 +34,7 @@ use blockyard_fio::measure::{JobReport, Syncing};
 use blockyard_fio::output::log::Logs;
 use blockyard_trace::observe::{ActorId, Observer, TaskId};
 use serde::{Deserialize, Serialize};
+use starts::Starts;
 use steady::Steady;
 
 use build::{begin_verifying, build_world, check_faults};
@@ -162,9 +163,7 @@ pub struct Simulation<O = ()> {
     jobs: Vec<Job>,
     /// The job and reporting group of each entry of the world's statistics.
     entries: Vec<(usize, u32)>,
-    /// Instances that have not begun, by wave, last wave first. A wave begins when the previous
-    /// wave has ended.
-    waves: Vec<Vec<Planned>>,
+    starts: Starts,
     next_task: u32,
     task_jobs: Vec<usize>,
     seed: u64,
@@ -235,13 +234,12 @@ impl<O: Observer> Simulation<O> {
         let device = struck.as_deref().unwrap_or(device);
         let asked = jobs.jobs.iter().any(|job| job.verify).then(Verify::default);
         let conditions = Conditions { verify: conditions.verify.or(asked.as_ref()), ..conditions };
-        let (mut waves, entries, stats) = match conditions.replay {
+        let (planned, entries, stats) = match conditions.replay {
             None => plan(&jobs.jobs, device, design, conditions.file_system)?,
             Some(replay) => plan_replay(replay, device),
         };
         assert_eq!(entries.len(), stats.len(), "every entry has statistics");
-        assert!(waves.iter().any(|wave| !wave.is_empty()), "a simulation must have an instance");
-        waves.reverse();
+        assert!(!planned.is_empty(), "a simulation must have an instance");
         let player = conditions.replay.map(|replay| replay.player(device)).transpose()?;
         let logs = if conditions.logs { Logs::create(&jobs.jobs)? } else { Logs::default() };
         let mut world = build_world(&jobs.jobs, device, design, conditions, observer)?;
@@ -258,9 +256,9 @@ impl<O: Observer> Simulation<O> {
         }
         let simulation = Self {
             world,
+            starts: Starts::new(planned, &jobs.jobs, conditions.seed),
             jobs: jobs.jobs.clone(),
             entries,
-            waves,
             next_task: 0,
             task_jobs: Vec::new(),
             seed: conditions.seed,
@@ -278,14 +276,14 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// Lays out the files of all jobs, in their order, as fio does before the first one runs. Then
-    /// begins the first wave.
+    /// begins the first instances.
     fn begun(mut self) -> Self {
-        for Planned { job, instance } in self.waves.iter().rev().flatten() {
+        for Planned { job, instance, .. } in self.starts.planned() {
             if let Origin::Generated { placements, .. } = &instance.origin {
                 self.world.lay_out(placements, start_of_files(&self.jobs[*job]));
             }
         }
-        self.begin_wave();
+        self.begin_next();
         self
     }
 
@@ -313,14 +311,25 @@ impl<O: Observer> Simulation<O> {
         assert!(max > 0, "an advance must handle at least one event");
         let mut left = max;
         loop {
-            let due =
-                self.sampler.next().min(self.steady.as_ref().map_or(Instant::MAX, Steady::next));
+            let sample = self.sampler.next();
+            let sample = self.steady.as_ref().map_or(sample, |steady| steady.next().min(sample));
+            let start = self.starts.next();
+            let due = sample.min(start);
             left -= self.world.advance(left, due).map_err(|failure| self.failed(failure))?;
             if !self.world.has_jobs() || left == 0 {
                 break;
             }
-            // No event is left before the instant of the sample.
-            self.take_samples(due.max(self.world.now()));
+            // No event is left before `due`.
+            if due == Instant::MAX {
+                return Err(self.failed(Failure::TimeIsOver));
+            }
+            let now = due.max(self.world.now());
+            if start == due {
+                self.begin_at(now, true);
+            }
+            if sample == due {
+                self.take_samples(now);
+            }
         }
         let more = self.world.has_jobs();
         self.check_progress(max)?;
@@ -328,21 +337,21 @@ impl<O: Observer> Simulation<O> {
         if more && self.stop.as_ref().is_some_and(Stop::is_requested) {
             self.stopped = Some(Stopped::Interrupted);
             self.world.cut_measuring();
-        } else if more || self.begin_wave() {
+        } else if more || self.begin_next() {
             return Ok(true);
         }
         self.world.logs.write_all()?;
         Ok(false)
     }
 
-    /// Takes the sample that is due at `now`, and stops the jobs of the current wave if the rates
-    /// of all are known well enough.
+    /// Takes the sample that is due at `now`, and stops the jobs that run if the rates of all are
+    /// known well enough.
     fn take_samples(&mut self, now: Instant) {
         if self.sampler.is_due(now) {
             let load = self.world.load();
             self.sampler.sample(now, self.world.stats.iter(), load);
         }
-        // Stopping the jobs of a wave begins the next one, whose rates are not known.
+        // Jobs that begin after those that are stopped have rates of their own, not known yet.
         let Some(steady) = self.steady.as_mut().filter(|steady| steady.is_due(now)) else { return };
         let entries = self.entries.iter().zip(&self.world.stats);
         if steady.batch(now, entries.map(|((job, _), stats)| (*job, stats))) {
@@ -431,6 +440,7 @@ impl<O: Observer> Simulation<O> {
             | Failure::Trace
             | Failure::PowerCuts
             | Failure::Endless(_)
+            | Failure::TimeIsOver
             | Failure::Stuck(_) => None,
         };
         if let Some(error) = self.world.trace_error() {
@@ -452,38 +462,28 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Begins the next wave. Returns whether there was one.
-    fn begin_wave(&mut self) -> bool {
-        let Some(wave) = self.waves.pop().filter(|_| !self.world.ends_all()) else {
+    /// Begins the next instances, while none runs. Returns whether there were any.
+    fn begin_next(&mut self) -> bool {
+        let now = self.world.now().max(self.world.last_end());
+        self.starts.drop_groups(|group| self.world.ends_before_it_begins(group));
+        if self.starts.is_empty() {
             self.world.end_measuring();
             return false;
-        };
-        // The machine and the device are measured from when the first job is.
-        let first = self.next_task == 0;
-        let now = self.world.now().max(self.world.last_end());
-        let mut earliest = Instant::MAX;
-        for planned in wave {
-            earliest = earliest.min(self.begin(planned, now));
         }
-        // Where all jobs fill the cache first, the first one that has done so begins the
-        // measurement.
-        if first && earliest < Instant::MAX {
-            self.world.measure_from(earliest);
-        }
+        self.begin_at(self.starts.first_after(now), false);
         true
     }
 
-    /// Begins an instance. Returns when its measurement begins.
-    fn begin(&mut self, planned: Planned, now: Instant) -> Instant {
+    /// Begins the instances that begin at `now`.
+    fn begin_at(&mut self, now: Instant, others_run: bool) {
+        self.starts.drop_groups(|group| self.world.ends_before_it_begins(group));
+        for planned in self.starts.take(now, others_run) {
+            self.begin(planned, now);
+        }
+    }
+
+    fn begin(&mut self, planned: Planned, now: Instant) {
         let job = &self.jobs[planned.job];
-        let number = u64::from(job.first_instance + planned.instance.number);
-        let (least, most) = job.startdelay_ns;
-        debug_assert!(least <= most, "a range of start delays must be in order");
-        // Each instance has a stream of its own, so that its delay does not depend on how many
-        // others there are.
-        let mut draws = Prng::new(self.seed).fork(1).fork(number);
-        let delay = least + draws.below((most - least).saturating_add(1).max(1));
-        let begin = now + Duration::from_ns(delay);
         let ramp = Duration::from_ns(job.ramp_time_ns);
         let limit = job.runtime_ns.map(Duration::from_ns);
         let id = TaskId(self.next_task);
@@ -500,8 +500,6 @@ impl<O: Observer> Simulation<O> {
             self.next_task as usize,
             "every task must have a job"
         );
-        let is_held = task.is_pre_reading();
-        self.world.add_task(task, begin, ramp, limit);
-        if is_held { Instant::MAX } else { begin + ramp }
+        self.world.add_task(task, now, ramp, limit);
     }
 }

@@ -1,4 +1,4 @@
-//! Assigns job instances to waves, CPUs and files.
+//! Assigns job instances to CPUs and files.
 
 use super::SimulationError;
 use super::sharing::Sharing;
@@ -21,18 +21,20 @@ use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 pub(super) struct Planned {
     pub(super) job: usize,
     pub(super) instance: Instance,
+    /// It begins when those that began before have ended (`stonewall`).
+    pub(super) waits: bool,
 }
 
-pub(super) type Plans = (Vec<Vec<Planned>>, Vec<(usize, u32)>, Vec<JobStats>);
+pub(super) type Plans = (Vec<Planned>, Vec<(usize, u32)>, Vec<JobStats>);
 
-/// Plans every instance of `jobs`: its wave, and its entry in the statistics.
+/// Plans every instance of `jobs`, in their order, with its entry in the statistics.
 pub(super) fn plan(
     jobs: &[Job],
     device: &Device,
     design: &Design,
     file_system: Option<&FileSystem>,
 ) -> Result<Plans, SimulationError> {
-    let mut waves = vec![Vec::new()];
+    let mut planned = Vec::new();
     let mut entries: Vec<(usize, u32)> = Vec::new();
     let mut stats = Vec::new();
     let mut files = Files::new(device, file_system);
@@ -49,9 +51,6 @@ pub(super) fn plan(
             return Err(SimulationError::Unfit { place, unfit: Unfit::TooDeep });
         }
         check_job(job, design, file_system.is_some() && syncs_in_worker(job, has_fua))?;
-        if job.stonewall && waves.last().is_some_and(|wave: &Vec<Planned>| !wave.is_empty()) {
-            waves.push(Vec::new());
-        }
         for number in 0..job.numjobs {
             let resolved = job.resolve(number, files.disk_bytes)?;
             fit::check(job, &resolved, device)
@@ -78,10 +77,7 @@ pub(super) fn plan(
             let stats = stats.len() - 1;
             let origin = Origin::Generated { resolved, placements, meets_cache, has_fua };
             let instance = Instance { number, origin, cpu, stats };
-            waves
-                .last_mut()
-                .expect("a plan should have a first wave")
-                .push(Planned { job: at, instance });
+            planned.push(Planned { job: at, instance, waits: job.stonewall && number == 0 });
         }
     }
     if let Some(unfit) = sharing.unfit() {
@@ -89,8 +85,8 @@ pub(super) fn plan(
         return Err(SimulationError::Unfit { place, unfit: Unfit::SharesDirty });
     }
     debug_assert_eq!(entries.len(), stats.len(), "every entry has statistics");
-    debug_assert!(waves.iter().flatten().all(|of| of.instance.stats < stats.len()));
-    Ok((waves, entries, stats))
+    debug_assert!(planned.iter().all(|of| of.instance.stats < stats.len()));
+    Ok((planned, entries, stats))
 }
 
 /// Checks that `job` polls only where a queue of `design` is polled, that its calls are uncached
@@ -147,9 +143,9 @@ pub(super) fn plan_replay(replay: &Replay, device: &Device) -> Plans {
     debug_assert!(device.machine.cpus > 0, "a machine must have a CPU");
     let planned = cpus.map(|(cpu, number)| {
         let instance = Instance { number, origin: Origin::Recorded, cpu, stats: 0 };
-        Planned { job: 0, instance }
+        Planned { job: 0, instance, waits: false }
     });
-    (vec![planned.collect()], vec![(0, 0)], vec![JobStats::new(&replay.kinds())])
+    (planned.collect(), vec![(0, 0)], vec![JobStats::new(&replay.kinds())])
 }
 
 /// Returns the CPU of an instance. Instances take turns on the machine's CPUs or on those that the
@@ -349,8 +345,8 @@ mod tests {
         let device = Device::lookup("null").unwrap();
         let design = Design::lookup("mq-none").unwrap();
         let file_system = FileSystem::lookup("ext4").unwrap();
-        let (waves, ..) = plan(&jobs.jobs, &device, &design, Some(&file_system)).unwrap();
-        let places = waves[0].iter().map(|planned| match &planned.instance.origin {
+        let (planned, ..) = plan(&jobs.jobs, &device, &design, Some(&file_system)).unwrap();
+        let places = planned.iter().map(|planned| match &planned.instance.origin {
             Origin::Generated { placements, .. } => placements[0],
             Origin::Recorded => unreachable!("no trace"),
         });

@@ -44,7 +44,7 @@ impl Shape {
             batch: at_most(job.iodepth_batch_submit, depth),
             complete_min,
             complete_max: complete_max.max(complete_min),
-            low: job.iodepth_low.unwrap_or(depth).min(depth),
+            low: at_most(job.iodepth_low.unwrap_or(depth), depth),
             offload: job.offload,
             continue_on_error: job.continue_on_error,
             priority_of_job: job
@@ -55,7 +55,7 @@ impl Shape {
     }
 }
 
-/// Returns a batch of `count` I/Os within `depth`. In a job file, 0 is the depth.
+/// Returns `count` I/Os within `depth`. In a job file, 0 is the depth.
 const fn at_most(count: u32, depth: u32) -> u32 {
     if count == 0 || count > depth { depth } else { count }
 }
@@ -242,6 +242,9 @@ impl Task {
         let due = match &mut self.feed.source {
             Source::Generated(generated) => {
                 generated.submitted(&io);
+                if now >= self.measuring.from() {
+                    generated.end_ramp(u64::from(self.slots.outstanding()) + 1);
+                }
                 begun
             }
             Source::Recorded(recorded) => recorded.submitted(&io, now).min(begun),

@@ -52,6 +52,11 @@ impl Measuring {
         self.begun
     }
 
+    /// Returns when measurement begins.
+    pub(super) const fn from(&self) -> Instant {
+        self.from
+    }
+
     fn begin_anew(&mut self, from: Instant) {
         self.from = from;
         self.meter.begin(from);

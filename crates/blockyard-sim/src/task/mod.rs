@@ -93,6 +93,8 @@ pub(crate) struct Task {
     pub(crate) may_move: bool,
     /// The index of its statistics.
     pub stats: usize,
+    /// Its number among the instances of all jobs, from 0.
+    pub instance: u32,
     /// The reporting group of its job.
     pub group: u32,
     /// The number of its control group.
@@ -152,6 +154,7 @@ impl Task {
             cpu,
             may_move: job.cpus_allowed.is_empty(),
             stats,
+            instance: job.first_instance + number,
             group: job.group,
             cgroup: job.cgroup_number,
             ends: job.exitall.then_some(job.exit_what),

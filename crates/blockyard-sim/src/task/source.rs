@@ -6,7 +6,7 @@ use blockyard::bio::{self, Bio, Flags, IoPrio, PrioClass};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{QueueId, SECTOR_BYTES};
 use blockyard_fio::job::{
-    CommandPriority, Engine, Job, Mix, Op, Priority, PriorityClass, Resolved, SyncMode,
+    CommandPriority, Engine, Job, Op, Priority, PriorityClass, Resolved, SyncMode,
 };
 use blockyard_fio::workload::{Generator, Io, IoOp, Pacer, Prng, SyncCall};
 use core::cmp::Ordering;
@@ -91,9 +91,13 @@ pub(super) struct Generated {
     placements: Vec<Placement>,
     pacers: [Option<Pacer>; 3],
     /// Reads and writes have rates, so that one direction may continue while the other is ahead of
-    /// its rate.
+    /// its rate. As in fio, a mix that is all reads or all writes has one direction only.
     is_mixed_under_rates: bool,
     issued: [(u64, u64); 3],
+    /// The kind of the last I/O that was no sync.
+    last: Option<Op>,
+    /// The ramp time has not ended, and `number_ios` counts from its end on.
+    is_ramping: bool,
     /// The time with which each rate does not catch up.
     exempt: [Duration; 3],
     prio: IoPrio,
@@ -117,10 +121,11 @@ impl Generated {
         Self {
             generator: Generator::new(job, number, resolved, seed),
             placements,
-            is_mixed_under_rates: job.pattern.mix == Mix::ReadWrite
-                && pacers.iter().any(Option::is_some),
+            is_mixed_under_rates: job.reads_and_writes() && pacers.iter().any(Option::is_some),
             pacers,
             issued: [(0, 0); 3],
+            last: None,
+            is_ramping: job.ramp_time_ns > 0 && job.number_ios.is_some(),
             exempt: [Duration::ZERO; 3],
             prio: prio_of(job.priority_class, job.priority),
             own_prio: job.command_priority.is_used().then(|| {
@@ -225,6 +230,14 @@ impl Generated {
             let (bytes, ios) = &mut self.issued[kind as usize];
             *bytes += u64::from(io.len_bytes);
             *ios += 1;
+            self.last = Some(kind);
+        }
+    }
+
+    /// Notes that the ramp time is over, with `in_flight` I/Os: they are the first that count.
+    pub(super) const fn end_ramp(&mut self, in_flight: u64) {
+        if core::mem::replace(&mut self.is_ramping, false) {
+            self.generator.count_anew(in_flight);
         }
     }
 
@@ -242,20 +255,13 @@ impl Generated {
         begun + self.exempt[kind as usize] + Duration::from_ns(pacer.next_allowed_ns(bytes, ios))
     }
 
-    /// Notes that no rate catches up with a pause. As in fio, a pause that is at least as long as
-    /// the time between two I/Os counts less one of them, so that the next is issued without delay;
-    /// a shorter one counts as a whole. With 5 ms from I/O to I/O, each takes 7 ms after a pause of
-    /// 2 ms.
+    /// Notes that the rate of the last I/O does not catch up with a pause. As in fio, the rate of
+    /// the other direction does. See [`Pacer::forgiven_ns`].
     pub(super) fn exempt_pause(&mut self, pause: Duration) {
-        for kind in Op::ALL {
-            let (bytes, ios) = self.issued[kind as usize];
-            if let Some(pacer) = &self.pacers[kind as usize] {
-                // The rate counts from later on: its clock stands while the job pauses.
-                let gap_ns = pacer.mean_gap_ns(bytes, ios);
-                let pause_ns = pause.as_ns();
-                let ignored = if gap_ns <= pause_ns { pause_ns - gap_ns } else { pause_ns };
-                self.exempt[kind as usize] += Duration::from_ns(ignored);
-            }
+        let Some(kind) = self.last else { return };
+        if let Some(pacer) = &self.pacers[kind as usize] {
+            // The rate counts from later on: its clock stands while the job pauses.
+            self.exempt[kind as usize] += Duration::from_ns(pacer.forgiven_ns(pause.as_ns()));
         }
     }
 }

@@ -91,8 +91,10 @@ struct Think {
     every: u32,
     counts: ThinktimeBlocks,
     since: u32,
-    /// The time from pause to pause, if the job states one. Then only `every` above 1, fio's
-    /// default, counts too.
+    /// Whether the number of I/Os makes a pause due. As in fio, with a period it does only if
+    /// `thinktime_blocks` is set, be it to its default, 1.
+    counts_ios: bool,
+    /// The time from pause to pause, if the job states one.
     period: Option<Duration>,
     /// When the job began, or the last pause ended.
     paused_at: Instant,
@@ -111,6 +113,7 @@ impl Think {
             every: job.thinktime_blocks.max(1),
             counts: job.thinktime_blocks_type,
             since: 0,
+            counts_ios: period == Duration::ZERO || job.is_set("thinktime_blocks"),
             period: (period > Duration::ZERO).then_some(period),
             paused_at: Instant::ZERO,
         }
@@ -123,10 +126,8 @@ impl Think {
         if self.pause.length == Duration::ZERO {
             return None;
         }
-        // With a period and the default of one block, only time counts: else every I/O would make a
-        // pause due.
         let by_time = self.period.is_some_and(|period| now.since(self.paused_at) >= period);
-        let by_count = (self.period.is_none() || self.every > 1) && self.since >= self.every;
+        let by_count = self.counts_ios && self.since >= self.every;
         if !by_time && !by_count {
             return None;
         }

@@ -48,8 +48,14 @@ impl<O: Observer> World<O> {
         let Some(ends) = task.ends else { return };
         let group = task.group;
         debug_assert!(task.is_over(), "{id:?} must have ended");
-        // Jobs that have not begun end too if the job says `exit_what=all`.
-        self.ends_all |= ends == ExitWhat::All;
+        // As in fio, jobs that have not begun end too, unless `exit_what` names those that run.
+        match ends {
+            ExitWhat::Group => {
+                self.ended_groups.insert(group);
+            }
+            ExitWhat::Running => {}
+            ExitWhat::All => self.ends_all = true,
+        }
         let others = self.tasks.iter_mut();
         others
             .filter(|task| ends != ExitWhat::Group || task.group == group)

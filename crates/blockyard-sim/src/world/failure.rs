@@ -49,6 +49,9 @@ pub enum Failure {
     PowerCuts,
     /// So many events passed without the end of an I/O that no I/O is likely to end.
     Endless(Standstill),
+    /// Nothing more happens before the end of virtual time, because a pause, a start delay or a
+    /// rate reaches beyond it.
+    TimeIsOver,
     /// No event is left, and jobs are not done. This is a defect of the design or of Blockyard.
     Stuck(Standstill),
 }

@@ -1,6 +1,6 @@
 //! Measurement of tasks, the machine and the device.
 
-use super::{Event, FailedIo, Failure, Totals, World};
+use super::{FailedIo, Failure, Totals, World};
 use crate::machine::lock::Contended;
 use crate::task::Task;
 use blockyard::status::Status;
@@ -10,15 +10,6 @@ use blockyard_fio::measure::{JobStats, Taken};
 use blockyard_trace::observe::{Observer, TaskId};
 
 impl<O: Observer> World<O> {
-    /// Plans to reset the counts of the machine and the device at `from`.
-    pub(crate) fn measure_from(&mut self, from: Instant) {
-        assert_eq!(self.now, Instant::ZERO, "the start of measurement must be set before the run");
-        self.measure_from = from;
-        if from > Instant::ZERO {
-            self.events.push(from, Event::Measure);
-        }
-    }
-
     /// Ends the measurement. If all jobs have ended before it began, the whole run counts.
     pub(crate) fn end_measuring(&mut self) {
         if self.now < self.measure_from {
@@ -160,14 +151,16 @@ impl<O: Observer> World<O> {
         self.totals.not_reaped += now.since(taken.completed);
         let from_begin = now.since(from);
         self.take_samples(id, self.now);
-        self.tasks[id.0 as usize].measuring.meter.add(op, taken.len_bytes);
-        self.logs.io(id.0, op, taken, from_begin);
+        let task = &mut self.tasks[id.0 as usize];
+        task.measuring.meter.add(op, taken.len_bytes);
+        self.logs.io(task.instance, op, taken, from_begin);
     }
 
     /// Takes the samples of a task that are due now.
     fn take_samples(&mut self, id: TaskId, now: Instant) {
-        while let Some(rate) = self.tasks[id.0 as usize].measuring.meter.next(now) {
-            self.logs.rate(id.0, rate);
+        let task = &mut self.tasks[id.0 as usize];
+        while let Some(rate) = task.measuring.meter.next(now) {
+            self.logs.rate(task.instance, rate);
         }
     }
 
@@ -208,7 +201,7 @@ impl<O: Observer> World<O> {
         let from = task.measured_from();
         if end >= from {
             self.take_samples(id, end);
-            self.logs.end(id.0, end.since(from));
+            self.logs.end(self.tasks[id.0 as usize].instance, end.since(from));
         }
         self.tasks[id.0 as usize].measuring.meter.end(&mut self.stats[stats]);
     }

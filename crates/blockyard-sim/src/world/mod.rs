@@ -121,7 +121,7 @@ use blockyard_devices::{DeviceEvent, Events};
 use blockyard_fio::measure::JobStats;
 use blockyard_fio::output::log::Logs;
 use blockyard_trace::observe::{ActorId, Observer, Runner, TaskId, Work};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The host of a world. It passes events to the world's own counts, then to the observer.
 pub(crate) type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
@@ -204,6 +204,8 @@ pub struct World<O = ()> {
     flows: Flows,
     /// Whether a job has ended those that have not begun, too.
     ends_all: bool,
+    /// The reporting groups whose jobs end, be it before they begin.
+    ended_groups: BTreeSet<u32>,
     cache: PageCache,
     /// The writeback of dirty pages, if jobs write through the page cache.
     flushing: Option<Flushing>,
@@ -281,6 +283,7 @@ impl<O: Observer> World<O> {
             polled,
             flows: Flows::default(),
             ends_all: false,
+            ended_groups: BTreeSet::new(),
             cache: PageCache::default(),
             flushing: None,
             committers: Vec::new(),
@@ -332,8 +335,8 @@ impl<O: Observer> World<O> {
         let id = task.id;
         self.events.push(begin, Event::Wake(id));
         self.alive += 1;
+        task.measuring.hold();
         if task.is_pre_reading() {
-            task.measuring.hold();
             self.pre_reading.push((id, ramp, limit));
             self.tasks.push(task);
             return;
@@ -354,10 +357,10 @@ impl<O: Observer> World<O> {
         self.last_end
     }
 
-    /// Whether a job has ended those that have not begun, too.
+    /// Whether a job has ended those of `group` that have not begun, too.
     #[must_use]
-    pub(crate) const fn ends_all(&self) -> bool {
-        self.ends_all
+    pub(crate) fn ends_before_it_begins(&self, group: u32) -> bool {
+        self.ends_all || self.ended_groups.contains(&group)
     }
 
     /// Returns the instant when measurement began.

@@ -18,17 +18,12 @@ impl<O: Observer> World<O> {
         self.tasks[at].buffered().close_after_pre_read(&closed, &mut self.cache);
         let held = self.pre_reading.extract_if(.., |(of, ..)| *of == id).next();
         let (_, ramp, limit) = held.expect("a job that has not begun is held");
-        let is_first = self.tasks.iter().all(|task| task.measured_from() == Instant::MAX);
         self.begin_task(id, self.now, ramp, limit);
-        let from = self.tasks[at].measured_from();
-        if is_first || from < self.measure_from {
-            self.measure_from = from;
-            self.events.push(from, Event::Measure);
-        }
         Duration::ZERO
     }
 
-    /// Begins the job of a task at `begin` (see [`crate::task::Task::begin`]).
+    /// Begins the job of a task at `begin` (see [`crate::task::Task::begin`]). The machine and the
+    /// device are measured from when the first job is: all of their counts become zero then.
     pub(super) fn begin_task(
         &mut self,
         id: TaskId,
@@ -36,8 +31,16 @@ impl<O: Observer> World<O> {
         ramp: Duration,
         limit: Option<Duration>,
     ) {
+        let is_first = self.tasks.iter().all(|task| task.measured_from() == Instant::MAX);
         let task = &mut self.tasks[id.0 as usize];
         task.begin(begin, ramp, limit);
+        let from = task.measured_from();
+        if is_first || from < self.measure_from {
+            self.measure_from = from;
+            if from > Instant::ZERO {
+                self.events.push(from, Event::Measure);
+            }
+        }
         let stats = &mut self.stats[task.stats];
         stats.started = stats.started.min(task.measured_from());
         let entry = task.stats;
