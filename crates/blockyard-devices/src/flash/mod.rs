@@ -412,11 +412,13 @@ impl Flash {
     fn enter(
         &mut self,
         id: CommandId,
-        access: Access,
+        mut access: Access,
         is_far: bool,
         now: Instant,
         events: &mut MediumEvents,
     ) {
+        // Without a cache that the host flushes, a write is durable when it ends.
+        access.fua |= !self.profile.has_write_cache();
         debug_assert!(id.0 < DIE, "a command's number must not be that of another event");
         self.host_at = now;
         self.watch(now, events);
@@ -480,6 +482,9 @@ impl Flash {
                 let end = self.end_of_discard(access.sectors, now);
                 events.push_back((end, MediumEvent(id.0)));
             }
+            _ if self.profile.protected && self.profile.protected_flush > Duration::ZERO => {
+                events.push_back((now + self.profile.protected_flush, MediumEvent(id.0)));
+            }
             _ => {
                 self.flush(id, now, events);
                 self.end_part(id);
@@ -488,7 +493,7 @@ impl Flash {
     }
 
     /// Lets `id` wait until all data in the buffer and then its places in the map are in flash,
-    /// unless the buffer survives a loss of power.
+    /// unless the buffer survives a loss of power: then it takes a time of its own.
     fn flush(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
         if self.profile.protected {
             return;

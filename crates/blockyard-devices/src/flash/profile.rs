@@ -103,6 +103,9 @@ const FULL_BUFFERS: &[(&str, FullBuffer)] = &[
     ("all-wait", FullBuffer::Commands),
 ];
 
+/// The words of `write-cache`, from the cheaper sync to the dearer.
+const WRITE_CACHES: &[(&str, bool)] = &[("off", false), ("on", true)];
+
 /// The figures of flash memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashProfile {
@@ -170,6 +173,10 @@ pub struct FlashProfile {
     pub buffered: Duration,
     /// Whether the buffer survives a loss of power, so that flushes need not wait.
     pub(crate) protected: bool,
+    /// Whether the host is told of a cache that it must flush; `None`: unless `protected`.
+    pub(crate) write_cache: Option<bool>,
+    /// Time of a flush where the buffer survives a loss of power.
+    pub(crate) protected_flush: Duration,
     /// Steps by which a flush makes the map durable after the data, one after another: such as the
     /// rest of a word line, and a journal; 0: the map is found from the data.
     pub(crate) flush_steps: u16,
@@ -193,6 +200,11 @@ impl FlashProfile {
     /// Returns the dies of all channels.
     pub(crate) fn all_dies(&self) -> u64 {
         u64::from(self.channels) * u64::from(self.dies)
+    }
+
+    /// Whether the host is told of a cache that it must flush.
+    pub(crate) fn has_write_cache(&self) -> bool {
+        self.write_cache.unwrap_or(!self.protected)
     }
 
     /// Returns the units that one program writes.
@@ -294,7 +306,7 @@ impl MediumFamily for FlashProfile {
     }
 
     fn write_cache(&self) -> bool {
-        !self.protected
+        self.has_write_cache()
     }
 
     fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
@@ -371,6 +383,8 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     full_buffer: "full-buffer" take_or(OneOf(FULL_BUFFERS), FullBuffer::Writes),
     buffered: "buffered" need(Time),
     protected: "protected" take_or(Flag, false),
+    write_cache: "write-cache" take(OneOf(WRITE_CACHES)),
+    protected_flush: "protected-flush" take_or(Time, Duration::ZERO),
     flush_steps: "flush-steps" take_or(Count(0..=64), 0),
     flush_map: "flush-map" take_or(Bytes(UNIT_BYTES..=FLUSH_MAP_MAX), UNIT_BYTES),
     slc: "slc" need(Bytes(0..=1 << 42)),

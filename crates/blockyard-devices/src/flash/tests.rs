@@ -51,6 +51,8 @@ fn profile() -> FlashProfile {
         full_buffer: FullBuffer::Writes,
         buffered: Duration::from_us(5),
         protected: false,
+        write_cache: None,
+        protected_flush: Duration::ZERO,
         flush_steps: 0,
         flush_map: 4096,
         slc: 0,

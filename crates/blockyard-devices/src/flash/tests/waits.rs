@@ -219,6 +219,29 @@ fn a_durable_write_waits_for_the_map_too() {
     assert_eq!(rig.run(1, 1, |_| write)[0].1.as_ns(), 705_000 + 2 * 205_000);
 }
 
+/// The buffer survives a loss of power, and the drive tells of a cache all the same: a flush takes a
+/// time of its own, and leaves the buffer alone.
+#[test]
+fn a_protected_flush_takes_a_time_and_programs_nothing() {
+    let protected_flush = Duration::from_us(30);
+    let profile =
+        FlashProfile { protected: true, write_cache: Some(true), protected_flush, ..profile() };
+    let mut rig = Rig::new(profile);
+    let times = rig.run(1, 2, |nth| if nth == 0 { at(Op::Write, 0) } else { FLUSH });
+    assert_eq!((times[1].1.as_ns(), rig.count("programs")), (30_000, 0));
+}
+
+/// `hdparm -W 0` on a drive without capacitors: 5 us on the channel and 700 us for each write.
+#[test]
+fn a_drive_without_a_cache_ends_writes_in_flash() {
+    for (write_cache, took) in [(None, 5), (Some(true), 5), (Some(false), 705)] {
+        let mut rig = Rig::new(FlashProfile { write_cache, ..profile() });
+        assert_eq!(rig.run(1, 1, |_| at(Op::Write, 0))[0].1.as_ns(), took * 1000);
+        let protected = FlashProfile { protected: true, write_cache, ..profile() };
+        assert_eq!(Rig::new(protected).run(1, 1, |_| at(Op::Write, 0))[0].1.as_ns(), 5_000);
+    }
+}
+
 /// Reads of all four dies come 45 us after the map began to be programmed on each.
 #[test]
 fn reads_wait_behind_the_map_that_a_flush_programs() {
