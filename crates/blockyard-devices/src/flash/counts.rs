@@ -25,6 +25,10 @@ pub(super) struct Counts {
     pub(super) retries: u64,
     /// Reads of commands that found their page in the register of a die.
     pub(super) joined: u64,
+    /// Pages that were read ahead of commands.
+    pub(super) ahead: u64,
+    /// Parts of reads that found their data read ahead, or on its way.
+    pub(super) ahead_used: u64,
     /// Pages of the map that were read for commands, and for what writes replaced.
     pub(super) map_reads: u64,
     /// Pages of the map that flushes programmed.
@@ -79,6 +83,8 @@ impl Counts {
             ("pages_read", self.reads),
             ("read_retries", self.retries),
             ("reads_joined", self.joined),
+            ("pages_read_ahead", self.ahead),
+            ("reads_ahead_used", self.ahead_used),
             ("map_pages_read", self.map_reads),
             ("map_pages_written", self.map_writes),
             ("programs", self.programs),

@@ -25,6 +25,8 @@ use std::collections::VecDeque;
 pub(super) enum Reader {
     /// Data of a command.
     Command(CommandId),
+    /// Data that a command may want next: the number of the piece.
+    Ahead(u64),
     /// A page of the map that a command needs.
     Map(CommandId),
     /// A page of the map with the place of data that a write replaced. Nobody waits for it.
@@ -92,7 +94,7 @@ impl Operation {
     pub(super) const fn work(&self) -> Work {
         match self {
             Self::Read(read) => match read.reader {
-                Reader::Command(_) => Work::Reads,
+                Reader::Command(_) | Reader::Ahead(_) => Work::Reads,
                 Reader::Map(_) | Reader::Replaced => Work::MapReads,
                 Reader::Collection => Work::Collection,
                 Reader::Fold(reason) => reason.work(),

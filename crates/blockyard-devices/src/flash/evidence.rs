@@ -113,6 +113,16 @@ pub(crate) const COUNTERS: &[Counter] = &[
         "They cost the flash no more than a transfer. Reads in sequence that are shorter than a page of all planes join; random ones seldom do.",
     ),
     counter(
+        "pages_read_ahead",
+        "pages that the drive read ahead of reads in sequence",
+        "They are not among `pages_read`. Pages that no read asks for later take time from other work.",
+    ),
+    counter(
+        "reads_ahead_used",
+        "parts of reads that found their data read ahead, or on its way",
+        "They waited for the flash shortly, or not at all. A part is what a read asks of one page of all planes.",
+    ),
+    counter(
         "map_pages_read",
         "pages of the map that were read from flash, for reads and for writes",
         "The map does not fit into its memory. A random read then takes two reads of flash, and a write looks up the data that it replaces.",

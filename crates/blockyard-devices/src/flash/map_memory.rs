@@ -33,6 +33,11 @@ impl MapMemory {
         units.start / PAGE_UNITS..units.end.div_ceil(PAGE_UNITS)
     }
 
+    /// Returns the unit after those whose places are in one page with that of `unit`.
+    pub(super) const fn end_of_page(unit: u64) -> u64 {
+        (unit / PAGE_UNITS + 1) * PAGE_UNITS
+    }
+
     /// Marks `page` as the last used. Returns whether it must be read from flash first.
     pub(super) fn misses(&mut self, page: u64) -> bool {
         debug_assert!(page != NONE, "the number of no page stands for a page");

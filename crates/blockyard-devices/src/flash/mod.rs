@@ -50,6 +50,7 @@
 //! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while
 //!   fewer such pages are being read than the buffer has units.
 
+mod ahead;
 mod buffer;
 mod channel;
 mod closed;
@@ -76,6 +77,7 @@ use crate::flash::profile::{
     BLOCKS_MAX, BUFFER_MAX, FLUSH_MAP_MAX, FlashProfile, FullBuffer, MAP_MEMORY_MAX, SIMULATED_MAX,
     SPARE_MAX, UNIT_BYTES,
 };
+use ahead::ReadAhead;
 use blockyard::bio::Op;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
@@ -134,6 +136,7 @@ pub(crate) struct Flash {
     channels: Vec<Channel<Transfer>>,
     collections: Vec<Collection>,
     buffer: Buffer,
+    ahead: ReadAhead,
     slc: SlcCache,
     /// The die of the next program.
     next_die: usize,
@@ -212,6 +215,7 @@ impl Flash {
             dies: (0..dies).map(|_| Die::new(profile.registers)).collect(),
             channels: (0..profile.channels).map(|_| Channel::new()).collect(),
             buffer: Buffer::new(profile.buffer / UNIT_BYTES, map.row_units()),
+            ahead: ReadAhead::new(profile.read_ahead / UNIT_BYTES, profile.read_streams.into()),
             slc: SlcCache::new(profile.slc / UNIT_BYTES, map.row_units() as u64, dies),
             map,
             collections,
@@ -304,38 +308,66 @@ impl Flash {
 
     /// Begins to read the units of `id`. Units in one row are read together.
     fn read_data(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
-        let mut group: Option<(u32, u32)> = None;
-        for unit in self.commands[id.0 as usize].units.clone() {
-            let row = self.map.row_of(self.entry(unit));
-            let Some(row) = row.filter(|row| {
-                let die = self.map.die_of_row(*row);
-                !self.dies[die].programs(*row)
-            }) else {
-                continue;
-            };
-            match &mut group {
-                Some((at, units)) if *at == row => *units += 1,
-                _ => {
-                    if let Some(group) = group.replace((row, 1)) {
-                        self.read_group(id, group, now, events);
-                    }
-                }
+        let mut left = self.commands[id.0 as usize].units.clone();
+        while let Some((row, units, count)) = self.next_group(&mut left) {
+            let found = self.ahead.find(row, &units, id);
+            self.counts.ahead_used += u64::from(found.is_some());
+            if found != Some(false) {
+                self.commands[id.0 as usize].parts += 1;
+            }
+            if found.is_none() {
+                self.read_group(Reader::Command(id), row, count, now, events);
             }
         }
-        if let Some(group) = group {
-            self.read_group(id, group, now, events);
+    }
+
+    /// Takes the first of the units that are left which lie in flash, with those behind it up to
+    /// the first one in another row. Returns the row, these units, and how many of them it has.
+    fn next_group(&self, left: &mut Range<u64>) -> Option<(u32, Range<u64>, u32)> {
+        let first = left.find_map(|unit| Some((self.row_in_flash(unit)?, unit)));
+        let (row, first) = first?;
+        let mut count = 1;
+        while left.start < left.end {
+            let other = self.row_in_flash(left.start);
+            if other.is_some_and(|other| other != row) {
+                break;
+            }
+            count += u32::from(other.is_some());
+            left.start += 1;
+        }
+        Some((row, first..left.start, count))
+    }
+
+    /// Returns the row of `unit`, unless its data is in the buffer or nowhere.
+    fn row_in_flash(&self, unit: u64) -> Option<u32> {
+        let row = self.map.row_of(self.entry(unit))?;
+        let die = self.map.die_of_row(row);
+        (!self.dies[die].programs(row)).then_some(row)
+    }
+
+    /// Reads ahead of a read of `units`, if it continues another one. Pages of the map are not read
+    /// ahead: it ends with the page that the read has used.
+    fn read_ahead(&mut self, units: &Range<u64>, now: Instant, events: &mut MediumEvents) {
+        let Some(mut left) = self.ahead.follow(units) else { return };
+        left.end = left.end.min(self.capacity);
+        if self.map_memory.is_some() {
+            left.end = left.end.min(MapMemory::end_of_page(units.end - 1));
+        }
+        while let Some((row, units, count)) = self.next_group(&mut left) {
+            let number = self.ahead.add(row, units);
+            self.read_group(Reader::Ahead(number), row, count, now, events);
         }
     }
 
     fn read_group(
         &mut self,
-        id: CommandId,
-        (row, units): (u32, u32),
+        reader: Reader,
+        row: u32,
+        units: u32,
         now: Instant,
         events: &mut MediumEvents,
     ) {
-        self.commands[id.0 as usize].parts += 1;
-        let mut read = PageRead::new(Reader::Command(id), units, now);
+        let mut read = PageRead::new(reader, units, now);
         read.row = Some(row);
         if let Some(retries) = self.profile.retries.filter(|_| self.map.is_old(row)) {
             read.retries = retries.draw_number(&mut self.prng);
@@ -474,6 +506,8 @@ impl Flash {
             Op::Read => {
                 events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
                 self.read(id, now, events);
+                let units = self.commands[id.0 as usize].units.clone();
+                self.read_ahead(&units, now, events);
             }
             Op::Discard | Op::WriteZeroes => {
                 let end = access.start + u64::from(access.sectors);

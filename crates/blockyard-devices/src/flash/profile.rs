@@ -32,6 +32,8 @@ pub(crate) const SIMULATED_MAX: u64 = 1 << 36;
 pub(crate) const SPARE_MAX: u16 = 400;
 /// The largest `buffer`, in bytes.
 pub(crate) const BUFFER_MAX: u64 = 1 << 32;
+/// The largest `read-ahead`, in bytes.
+const READ_AHEAD_MAX: u64 = 1 << 24;
 /// The largest `map-memory`, in bytes.
 pub(crate) const MAP_MEMORY_MAX: u64 = 1 << 36;
 /// The largest `flush-map`, in bytes.
@@ -159,6 +161,10 @@ pub struct FlashProfile {
     /// Pages that a die holds until its channel has carried them: 1, or 2 if it reads the next page
     /// meanwhile (cache read).
     pub registers: u8,
+    /// Bytes that the drive reads ahead of reads in sequence; 0: none.
+    pub(crate) read_ahead: u64,
+    /// Streams of such reads that it follows.
+    pub(crate) read_streams: u8,
     /// Time for which 4 KiB occupy their channel.
     pub transfer: Duration,
     /// Fixed time of a discard, to which the time of its length is added.
@@ -376,6 +382,8 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     queued: "queued" take_or(Count(1..=1000), 4),
     share: "share" take_or(Count(1..=99), 50),
     registers: "registers" take_or(Count(1..=2), 2),
+    read_ahead: "read-ahead" take_or(Bytes(0..=READ_AHEAD_MAX), 0),
+    read_streams: "read-streams" take_or(Count(1..=64), 8),
     transfer: "transfer" need(Time),
     discard: "discard" need(Time),
     discard_per_gib: "discard-per-gib" need(Time),

@@ -5,6 +5,7 @@
     reason = "the published analysis has no closed form in integers"
 )]
 
+mod ahead;
 mod far;
 mod registers;
 mod waits;
@@ -44,6 +45,8 @@ fn profile() -> FlashProfile {
         queued: 1000,
         share: 50,
         registers: 2,
+        read_ahead: 0,
+        read_streams: 8,
         transfer: Duration::from_us(5),
         discard: Duration::from_us(60),
         discard_per_gib: Duration::from_ms(5),

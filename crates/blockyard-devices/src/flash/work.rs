@@ -123,6 +123,7 @@ impl Flash {
         self.counts.used += cost + time;
         match read.reader {
             Reader::Command(_) => self.counts.reads += 1,
+            Reader::Ahead(_) => self.counts.ahead += 1,
             Reader::Map(_) | Reader::Replaced => self.counts.map_reads += 1,
             Reader::Collection | Reader::Fold(_) => {}
         }
@@ -345,6 +346,10 @@ impl Flash {
                 self.dies[die].drain();
                 match read.reader {
                     Reader::Command(id) => self.end_part(id),
+                    Reader::Ahead(number) => {
+                        let waiting = self.ahead.arrived(number);
+                        waiting.into_iter().for_each(|id| self.end_part(id));
+                    }
                     Reader::Map(id) => self.read_mapped(id, now, events),
                     Reader::Replaced => {
                         debug_assert!(self.replaced > 0, "no write asked for a page of the map");

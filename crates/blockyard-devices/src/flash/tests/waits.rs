@@ -219,8 +219,8 @@ fn a_durable_write_waits_for_the_map_too() {
     assert_eq!(rig.run(1, 1, |_| write)[0].1.as_ns(), 705_000 + 2 * 205_000);
 }
 
-/// The buffer survives a loss of power, and the drive tells of a cache all the same: a flush takes a
-/// time of its own, and leaves the buffer alone.
+/// The buffer survives a loss of power, and the drive tells of a cache all the same: a flush takes
+/// a time of its own, and leaves the buffer alone.
 #[test]
 fn a_protected_flush_takes_a_time_and_programs_nothing() {
     let protected_flush = Duration::from_us(30);
