@@ -11,11 +11,14 @@ use blockyard_sim::simulate::{Report, Simulation, SimulationError};
 const DEVICE: &str = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\n";
 
 /// Runs a job file of one line, where `|` ends a line.
-fn try_run(jobs: &str) -> Result<Report, SimulationError> {
+fn run_on(device: &Device, jobs: &str) -> Result<Report, SimulationError> {
     let text = format!("[global]|ioengine=null|filename=x|{jobs}").replace('|', "\n");
     let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
-    let device = Device::parse("test", DEVICE).unwrap();
-    Simulation::new(&jobs, &device, &Design::lookup("mq-none").unwrap(), 7)?.finish()
+    Simulation::new(&jobs, device, &Design::lookup("mq-none").unwrap(), 7)?.finish()
+}
+
+fn try_run(jobs: &str) -> Result<Report, SimulationError> {
+    run_on(&Device::parse("test", DEVICE).unwrap(), jobs)
 }
 
 fn run(jobs: &str) -> Report {
@@ -71,7 +74,7 @@ fn a_start_delay_counts_from_the_start_of_the_run_and_holds_up_nobody() {
     let wall = "rate=4m|[a]|size=12m|[b]|stonewall|startdelay=2|size=4m";
     assert_eq!(reads_and_tenths(wall), (vec![3072, 1024], 40));
     for (jobs, reads, tenths) in [
-        ("[a]|runtime=2|[b]|stonewall|startdelay=1|runtime=1|[c]|runtime=1", [200, 100, 100], 30),
+        ("[a]|runtime=2|[b]|stonewall|startdelay=1|runtime=1|[c]|runtime=2", [200, 100, 200], 30),
         ("[a]|runtime=1|[c]|startdelay=3|runtime=1|[b]|stonewall|runtime=1", [100, 100, 100], 40),
     ] {
         let ours = reads_and_tenths(&format!("{PACED}{jobs}"));
@@ -113,14 +116,16 @@ fn a_number_of_ios_counts_from_the_end_of_the_ramp_time() {
     }
 }
 
-/// fio 3.33 and 3.42: `iodepth_low=0` is the default, a full queue.
+/// fio 3.33 and 3.42: `iodepth_low=0` is the default, a full queue: 98.5 % of I/Os are at depth 16.
+/// A queue that empties first leaves dies idle.
 #[test]
 fn a_low_depth_of_0_is_the_depth() {
+    let device = Device::lookup("nvme-tlc").unwrap();
     let deep = "ioengine=libaio|direct=1|rw=randread|size=4m|iodepth=16|[a]|";
     let [zero, none, one] = ["iodepth_low=0", "", "iodepth_low=1"]
-        .map(|line| run(&format!("{deep}{line}")).span.as_ns());
+        .map(|line| run_on(&device, &format!("{deep}{line}")).unwrap().span.as_ns());
     assert_eq!(zero, none);
-    assert_ne!(one, none);
+    assert!(one > none + none / 5, "{one} and {none} ns");
 }
 
 /// fio 3.33: 225 reads and 225 writes. The last I/O before a pause is a read or a write, and only
