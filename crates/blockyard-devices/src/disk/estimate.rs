@@ -93,6 +93,12 @@ impl Estimate {
         i64::try_from(risk).expect("a part of a turn")
     }
 
+    /// Returns the time by which the firmware starts a movement early, so that it never misses its
+    /// sector: no error is larger than 4 of the deviations that it expects.
+    pub(super) fn margin(&self) -> Duration {
+        Duration::from_ns(4 * self.knowledge.expected_error.as_ns())
+    }
+
     /// Returns the time by which a command is preferred that has waited for `age`, in nanoseconds.
     pub(super) fn credit(&self, age: Duration) -> i64 {
         let credit = u128::from(self.knowledge.age_credit.as_ns()) * u128::from(age.as_ns());

@@ -149,7 +149,9 @@ impl Geometry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::profile::{CommandOrder, DiskCacheProfile, EstimateProfile, SeekProfile};
+    use crate::disk::profile::{
+        CommandOrder, DiskCacheProfile, EstimateProfile, Leaving, SeekProfile,
+    };
     use std::collections::BTreeSet;
 
     const CAPACITY: u64 = 20_000;
@@ -179,6 +181,8 @@ mod tests {
             cache: DiskCacheProfile {
                 read: 0,
                 segments: 1,
+                leaving: Leaving::AtOnce,
+                ahead_least: 0,
                 write: 0,
                 idle: Duration::ZERO,
                 start: 100,

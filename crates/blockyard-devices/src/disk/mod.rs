@@ -3,14 +3,15 @@
 //!
 //! A command that the cache cannot answer waits for the arm. The arm seeks to the cylinder, waits
 //! for the sector, and transfers. When nothing waits after a read, the head reads on along the
-//! track into the cache.
+//! track into the cache. For a reader that reads in sequence it also does so for a while before it
+//! leaves for other work.
 //!
 //! Left out: the spindle is never asleep and the heads are never parked. No sector is remapped, no
 //! read is repeated, and no track is shingled. The disk does not recalibrate with its temperature,
 //! nor scan its surface while it is idle. Vibration does not lengthen seeks, and seeks to the
 //! inside take as long as those to the outside. Writes of parts of a 4 KiB sector cost no turn for
-//! the rest of it. There is one arm. A head that waits for its sector reads nothing meanwhile. The
-//! cache has no table whose entries run out, and flash does not extend it.
+//! the rest of it. There is one arm. A head that has arrived and waits for its sector reads nothing
+//! meanwhile. The cache has no table whose entries run out, and flash does not extend it.
 //!
 //! A flush ends when all writes that were acknowledged before it are on the platters. Writes behind
 //! it wait until then. A write with FUA, and any write without a write cache, ends when it is on
@@ -22,7 +23,8 @@
 //! # Rules
 //!
 //! - **[one-arm]** The arm does one thing at a time, and finishes it. Only reading ahead is broken
-//!   off, by any other work, but not the seek to where it begins.
+//!   off, by any other work, but not the seek to where it begins, nor what the profile has the head
+//!   read before it leaves a reader in sequence.
 
 mod ahead;
 mod cache;
@@ -101,6 +103,10 @@ pub(crate) struct Platters {
     arm: Spot,
     task: Option<Task>,
     ahead: Option<Ahead>,
+    /// What the head could read ahead at the end of a read, in the instant of that end.
+    after_read: Option<Ahead>,
+    /// What the head reads ahead, or has read, before it leaves for its task.
+    leaving: Option<Ahead>,
     /// Commands that wait for the arm, in the order of their arrival.
     held: Vec<Held>,
     /// Writes that wait for room in the cache and flushes, in the order of their arrival. A flush
@@ -150,6 +156,8 @@ impl Platters {
             write_seek,
             task: None,
             ahead: None,
+            after_read: None,
+            leaving: None,
             held: Vec::new(),
             unacknowledged: VecDeque::new(),
             sweep_from: 0,
@@ -164,30 +172,33 @@ impl Platters {
         }
     }
 
-    /// Ends what the arm did. Returns the sector behind it if that was a read.
-    fn finish(&mut self, task: Task, now: Instant) -> Option<u64> {
+    /// Ends what the arm did, and notes what it can read ahead if that was a read.
+    fn finish(&mut self, task: Task, now: Instant) {
+        self.catch_up(now);
+        self.leaving = None;
         let held = match task {
             Task::Command(held) => held,
-            Task::Destage { .. } => return None,
+            Task::Destage { .. } => return,
             Task::Approach(ahead) => {
                 self.ahead = ahead;
                 self.ahead_counted = now;
-                return None;
+                return;
             }
         };
         debug_assert!(held.since <= now, "{held:?} ends before it came");
         self.last_use = now;
         self.ended.push_back(held.id);
-        if held.is_write {
-            return None;
+        if !held.is_write {
+            let is_stream = held.start > 0 && self.reads.end_of(held.start - 1).is_some();
+            self.reads.keep(held.start, held.end);
+            self.after_read = self.ahead_of(held.end, is_stream, now);
         }
-        self.reads.keep(held.start, held.end);
-        Some(held.end)
     }
 
     /// Acknowledges what can be, and gives the arm something to do if it is free ([one-arm]).
     fn proceed(&mut self, now: Instant, events: &mut MediumEvents) {
         self.acknowledge();
+        self.answer_left(now);
         while self.task.is_none() {
             let ahead = self.stop_ahead(now);
             let Some(choice) = self.choose(now) else {
@@ -211,14 +222,11 @@ impl Platters {
             (_, true) => Destage::WhenIdle,
             (_, false) => Destage::Never,
         };
-        // All become ready in the order in which they came.
-        let overhead = self.profile.overhead;
-        let ready = self.held.partition_point(|held| held.since + overhead <= now);
         let choices = Choices {
             order: self.profile.order,
             age_max: self.profile.age_max,
             estimate: &self.estimate,
-            held: &self.held[..ready],
+            held: &self.held[..self.ready(now)],
             writes: &self.writes,
             sweep_from: self.sweep_from,
             destage,
@@ -226,28 +234,41 @@ impl Platters {
         choices.choose(now, |sector, is_write| self.expected(sector, is_write, now))
     }
 
-    /// Returns the time of the seek from where the arm stands to `spot`.
-    fn seek_to(&self, spot: &Spot, is_write: bool) -> Duration {
+    /// Returns the number of commands that the arm can serve. All become ready in the order in which
+    /// they came.
+    fn ready(&self, now: Instant) -> usize {
+        let overhead = self.profile.overhead;
+        self.held.partition_point(|held| held.since + overhead <= now)
+    }
+
+    /// Returns the time of the seek from `arm` to `spot`.
+    fn seek(&self, arm: Spot, spot: &Spot, is_write: bool) -> Duration {
         let curve = if is_write { &self.write_seek } else { &self.read_seek };
-        let distance = spot.cylinder.abs_diff(self.arm.cylinder);
-        curve.time(distance, spot.head != self.arm.head)
+        let distance = spot.cylinder.abs_diff(arm.cylinder);
+        curve.time(distance, spot.head != arm.head)
     }
 
     /// Returns the time after which the firmware expects the head at `sector`, in nanoseconds.
     /// Without errors, it is that of [`Self::position`].
     fn expected(&self, sector: u64, is_write: bool, now: Instant) -> i64 {
         let spot = self.geometry.spot(sector);
-        let seek = self.seek_to(&spot, is_write);
+        let seek = self.seek(self.arm, &spot, is_write);
         let movement = Movement { from: self.arm.cylinder.into(), to: sector, seek };
         self.estimate.access(movement, |arrival| {
             self.spindle.wait(now + Duration::from_ns(arrival), spot.begin)
         })
     }
 
-    /// Returns the time of the seek from where the arm stands to `spot`, and the time for which the
-    /// head then waits there.
-    fn position(&self, spot: &Spot, is_write: bool, now: Instant) -> (Duration, Duration) {
-        let seek = self.seek_to(spot, is_write);
+    /// Returns the time of the seek from `arm` to `spot`, which begins at `now`, and the time for
+    /// which the head then waits there.
+    fn position(
+        &self,
+        arm: Spot,
+        spot: &Spot,
+        is_write: bool,
+        now: Instant,
+    ) -> (Duration, Duration) {
+        let seek = self.seek(arm, spot, is_write);
         (seek, self.spindle.wait(now + seek, spot.begin))
     }
 
@@ -291,8 +312,9 @@ impl Platters {
                 self.count_ahead(ahead, now);
                 (now, (ahead.since + self.geometry.transfer(ahead.from, end)).max(now))
             }
-            _ => {
-                let begins = self.move_to(first, is_write, now);
+            ahead => {
+                let leaves = self.linger(ahead.or(self.after_read), first, is_write, now);
+                let begins = self.move_to(first, is_write, leaves);
                 (begins, begins + self.geometry.transfer(first, end))
             }
         };
@@ -310,7 +332,7 @@ impl Platters {
     fn move_to(&mut self, sector: u64, is_write: bool, now: Instant) -> Instant {
         debug_assert!(self.task.is_none(), "[one-arm]");
         let spot = self.geometry.spot(sector);
-        let (seek, wait) = self.position(&spot, is_write, now);
+        let (seek, wait) = self.position(self.arm, &spot, is_write, now);
         self.counts.moved(spot.cylinder != self.arm.cylinder, seek, wait);
         self.arm = spot;
         now + seek + wait
@@ -384,6 +406,8 @@ impl Platters {
             && (ahead.from..=ahead.limit).contains(&held_end)
         {
             ahead.limit = ahead.limit.max(limit);
+            ahead.reader = ahead.reader.max(reader);
+            ahead.is_stream = true;
             // Nobody has waited for what the head has read by now.
             self.ahead_counted = self.ahead_counted.max(now);
         }
@@ -403,8 +427,12 @@ impl Platters {
 
     /// Keeps `held` until the arm serves it, which it can when the firmware has prepared it.
     fn hold(&mut self, held: Held, events: &mut MediumEvents) {
-        if self.profile.overhead > Duration::ZERO {
-            events.push_back((held.since + self.profile.overhead, READY));
+        let ready = held.since + self.profile.overhead;
+        if ready > held.since {
+            events.push_back((ready, READY));
+        }
+        if let Some(passed) = self.passed_before_leaving(held).filter(|&passed| passed > ready) {
+            events.push_back((passed, READY));
         }
         self.held.push(held);
     }
@@ -437,18 +465,13 @@ impl Platters {
         if from >= limit {
             return;
         }
-        // The head is at the end of the sector before, if it has just read it.
-        if self.arm == self.geometry.spot(from - 1) && reader == from {
-            self.ahead_counted = now;
-            self.ahead = Some(Ahead { from, since: now + self.gap(from), limit });
-            return;
-        }
         let spot = self.geometry.spot(from);
-        let (seek, wait) = self.position(&spot, false, now);
+        let (seek, wait) = self.position(self.arm, &spot, false, now);
         // The turn after the seek may be broken off, so it counts when a read has waited for it.
         self.counts.moved(spot.cylinder != self.arm.cylinder, seek, Duration::ZERO);
         self.arm = spot;
-        self.task = Some(Task::Approach(Some(Ahead { from, since: now + seek + wait, limit })));
+        let ahead = Ahead { from, since: now + seek + wait, limit, reader, is_stream: true };
+        self.task = Some(Task::Approach(Some(ahead)));
         events.push_back((now + seek, ARM_FREE));
     }
 
@@ -461,6 +484,9 @@ impl Platters {
 
     /// Keeps what the head has read ahead until `now`.
     fn catch_up(&mut self, now: Instant) {
+        if let Some(leaving) = self.leaving {
+            self.reads.keep(leaving.from, leaving.reached(&self.geometry, now));
+        }
         let Some(ahead) = self.ahead else { return };
         debug_assert!(self.task.is_none(), "[one-arm]");
         let reached = ahead.reached(&self.geometry, now);
@@ -490,6 +516,7 @@ impl Platters {
         if self.ahead.as_mut().is_some_and(is_old) {
             self.stop_ahead(now);
         }
+        self.leaving.take_if(is_old);
         self.reads.forget(start, end);
     }
 }
@@ -537,12 +564,11 @@ impl Medium for Platters {
             return self.note_buffer_full(now);
         }
         let task = self.task.take().expect("the arm did something");
-        let read_end = self.finish(task, now);
+        self.finish(task, now);
         self.proceed(now, events);
-        if self.task.is_none()
-            && let Some(end) = read_end
-        {
-            self.read_ahead(end, end, now, events);
+        if let Some(ahead) = self.after_read.take().filter(|_| self.task.is_none()) {
+            self.ahead_counted = now;
+            self.ahead = Some(ahead);
         }
         self.note_buffer_full(now);
     }

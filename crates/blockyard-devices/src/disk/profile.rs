@@ -116,6 +116,10 @@ pub struct DiskCacheProfile {
     pub read: u64,
     /// Parts of that cache, each of which follows one stream.
     pub segments: u16,
+    /// When the head leaves a reader in sequence for other work.
+    pub(crate) leaving: Leaving,
+    /// Bytes that the head reads ahead of a reader in sequence before it leaves, at most a segment.
+    pub(crate) ahead_least: u64,
     /// Bytes of writes that are acknowledged before they are on the platters. 0: there is no such
     /// cache.
     pub write: u64,
@@ -128,6 +132,18 @@ pub struct DiskCacheProfile {
     /// sequence count as one, up to the end of a track.
     pub batch: u32,
 }
+
+/// When a head that reads ahead of a reader in sequence leaves for other work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// When it has read the least number of bytes.
+    AtOnce,
+    /// After that, as late as it can without being late for its sector: it reads while it would
+    /// wait there.
+    InTime,
+}
+
+const LEAVING: &[(&str, Leaving)] = &[("at-once", Leaving::AtOnce), ("in-time", Leaving::InTime)];
 
 /// Which command of those that a disk holds goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,6 +320,8 @@ table_of!(ESTIMATE, fn estimate("platters.estimate") -> EstimateProfile {
 table_of!(CACHE, fn cache("platters.cache") -> DiskCacheProfile {
     read: "read" need(Bytes(0..=1 << 34)),
     segments: "segments" need(Count(1..=1024)),
+    leaving: "leaving" take_or(OneOf(LEAVING), Leaving::AtOnce),
+    ahead_least: "ahead-least" take_or(Bytes(0..=1 << 34), 0),
     write: "write" need(Bytes(0..=1 << 34)),
     idle: "idle" need(Time),
     start: "start" take_or(Count(0..=100), 100),
