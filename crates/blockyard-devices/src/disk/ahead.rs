@@ -3,8 +3,8 @@
 //!
 //! For a reader in sequence the head also reads before it leaves for other work: a least number of
 //! sectors in any case, and for as long as it would otherwise wait where it goes. If the seek takes
-//! 5 ms and the sector comes round in 8 ms, it reads for 3 ms and then leaves. A read is in sequence
-//! if it continues what a segment of the cache holds.
+//! 5 ms and the sector comes round in 8 ms, it reads for 3 ms and then leaves. A read is in
+//! sequence if it continues what a segment of the cache holds.
 
 use super::geometry::{Geometry, Spot};
 use super::{Held, Platters};
@@ -80,6 +80,7 @@ impl Platters {
             Leaving::InTime => self.latest(ahead, first, is_write, due),
             Leaving::AtOnce => due,
         };
+        debug_assert!(now <= leaves, "the head leaves in the past");
         let limit = ahead.reached(&self.geometry, leaves);
         if leaves > now {
             self.arm = self.standing(ahead, leaves);
@@ -94,6 +95,11 @@ impl Platters {
         self.geometry.spot(ahead.reached(&self.geometry, at).min(ahead.limit - 1))
     }
 
+    /// Returns the time of the seek to `spot` of a head that reads ahead as `ahead` until `at`.
+    fn seek_at(&self, ahead: Ahead, at: Instant, spot: &Spot, is_write: bool) -> Duration {
+        self.seek(self.standing(ahead, at), spot, is_write)
+    }
+
     /// Returns the latest instant at which a head that reads ahead as `ahead` has something to read
     /// and arrives at sector `first` as early as if it left at `due`.
     fn latest(&self, ahead: Ahead, first: u64, is_write: bool, due: Instant) -> Instant {
@@ -101,11 +107,11 @@ impl Platters {
         let (seek, wait) = self.position(self.standing(ahead, due), &spot, is_write, due);
         let arrives = due + seek + wait;
         let spare = wait.as_ns().saturating_sub(self.estimate.margin().as_ns());
-        let seek_at = |at| self.seek(self.standing(ahead, at), &spot, is_write);
         // The head may be on another track by then, from where the seek takes a little longer.
-        let longer = seek_at(due + Duration::from_ns(spare)).as_ns().saturating_sub(seek.as_ns());
+        let later = self.seek_at(ahead, due + Duration::from_ns(spare), &spot, is_write);
+        let longer = later.as_ns().saturating_sub(seek.as_ns());
         let latest = due + Duration::from_ns(spare.saturating_sub(longer));
-        if latest + seek_at(latest) > arrives {
+        if latest + self.seek_at(ahead, latest, &spot, is_write) > arrives {
             return due;
         }
         latest.min(ahead.passes(&self.geometry, ahead.limit)).max(due)

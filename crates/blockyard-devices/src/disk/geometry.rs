@@ -172,6 +172,7 @@ mod tests {
             inner: 1_100_000,
             band,
             head_switch: Duration::from_us(900),
+            physical_sector: 512,
             read,
             write,
             order: CommandOrder::Shortest,

@@ -9,8 +9,8 @@
 //! Left out: the spindle is never asleep and the heads are never parked. No sector is remapped, no
 //! read is repeated, and no track is shingled. The disk does not recalibrate with its temperature,
 //! nor scan its surface while it is idle. Vibration does not lengthen seeks, and seeks to the
-//! inside take as long as those to the outside. Writes of parts of a 4 KiB sector cost no turn for
-//! the rest of it. There is one arm. A head that has arrived and waits for its sector reads nothing
+//! inside take as long as those to the outside. What a write does not cover of a sector of the
+//! platters is read from there even if the cache has it. There is one arm. A head that has arrived and waits for its sector reads nothing
 //! meanwhile. The cache has no table whose entries run out, and flash does not extend it.
 //!
 //! A flush ends when all writes that were acknowledged before it are on the platters. Writes behind
@@ -251,6 +251,7 @@ impl Platters {
     /// Returns the time after which the firmware expects the head at `sector`, in nanoseconds.
     /// Without errors, it is that of [`Self::position`].
     fn expected(&self, sector: u64, is_write: bool, now: Instant) -> i64 {
+        let sector = if is_write { sector - sector % self.profile.physical() } else { sector };
         let spot = self.geometry.spot(sector);
         let seek = self.seek(self.arm, &spot, is_write);
         let movement = Movement { from: self.arm.cylinder.into(), to: sector, seek };
@@ -306,6 +307,8 @@ impl Platters {
         };
         debug_assert!(first < end && end <= self.capacity, "{choice:?} has no sectors");
         let is_write = !matches!(task, Task::Command(Held { is_write: false, .. }));
+        let edges = if is_write { self.read_edges(first, end) } else { Duration::ZERO };
+        let (first, end) = if is_write { self.whole(first, end) } else { (first, end) };
         let (begins, ends) = match ahead {
             // The head is just there.
             Some(ahead) if !is_write && ahead.reached(&self.geometry, now) == first => {
@@ -314,7 +317,7 @@ impl Platters {
             }
             ahead => {
                 let leaves = self.linger(ahead.or(self.after_read), first, is_write, now);
-                let begins = self.move_to(first, is_write, leaves);
+                let begins = self.move_to(first, is_write, leaves) + edges;
                 (begins, begins + self.geometry.transfer(first, end))
             }
         };
@@ -325,6 +328,29 @@ impl Platters {
         self.was_command = matches!(task, Task::Command(_));
         self.task = Some(task);
         events.push_back((ends, ARM_FREE));
+    }
+
+    /// Returns the sectors from `start` to `end` with what they lack of sectors of the platters.
+    fn whole(&self, start: u64, end: u64) -> (u64, u64) {
+        let physical = self.profile.physical();
+        (start - start % physical, end.next_multiple_of(physical).min(self.capacity))
+    }
+
+    /// Counts the turns in which the head reads what a write of the sectors from `start` to `end`
+    /// does not cover of its first and last sector of the platters, before it can write these.
+    /// Returns their time: one turn, or two if the sectors are on different tracks.
+    ///
+    /// With physical sectors of 8, a write of 3 to 11 reads 0 to 16 in one turn, and writes them in
+    /// the next.
+    fn read_edges(&mut self, start: u64, end: u64) -> Duration {
+        let whole = self.whole(start, end);
+        let [front, back] = [whole.0 < start, end < whole.1];
+        let is_one_track = end <= self.geometry.spot(start).track_end;
+        let turns =
+            if is_one_track { (front || back).into() } else { u64::from(front) + u64::from(back) };
+        let time = Duration::from_ns(turns * self.profile.revolution().as_ns());
+        self.counts.rotation += time;
+        time
     }
 
     /// Counts a movement of the arm that begins at `now`, and returns when `sector` begins to pass

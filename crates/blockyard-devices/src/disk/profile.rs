@@ -25,6 +25,8 @@ const CYLINDERS_MAX: u64 = 1 << 24;
 const CYLINDERS_MIN: u64 = 16;
 /// Sectors of a track at most.
 const TRACK_SECTORS_MAX: u64 = 1 << 20;
+/// Bytes of a sector on the platters at most.
+const PHYSICAL_MAX: u64 = 65_536;
 /// The longest seek, error, switch of heads or age.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Commands among which a firmware chooses at most.
@@ -50,6 +52,9 @@ pub struct PlattersProfile {
     pub(crate) band: u32,
     /// Time from one head to another.
     pub(crate) head_switch: Duration,
+    /// Bytes of a sector on the platters: 4096 where those of commands are emulated. What a write
+    /// covers a part of is read first, and written a turn later.
+    pub(crate) physical_sector: u64,
     /// The seeks of reads.
     pub read: SeekProfile,
     /// The seeks of writes: they settle for longer.
@@ -195,7 +200,7 @@ impl PlattersProfile {
     }
 
     /// Returns the sectors of a track of `zone`, from 0 for the outermost. Tracks become shorter in
-    /// even steps.
+    /// even steps, and have whole sectors of the platters.
     #[must_use]
     pub(crate) fn track_sectors(&self, zone: u16) -> u64 {
         debug_assert!(zone < self.zones, "zone {zone} of {}", self.zones);
@@ -203,7 +208,14 @@ impl PlattersProfile {
         let rate = u128::from(self.outer) - fall / u128::from((self.zones - 1).max(1));
         let track = self.revolution() + self.read.track.max(self.write.track);
         let sectors = rate * u128::from(track.as_ns()) / (1_000_000_000 * u128::from(SECTOR_BYTES));
-        u64::try_from(sectors).unwrap_or(u64::MAX)
+        let sectors = u64::try_from(sectors).unwrap_or(u64::MAX);
+        sectors - sectors % self.physical()
+    }
+
+    /// Returns the sectors of 512 bytes in one on the platters.
+    #[must_use]
+    pub(crate) const fn physical(&self) -> u64 {
+        self.physical_sector / SECTOR_BYTES as u64
     }
 
     /// Returns the cylinders of each zone of a disk with `capacity` sectors: whole bands.
@@ -288,6 +300,7 @@ table_of!(PLATTERS, fn figures("platters") -> PlattersProfile {
     inner: "inner" need(Rate),
     band: "band" need(Count(1..=65_536)),
     head_switch: "head-switch" need(Time),
+    physical_sector: "physical-sector" take_or(Bytes(512..=PHYSICAL_MAX), 512),
     read: "read" by(read),
     write: "write" by(write),
     order: "order" take_or(OneOf(ORDER), CommandOrder::Shortest),
@@ -335,6 +348,10 @@ pub(crate) fn platters(parent: &Table<'_>) -> Result<PlattersProfile, ProfileErr
     if profile.inner > profile.outer {
         let words = "the inner zone of a disk is not faster than the outer one";
         return Err(table.wrong("inner", Problem::Contradiction(words)));
+    }
+    if !profile.physical_sector.is_power_of_two() {
+        let words = "the size of a sector is a power of two";
+        return Err(table.wrong("physical-sector", Problem::Contradiction(words)));
     }
     let longest = |seek: SeekProfile| seek.track.max(seek.average).max(seek.full);
     let EstimateProfile { seek_error, rotation_error, expected_error, age_credit, .. } =
