@@ -224,6 +224,11 @@ impl WriteCache {
         self.batch.extend(oldest.into_iter().map(|(_, start)| start));
     }
 
+    /// Whether writes of the batch are left.
+    pub(super) fn has_batch(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
     /// Whether all sectors from `start` to `end` are here.
     pub(super) fn has(&self, start: u64, end: u64) -> bool {
         debug_assert!(start < end, "a read has a sector");

@@ -150,7 +150,7 @@ impl Geometry {
 mod tests {
     use super::*;
     use crate::disk::profile::{
-        CommandOrder, DiskCacheProfile, EstimateProfile, Leaving, SeekProfile,
+        CommandOrder, DiskCacheProfile, EstimateProfile, Leaving, SeekProfile, Turns,
     };
     use std::collections::BTreeSet;
 
@@ -188,6 +188,7 @@ mod tests {
                 idle: Duration::ZERO,
                 start: 100,
                 batch: 32,
+                turns: Turns::OneEach,
             },
         };
         let cylinders = profile.zone_cylinders(CAPACITY) * 4;

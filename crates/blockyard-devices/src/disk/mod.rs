@@ -10,8 +10,9 @@
 //! read is repeated, and no track is shingled. The disk does not recalibrate with its temperature,
 //! nor scan its surface while it is idle. Vibration does not lengthen seeks, and seeks to the
 //! inside take as long as those to the outside. What a write does not cover of a sector of the
-//! platters is read from there even if the cache has it. There is one arm. A head that has arrived and waits for its sector reads nothing
-//! meanwhile. The cache has no table whose entries run out, and flash does not extend it.
+//! platters is read from there even if the cache has it. There is one arm. A head that has arrived
+//! and waits for its sector reads nothing meanwhile. The cache has no table whose entries run out,
+//! and flash does not extend it.
 //!
 //! A flush ends when all writes that were acknowledged before it are on the platters. Writes behind
 //! it wait until then. A write with FUA, and any write without a write cache, ends when it is on
@@ -43,7 +44,7 @@ use super::load::{Lasting, MediumLoad, Parts, PartsLoad};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
-use crate::disk::profile::PlattersProfile;
+use crate::disk::profile::{PlattersProfile, Turns};
 use ahead::Ahead;
 use blockyard::bio::Op;
 use blockyard::prng::Prng;
@@ -118,8 +119,10 @@ pub(crate) struct Platters {
     sweep_from: u64,
     /// Whether acknowledged writes go to the platters whenever nothing else is to be done.
     destages: bool,
-    /// Whether the last work of the arm was a command.
-    was_command: bool,
+    /// Commands that the arm has served since it last took a write from the cache.
+    commands: u32,
+    /// Whether it has begun a batch of them that is to end before any command.
+    in_batch: bool,
     /// Whether an [`IDLE`] event is under way.
     waits_for_idle: bool,
     /// When the last command came or ended.
@@ -162,7 +165,8 @@ impl Platters {
             unacknowledged: VecDeque::new(),
             sweep_from: 0,
             destages: false,
-            was_command: false,
+            commands: 0,
+            in_batch: false,
             waits_for_idle: false,
             last_use: Instant::ZERO,
             ended: VecDeque::new(),
@@ -213,15 +217,11 @@ impl Platters {
         let pressed = !self.unacknowledged.is_empty();
         let begins = pressed || self.writes.is_filled(self.profile.cache.start);
         self.destages = (self.destages || begins) && !self.writes.is_empty();
+        self.in_batch &= self.writes.has_batch();
         if self.destages {
             self.writes.fill_batch(self.profile.cache.batch);
         }
-        let destage = match (pressed, self.destages) {
-            // Commands wait for room, so writes of the cache take turns with those of the arm.
-            (true, _) if self.was_command => Destage::Now,
-            (_, true) => Destage::WhenIdle,
-            (_, false) => Destage::Never,
-        };
+        let destage = self.destage(pressed);
         let choices = Choices {
             order: self.profile.order,
             age_max: self.profile.age_max,
@@ -234,8 +234,25 @@ impl Platters {
         choices.choose(now, |sector, is_write| self.expected(sector, is_write, now))
     }
 
-    /// Returns the number of commands that the arm can serve. All become ready in the order in which
-    /// they came.
+    /// Returns when acknowledged writes go to the platters. `pressed` says whether commands wait
+    /// for room in the cache.
+    fn destage(&self, pressed: bool) -> Destage {
+        let cache = self.profile.cache;
+        debug_assert!(!self.destages || !self.writes.is_empty(), "there are writes to bring");
+        match cache.turns {
+            _ if !self.destages => Destage::Never,
+            Turns::Batch | Turns::Position if pressed && self.commands >= cache.batch => {
+                Destage::Now
+            }
+            Turns::Position => Destage::Nearest,
+            Turns::Batch if self.in_batch => Destage::Now,
+            Turns::OneEach if pressed && self.commands > 0 => Destage::Now,
+            _ => Destage::WhenIdle,
+        }
+    }
+
+    /// Returns the number of commands that the arm can serve. All become ready in the order in
+    /// which they came.
     fn ready(&self, now: Instant) -> usize {
         let overhead = self.profile.overhead;
         self.held.partition_point(|held| held.since + overhead <= now)
@@ -301,6 +318,7 @@ impl Platters {
                 let end = end.min(self.geometry.spot(start).track_end);
                 self.writes.remove(start, end);
                 self.sweep_from = end;
+                self.in_batch = self.profile.cache.turns == Turns::Batch && self.writes.has_batch();
                 self.counts.destages += 1;
                 (start, end, Task::Destage { sectors: end - start })
             }
@@ -325,13 +343,17 @@ impl Platters {
         self.counts.passing += ends.since(begins);
         self.counts.transfer += self.geometry.transfer(first, end);
         self.arm = self.geometry.spot(end - 1);
-        self.was_command = matches!(task, Task::Command(_));
+        self.commands = match task {
+            Task::Command(_) => self.commands.saturating_add(1),
+            _ => 0,
+        };
         self.task = Some(task);
         events.push_back((ends, ARM_FREE));
     }
 
     /// Returns the sectors from `start` to `end` with what they lack of sectors of the platters.
     fn whole(&self, start: u64, end: u64) -> (u64, u64) {
+        debug_assert!(start < end, "a write has a sector");
         let physical = self.profile.physical();
         (start - start % physical, end.next_multiple_of(physical).min(self.capacity))
     }

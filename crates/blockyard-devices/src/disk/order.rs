@@ -6,9 +6,8 @@
 //! goes before all younger ones.
 //!
 //! The acknowledged writes of a batch go to the platters in a sweep: only those that follow the
-//! last one in the order of sectors are considered, so that each has its turn. While commands wait
-//! until acknowledged writes have gone, these take turns with the commands that wait for the arm.
-//! Otherwise, commands go first.
+//! last one in the order of sectors are considered, so that each has its turn. How they take turns
+//! with the commands that wait for the arm is a choice of the profile.
 
 use super::Held;
 use super::cache::WriteCache;
@@ -35,6 +34,8 @@ pub(super) enum Destage {
     Never,
     /// When no command is held.
     WhenIdle,
+    /// When it begins before any command, by the firmware's estimate.
+    Nearest,
     /// Before any command.
     Now,
 }
@@ -64,8 +65,31 @@ impl Choices<'_> {
         match self.destage {
             Destage::Now => self.write(&expected).or_else(|| self.command(now, &expected)),
             Destage::WhenIdle => self.command(now, &expected).or_else(|| self.write(&expected)),
+            Destage::Nearest => self.nearest(now, &expected),
             Destage::Never => self.command(now, &expected),
         }
+    }
+
+    /// Chooses the next write if the head is expected at it before it is at the next command, which
+    /// has the credit for its age and is not overdue.
+    fn nearest(&self, now: Instant, expected: impl Fn(u64, bool) -> i64) -> Option<Choice> {
+        let command = self.command(now, &expected);
+        let Some(Choice::Command { at, overdue: false }) = command else {
+            return command.or_else(|| self.write(&expected));
+        };
+        let write = self.write(&expected);
+        let goes_first = |write: &Choice| match *write {
+            Choice::Destage { start, .. } => {
+                expected(start, true) < self.time_of(&self.held[at], now, &expected)
+            }
+            Choice::Command { .. } => false,
+        };
+        write.filter(goes_first).or(command)
+    }
+
+    /// Returns the expected time of a command less the credit for its age.
+    fn time_of(&self, held: &Held, now: Instant, expected: impl Fn(u64, bool) -> i64) -> i64 {
+        expected(held.start, held.is_write) - self.estimate.credit(now.since(held.since))
     }
 
     fn write(&self, expected: impl Fn(u64, bool) -> i64) -> Option<Choice> {
@@ -90,10 +114,7 @@ impl Choices<'_> {
         // The shortest positioning goes first: a command 3 ms away after 2 ms of credit goes before
         // one that is 1.5 ms away without any.
         let considered = self.held.iter().take(self.estimate.window());
-        let times = considered.map(|held| {
-            let credit = self.estimate.credit(now.since(held.since));
-            expected(held.start, held.is_write) - credit
-        });
+        let times = considered.map(|held| self.time_of(held, now, &expected));
         let (at, _) = times.enumerate().min_by_key(|&(_, time)| time)?;
         Some(Choice::Command { at, overdue: false })
     }

@@ -136,6 +136,8 @@ pub struct DiskCacheProfile {
     /// Acknowledged writes that go to the platters in one sorted batch, the oldest first. Writes in
     /// sequence count as one, up to the end of a track.
     pub batch: u32,
+    /// How such a batch takes turns with the commands that the arm can serve.
+    pub(crate) turns: Turns,
 }
 
 /// When a head that reads ahead of a reader in sequence leaves for other work.
@@ -147,6 +149,23 @@ pub(crate) enum Leaving {
     /// wait there.
     InTime,
 }
+
+/// How acknowledged writes that are to go to the platters take turns with commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turns {
+    /// Commands go first; while others wait for room in the cache, one write goes for each.
+    OneEach,
+    /// A batch that has begun ends before any command. The next one begins when no command is held,
+    /// or while others wait for room, after as many commands as a batch has writes.
+    Batch,
+    /// The one that the firmware expects the head to begin first goes, be it a command or a write
+    /// of the batch. While others wait for room, no more commands go in a row than a batch has
+    /// writes.
+    Position,
+}
+
+const TURNS: &[(&str, Turns)] =
+    &[("one-each", Turns::OneEach), ("batch", Turns::Batch), ("position", Turns::Position)];
 
 const LEAVING: &[(&str, Leaving)] = &[("at-once", Leaving::AtOnce), ("in-time", Leaving::InTime)];
 
@@ -339,6 +358,7 @@ table_of!(CACHE, fn cache("platters.cache") -> DiskCacheProfile {
     idle: "idle" need(Time),
     start: "start" take_or(Count(0..=100), 100),
     batch: "batch" take_or(Count(1..=BATCH_MAX), BATCH_MAX),
+    turns: "turns" take_or(OneOf(TURNS), Turns::OneEach),
 });
 
 /// Reads the table `[platters]` of `parent`, and checks that there is such a disk.

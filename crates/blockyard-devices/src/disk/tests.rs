@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 mod partial_sectors;
 mod streams;
+mod turns;
 
 /// Sectors of the disk: 1 TB.
 const CAPACITY: u64 = 1_953_525_168;
@@ -42,6 +43,7 @@ fn profile() -> PlattersProfile {
             idle: Duration::from_ms(50),
             start: 100,
             batch: 1_000,
+            turns: Turns::OneEach,
         },
     }
 }
