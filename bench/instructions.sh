@@ -12,7 +12,7 @@ readonly COMMITTED=bench/instructions.txt
 
 cargo build --locked --quiet --release -p blockyard-bench --bin instructions
 counts="$(rustc --version)"
-for prefix in none/ mq-deadline/ kyber/; do
+for prefix in none/ mq-deadline/ kyber/ bfq/ adios/; do
     counts+=$'\n'"$("${CARGO_TARGET_DIR:-target}/release/instructions" "$prefix" | tail -n +2)"
 done
 

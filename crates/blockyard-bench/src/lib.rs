@@ -25,7 +25,7 @@ pub mod pmemblk;
 pub mod simulated;
 pub mod turns;
 
-use blockyard::bio::Bio;
+use blockyard::bio::{Bio, Flags};
 use blockyard::device::null::NullDevice;
 use blockyard::driver::Device;
 use blockyard::host::Host;
@@ -164,6 +164,7 @@ impl<S: Sink> IoLoop<S> {
         self.queue.plug(CPU);
         for _ in 0..count {
             let bio = Bio::write(self.position, SECTORS_PER_BIO, self.position);
+            let bio = bio.with_flags(Flags::SYNC); // as direct writes: bfq limits the others
             self.position = (self.position + u64::from(SECTORS_PER_BIO)) % CAPACITY_SECTORS;
             self.submit(bio);
         }

@@ -89,9 +89,15 @@ fn cases() -> Vec<Case> {
         random_reads("mq-deadline/random-read/4096-held", Policies::mq_deadline, 4096),
         random_reads("kyber/random-read", Policies::mq_kyber, 0),
         random_reads("kyber/random-read/32-held", Policies::mq_kyber, 32),
+        random_reads("bfq/random-read", Policies::mq_bfq, 0),
+        random_reads("bfq/random-read/32-held", Policies::mq_bfq, 32),
+        random_reads("adios/random-read", Policies::mq_adios, 0),
+        random_reads("adios/random-read/32-held", Policies::mq_adios, 32),
         sequential_writes("none/sequential-write", NONE),
         sequential_writes("mq-deadline/sequential-write", Policies::mq_deadline),
         sequential_writes("kyber/sequential-write", Policies::mq_kyber),
+        sequential_writes("bfq/sequential-write", Policies::mq_bfq),
+        sequential_writes("adios/sequential-write", Policies::mq_adios),
     ];
     let metered = [
         ("none/random-read/meter-off", NONE, false),
