@@ -235,12 +235,14 @@ impl<H: HostController> Mmc<H> {
         self.exclusive_is_next().filter(|slot| self.has_no_command(*slot))
     }
 
-    /// Returns whether the operation in `slot` has nothing to send, as there is no cache to flush
-    /// and no transfer to close ([flush-closes-transfer]).
+    /// Returns whether the operation in `slot` has nothing to send, as there is no cache to flush,
+    /// no transfer to close, and no write that a response is still to confirm
+    /// ([flush-closes-transfer]).
     fn has_no_command(&self, slot: SlotId) -> bool {
         self.slots[slot.index()].kind == Kind::Operation(Operation::Flush)
             && self.cache.is_off
             && self.open.is_none()
+            && !(self.policy.open_limit.is_some() && self.has_unconfirmed_write())
     }
 
     /// Returns whether the operation in `slot`, which is next, needs the bus for itself.

@@ -76,7 +76,8 @@ impl<H: HostController> Mmc<H> {
                 }
                 self.counts.failures += 1;
                 // The response does not say which write of an open transfer failed.
-                if self.open.is_some_and(|open| open.has_earlier_writes) {
+                let is_earlier = self.open.is_some_and(|open| open.has_earlier_writes);
+                if is_earlier || core::mem::take(&mut self.stops_writes) {
                     self.counts.lost_writes += 1;
                     self.lose_reported_write();
                 }

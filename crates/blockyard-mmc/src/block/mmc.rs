@@ -53,6 +53,8 @@ pub struct Mmc<H> {
     pub(super) bus: Option<Claim>,
     /// The transfer that was left open, or is on the bus and stays open.
     pub(super) open: Option<OpenTransfer>,
+    /// Whether a recovery stops an open transfer with writes that were reported.
+    pub(super) stops_writes: bool,
     /// The read on the bus whose memory is not prepared, or not all of it, unless an act is at it.
     pub(super) unprepared: Option<SlotId>,
     /// The command queue engine, where the pipeline has it.
@@ -189,6 +191,7 @@ impl<H: HostController> Mmc<H> {
             posted: Fifo::new(slots + 1),
             bus: None,
             open: None,
+            stops_writes: false,
             unprepared: None,
             cqe: (policy.pipeline == Pipeline::Cqe).then(|| Cqe::new(slots)),
             start_deferred: false,

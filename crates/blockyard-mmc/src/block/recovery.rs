@@ -31,6 +31,7 @@ use super::mmc::Mmc;
 use super::pack_limit::PackLimit;
 use super::unconfirmed::UnconfirmedWrite;
 use super::verdict::{COMMAND_TRIES, Verdict, status_of};
+use crate::command::Direction;
 use crate::command::state::CardState;
 use crate::controller::{HostController, HostError, Part};
 use crate::exchange::{Cause, Exchange, Failure};
@@ -51,6 +52,7 @@ impl<H: HostController> Mmc<H> {
         }
         match status.state() {
             Some(CardState::Transfer | CardState::Programming) => {
+                self.stops_writes = false;
                 self.status_known(status.is_ready(), now);
             }
             state => {
@@ -68,7 +70,11 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn failed(&mut self, failure: Failure) {
         let bus = self.bus.as_mut().expect("claim of a failed step");
         debug_assert_ne!(failure.cause, Cause::Gone, "a removed card is not recovered");
-        self.open = None; // the recovery stops what the card is at
+        // The recovery stops what the card is at. Of eight writes in an open transfer the sixth has
+        // failed on the bus: the five before it have been reported, and their page is programmed
+        // when CMD12 closes it.
+        self.stops_writes |=
+            self.open.take().is_some_and(|open| open.direction == Direction::Write);
         if failure.cause == Cause::Host(HostError::Damaged) {
             self.retune_needed = self.controller.is_tuned(); // data or a response came damaged
         }
@@ -91,7 +97,14 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn stop_ended(&mut self, exchange: &Exchange, now: Instant) {
         match exchange.status() {
             // The failure of the transfer is known, and CMD13 asks for the card's state.
-            Some(_) => self.bus.as_mut().expect("claim of a CMD12").next(BusStep::Status, now),
+            Some(_) => {
+                if core::mem::take(&mut self.stops_writes)
+                    && self.unconfirmed == UnconfirmedWrite::None
+                {
+                    self.unconfirmed = UnconfirmedWrite::Reported;
+                }
+                self.bus.as_mut().expect("claim of a CMD12").next(BusStep::Status, now);
+            }
             None => self.command_failed(exchange, now),
         }
     }
