@@ -389,8 +389,8 @@ impl PageCache {
     }
 
     /// Ends the turn: its chunk is used up, or nothing is left.
-    pub(crate) fn end_turn(&mut self, disk: QueueId, is_used_up: bool) {
-        self.turns.end_turn(disk, is_used_up);
+    pub(crate) fn end_turn(&mut self, disk: QueueId, is_used_up: bool, now: Instant) {
+        self.turns.end_turn(disk, is_used_up, now);
     }
 
     /// Returns the pages of the next bio of the turn, at most `most` of them, and where the turn

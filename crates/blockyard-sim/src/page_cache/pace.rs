@@ -131,9 +131,10 @@ impl Pace {
     }
 
     /// Returns the number of pages that a flusher writes of a file before it turns to the next:
-    /// half a second's, but at most an eighth of the limit.
-    pub(crate) fn chunk(&self) -> u64 {
-        let pages = (self.written_smooth / 2).min(self.limits.hard / 8);
+    /// half a second's, but at most an eighth of the limit, and no more than are `wanted`, in whole
+    /// steps of 4 MiB.
+    pub(crate) fn chunk(&self, wanted: u64) -> u64 {
+        let pages = (self.written_smooth / 2).min(self.limits.hard / 8).min(wanted);
         (pages + CHUNK_MIN) / CHUNK_MIN * CHUNK_MIN
     }
 

@@ -178,8 +178,10 @@ impl Turns {
     }
 
     /// Ends the turn: its chunk is used up, or the end of the inode is reached. After that, the
-    /// next turn of the inode begins at its start.
-    pub(super) fn end_turn(&mut self, disk: QueueId, is_used_up: bool) {
+    /// next turn of the inode begins at its start. If a younger inode is dirty, the age of this one
+    /// begins `now`, as in Linux (`redirty_tail`): one that is overwritten all the time is then
+    /// written every 30 s, and not at each look.
+    pub(super) fn end_turn(&mut self, disk: QueueId, is_used_up: bool, now: Instant) {
         let Self { inodes, disks } = self;
         let of_disk = &mut disks[disk.index()];
         let id = of_disk.round.pop_front().expect("a turn that ends has begun");
@@ -194,6 +196,9 @@ impl Turns {
         of_disk.has_progress |= inode.at != Place::START;
         inode.at = Place::START;
         if inode.dirty > 0 {
+            if of_disk.dirty.last().is_some_and(|(since, _)| *since > inode.since) {
+                inode.since = now;
+            }
             of_disk.dirty.insert((inode.since, id));
         }
     }
@@ -231,12 +236,12 @@ mod tests {
         assert_eq!(turn(&mut turns, AGE, second(30)), Some(FileId(0)));
         turns.begun(ids[0], 1);
         turns.go_on(DISK, Place { base_bytes: 0, page: 1 });
-        turns.end_turn(DISK, false);
+        turns.end_turn(DISK, false, second(30));
         assert_eq!(turn(&mut turns, AGE, second(30)), None);
         turns.dirtied(ids[0], second(31));
         turns.begin(DISK);
         assert_eq!(turn(&mut turns, AGE, second(61)), Some(FileId(1)));
-        turns.end_turn(DISK, false);
+        turns.end_turn(DISK, false, second(61));
         assert_eq!(turn(&mut turns, AGE, second(61)), Some(FileId(0)));
     }
 
@@ -254,20 +259,43 @@ mod tests {
             assert_eq!(turn(&mut turns, Duration::ZERO, second(1)), Some(FileId(file)));
             turns.begun(id, 2);
             turns.go_on(DISK, Place { base_bytes: 0, page: 2 });
-            turns.end_turn(DISK, true);
+            turns.end_turn(DISK, true, second(1));
         }
         assert_eq!(turn(&mut turns, Duration::ZERO, second(1)), Some(FileId(0)));
         assert_eq!(turns.current(DISK).unwrap().1, Place { base_bytes: 0, page: 2 });
         turns.begun(ids[0], 1);
-        turns.end_turn(DISK, false);
+        turns.end_turn(DISK, false, second(1));
         assert!(turns.is_due(DISK, AGE, second(2)));
         // A sync has written the second file meanwhile.
         turns.begun(ids[1], 1);
         turns.begin(DISK);
         assert_eq!(turn(&mut turns, AGE, second(2)), Some(FileId(2)));
         turns.begun(ids[2], 1);
-        turns.end_turn(DISK, false);
+        turns.end_turn(DISK, false, second(2));
         assert!(!turns.is_due(DISK, AGE, second(60)));
+    }
+
+    /// A file is overwritten all the time, and is written at 30 s. With a younger file it is due
+    /// again at 60 s, and alone at once, as Linux leaves its age.
+    #[test]
+    fn a_file_that_stays_dirty_ages_anew_beside_a_younger_one() {
+        for has_younger in [true, false] {
+            let mut turns = Turns::default();
+            let ids = [0, 1].map(|file| turns.add(DISK, Some(FileId(file))));
+            turns.dirtied(ids[0], Instant::ZERO);
+            if has_younger {
+                turns.dirtied(ids[1], second(20));
+            }
+            turns.begin(DISK);
+            assert_eq!(turn(&mut turns, AGE, second(30)), Some(FileId(0)));
+            turns.begun(ids[0], 1);
+            turns.dirtied(ids[0], second(30));
+            turns.inodes[ids[0].0].since = Instant::ZERO;
+            turns.end_turn(DISK, false, second(30));
+            assert_eq!(turns.is_due(DISK, AGE, second(31)), !has_younger);
+            turns.begun(ids[1], u64::from(has_younger));
+            assert!(turns.is_due(DISK, AGE, second(60)));
+        }
     }
 
     /// The dirty pages of a file are under writeback, too, so a round finds nothing. A turn that
@@ -284,7 +312,7 @@ mod tests {
             if rounds == 0 {
                 turns.go_on(DISK, Place { base_bytes: 0, page: 9 });
             }
-            turns.end_turn(DISK, rounds == 0);
+            turns.end_turn(DISK, rounds == 0, Instant::ZERO);
             rounds += 1;
         }
         assert_eq!(rounds, 3);

@@ -1,9 +1,9 @@
 //! Flushers: each writes the dirty pages of one disk back in the background; nobody waits for it.
 //!
 //! Linux 6.12 (`wb_workfn`). A flusher looks 5 s after its disk got a dirty page, and 5 s after it
-//! has run while there are any (`dirty-writeback`). It then writes all pages if the disk has had
-//! some for 30 s (`dirty-expire`), and those above the background limit or above the disk's part of
-//! it. A writer that finds more pages than the background limit wakes it, and it does the same; it
+//! has run while there are any (`dirty-writeback`). It then writes the files that have had dirty
+//! pages for 30 s (`dirty-expire`), and what is above the background limit or above the disk's part
+//! of it. A writer that finds more pages than the background limit wakes it, and it does the same; it
 //! looks at the age of pages at most every 5 s. An uncached write wakes it, too (Linux 7.3): it
 //! writes as many pages, of any kind, as are dirty and transient. Files have turns of one chunk,
 //! and a raw disk is as one file. It goes through each in order, from where it stopped, under a
@@ -178,7 +178,11 @@ impl Flusher {
         // After a quiet time the count begins anew: the rate of 4 s without a page says nothing.
         pace.begin(now, is_idle);
         pace.measure(now);
-        self.chunk_left = pace.chunk();
+        let wanted = match self.reason {
+            Some(Reason::Age | Reason::Uncached) => self.wanted,
+            _ => u64::MAX,
+        };
+        self.chunk_left = pace.chunk(wanted);
         true
     }
 
@@ -192,7 +196,7 @@ impl Flusher {
             let room = u64::from(FLUSHER_PAGES_MAX).saturating_sub(in_flight);
             let most = self.chunk_left.min(room.max(1));
             let Some((file, pages, next)) = world.cache.next_of_turn(self.disk, most) else {
-                world.cache.end_turn(self.disk, false);
+                world.cache.end_turn(self.disk, false, world.now);
                 self.chunk_left = 0;
                 continue;
             };
@@ -218,7 +222,7 @@ impl Flusher {
             self.wanted = self.wanted.saturating_sub(count);
             self.chunk_left -= count;
             if self.chunk_left == 0 {
-                world.cache.end_turn(self.disk, true);
+                world.cache.end_turn(self.disk, true, world.now);
             }
         }
         Piece::Full
