@@ -100,6 +100,13 @@ pub enum Happened {
         /// The version of TLS; `None` without TLS.
         tls: Option<&'static str>,
     },
+    /// The client does not get the weight of the place that it comes from.
+    NoWeight {
+        /// That weight.
+        weight: u32,
+        /// The reason.
+        why: String,
+    },
     /// The client has gone.
     Gone {
         /// The export that it had chosen, if any.
@@ -119,6 +126,9 @@ impl fmt::Display for ClientEvent {
             Happened::NoMemory => write!(f, "turned away: {NO_MEMORY}"),
             Happened::Entered { export, tls } => {
                 write!(f, "serving export {export:?}, {}", tls.unwrap_or("without TLS"))
+            }
+            Happened::NoWeight { weight, why } => {
+                write!(f, "served without its weight {weight}: {why}")
             }
             Happened::Gone { export: Some(export), requests, why } => {
                 let requests = counted(requests, "request");

@@ -51,7 +51,7 @@ fn log_all(happened: &Receiver<Event>) {
 
 fn log_client(event: &ClientEvent) {
     let level = match event.happened {
-        Happened::CutOff | Happened::NoMemory => Level::Warning,
+        Happened::CutOff | Happened::NoMemory | Happened::NoWeight { .. } => Level::Warning,
         Happened::Entered { .. } | Happened::Gone { .. } => Level::Note,
     };
     log::put(level, &event.to_string(), Some(("client", &event.client)));

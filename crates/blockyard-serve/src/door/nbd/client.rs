@@ -500,8 +500,12 @@ impl Client {
     pub(super) fn begin_serving(&mut self, lane: &mut Services) {
         let disk = lane.disk(self.session.serving().disk);
         if let Some(weight) = disk.weight_of(&self.peer) {
-            // Without a free group it is served as a client without a weight; `ctl list` shows it.
-            let _ = self.weigh(weight, lane);
+            let weighed = self.weigh(weight, lane);
+            self.report_entry(lane);
+            if let Err(why) = weighed {
+                self.report(|| Happened::NoWeight { weight, why });
+            }
+            return;
         }
         self.report_entry(lane);
     }

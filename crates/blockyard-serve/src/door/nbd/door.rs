@@ -60,7 +60,8 @@ impl Door for Client {
         let serving = self.session.serving();
         let disk = serving.disk;
         let AtDisk { request, arrived } = serving.at_disk.remove(token);
-        if matches!(request.command(), Some(Command::Read | Command::Write)) {
+        let is_data = matches!(request.command(), Some(Command::Read | Command::Write));
+        if is_data && status == Status::Ok {
             serving.moved_bytes += transfer.len;
         }
         // A long range takes many turns, so it says nothing about how long clients wait.

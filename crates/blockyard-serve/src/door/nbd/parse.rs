@@ -298,8 +298,8 @@ impl Client {
             }
         };
         let durable = if request.fua() { Flags::FUA } else { Flags::NONE };
-        // The client waits for its writes, so a scheduler is to treat them as its reads.
-        let sync = if op == Op::Write { Flags::SYNC } else { Flags::NONE };
+        // Somebody waits for the answer. In Linux, a server's direct write has REQ_SYNC.
+        let sync = if op == Op::Read { Flags::NONE } else { Flags::SYNC };
         let flags = durable | sync;
         let asked = Asked { flags, submitter: serving.submitter, ..Asked::from(op) };
         let token = serving.at_disk.insert(AtDisk { request, arrived: self.input.arrived });
