@@ -5,7 +5,7 @@
 //! 180 ms of each other are merged for good: at once on a device without moving parts that queues,
 //! else after 600 ms if idling is of no use. A queue that was merged by position and has become one
 //! of random I/O is split again, and each process goes on with what its queue had before. With
-//! [`BfqTunables::merges_queues`](crate::policy::BfqTunables::merges_queues) off, nothing is merged.
+//! [`merges_queues`](crate::policy::BfqTunables::merges_queues) off, nothing is merged.
 
 use super::entity::Raise;
 use super::process::Saved;

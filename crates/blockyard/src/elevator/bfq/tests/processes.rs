@@ -125,7 +125,8 @@ fn queues_created_together_are_merged_for_good() {
     assert_eq!(rig.bfq.counts().merged, 0);
 }
 
-/// As above, and on a disk with moving parts, where two readers of one place are merged by position.
+/// As above, and on a disk with moving parts, where two readers of one place are merged by their
+/// positions.
 #[test]
 fn no_queues_are_merged_without_the_tunable() {
     for rotational in [false, true] {
