@@ -227,8 +227,8 @@ const SHARED_SCHED_DEPTH: u32 = 1024;
 
 /// Returns the design of a disk. BFQ shares the disk only among the clients whose requests it
 /// holds: with a depth of 1 it would hold two requests, in turns one of each client. It merges no
-/// queues: clients that come within 180 ms of each other would have one share together. It raises no
-/// weights: a client that has just come would have 30 times the share of the others.
+/// queues: clients that come within 180 ms of each other would have one share together. It raises
+/// no weights: a client that has just come would have 30 times the share of the others.
 fn policies_of(config: &DiskConfig) -> Policies {
     let policies = config.policies;
     let ElevatorKind::Bfq(bfq) = policies.elevator else { return policies };

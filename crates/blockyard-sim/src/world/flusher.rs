@@ -2,8 +2,8 @@
 //!
 //! Linux 6.12 (`wb_workfn`). A flusher looks 5 s after its disk got a dirty page, and 5 s after it
 //! has run while there are any (`dirty-writeback`). It then writes the files that have had dirty
-//! pages for 30 s (`dirty-expire`), and what is above the background limit or above the disk's part
-//! of it. A writer that finds more pages than the background limit wakes it, and it does the same; it
+//! pages for 30 s (`dirty-expire`), and what is above the background limit or the disk's part of
+//! it. A writer that finds more pages than the background limit wakes it, and it does the same; it
 //! looks at the age of pages at most every 5 s. An uncached write wakes it, too (Linux 7.3): it
 //! writes as many pages, of any kind, as are dirty and transient. Files have turns of one chunk,
 //! and a raw disk is as one file. It goes through each in order, from where it stopped, under a
