@@ -41,8 +41,8 @@ pub(super) enum Reader {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageRead {
     pub(super) reader: Reader,
-    /// The row, if other reads may want it.
-    pub(super) row: Option<u32>,
+    /// The row, and which of the data that shares it on the scaled map, if other reads may want it.
+    pub(super) row: Option<(u32, u64)>,
     pub(super) units: u32,
     /// When it was asked for.
     pub(super) asked_at: Instant,
@@ -60,7 +60,7 @@ impl PageRead {
     }
 
     /// Returns the row that it leaves in a register, where its errors can be corrected.
-    const fn kept_row(&self) -> Option<u32> {
+    const fn kept_row(&self) -> Option<(u32, u64)> {
         if self.retries == 0 { self.row } else { None }
     }
 }
@@ -117,7 +117,7 @@ pub(super) struct Die {
     /// Registers of a page that are empty.
     registers: u8,
     /// The row that was read last, while it is in its register.
-    row: Option<u32>,
+    row: Option<(u32, u64)>,
     /// Transfers out of the register that was filled last, and out of the one before. The channel
     /// carries the latter first.
     leaving: [u32; 2],

@@ -316,6 +316,7 @@ impl Flash {
                 self.commands[id.0 as usize].parts += 1;
             }
             if found.is_none() {
+                let row = (row, units.start / self.map.units());
                 self.read_group(Reader::Command(id), row, count, now, events);
             }
         }
@@ -354,25 +355,26 @@ impl Flash {
             left.end = left.end.min(MapMemory::end_of_page(units.end - 1));
         }
         while let Some((row, units, count)) = self.next_group(&mut left) {
+            let of_map = (row, units.start / self.map.units());
             let number = self.ahead.add(row, units);
-            self.read_group(Reader::Ahead(number), row, count, now, events);
+            self.read_group(Reader::Ahead(number), of_map, count, now, events);
         }
     }
 
     fn read_group(
         &mut self,
         reader: Reader,
-        row: u32,
+        row: (u32, u64),
         units: u32,
         now: Instant,
         events: &mut MediumEvents,
     ) {
         let mut read = PageRead::new(reader, units, now);
         read.row = Some(row);
-        if let Some(retries) = self.profile.retries.filter(|_| self.map.is_old(row)) {
+        if let Some(retries) = self.profile.retries.filter(|_| self.map.is_old(row.0)) {
             read.retries = retries.draw_number(&mut self.prng);
         }
-        self.read_page(self.map.die_of_row(row), read, now, events);
+        self.read_page(self.map.die_of_row(row.0), read, now, events);
     }
 
     /// Lets waiting writes into the buffer while it has room, and begins the commands that wait
