@@ -95,19 +95,13 @@ fn shared(weights: &[(&str, u32)]) -> Running {
 /// With weights 300 and 100, the second client gets a request for three of the first: 400 of 1200.
 /// A slot is 40 requests of 200 us, so the end of the first may come some slots early or late.
 #[test]
-fn reads_are_shared_by_weight() {
-    let running = shared(&[("127.0.0.0/8", 300), ("unix", 100)]);
-    let ended = ended_of_second(&running, READ, 1200);
-    assert!((320..=480).contains(&ended), "{ended} of 400");
-    running.stop();
-}
-
-#[test]
-fn writes_are_shared_by_weight() {
-    let running = shared(&[("127.0.0.0/8", 300), ("unix", 100)]);
-    let ended = ended_of_second(&running, WRITE, 1200);
-    assert!((320..=480).contains(&ended), "{ended} of 400");
-    running.stop();
+fn reads_and_writes_are_shared_by_weight() {
+    for kind in [READ, WRITE] {
+        let running = shared(&[("127.0.0.0/8", 300), ("unix", 100)]);
+        let ended = ended_of_second(&running, kind, 1200);
+        assert!((320..=480).contains(&ended), "{ended} of 400");
+        running.stop();
+    }
 }
 
 #[test]
