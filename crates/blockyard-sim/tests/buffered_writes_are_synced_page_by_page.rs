@@ -26,7 +26,11 @@ fn device(has_cache: bool) -> Device {
 }
 
 fn jobs(options: &str) -> JobFile {
-    let all = format!("--name=j --filename=/dev/a --ioengine=sync --size=1g {options}");
+    jobs_on("/dev/a", options)
+}
+
+fn jobs_on(file: &str, options: &str) -> JobFile {
+    let all = format!("--name=j --filename={file} --ioengine=sync --size=1g {options}");
     parse_args(all.split_whitespace(), &NoSource).unwrap()
 }
 
@@ -121,7 +125,7 @@ fn a_sync_waits_for_the_journal_of_its_file_system() {
     let ext4 = FileSystem::lookup("ext4").unwrap();
     let conditions = Conditions { file_system: Some(&ext4), ..Conditions::new(1) };
     let design = Design::lookup("mq-none").unwrap();
-    let jobs = jobs(&format!("{LOG} --fdatasync=1 --filename=log"));
+    let jobs = jobs_on("log", &format!("{LOG} --fdatasync=1"));
     let simulation = Simulation::under(&jobs, &device(true), &design, conditions).unwrap();
     let report = simulation.finish().unwrap();
     let expected = [LOG_COPIES, 0, 0, 300 * US, 100 * US, 500 * US + 400 * US, 0];
@@ -181,8 +185,8 @@ fn each_sync_of_a_mapping_syncs_its_data() {
     let ext4 = FileSystem::lookup("ext4").unwrap();
     let design = Design::lookup("mq-none").unwrap();
     for sync in ["fsync=16", "fdatasync=16", "sync_file_range=write:16", "fsync=16 --sync=1"] {
-        let stores = "--ioengine=mmap --rw=write --bs=4k --number_ios=64 --filename=log";
-        let jobs = jobs(&format!("{stores} --{sync}"));
+        let stores = "--ioengine=mmap --rw=write --bs=4k --number_ios=64";
+        let jobs = jobs_on("log", &format!("{stores} --{sync}"));
         let conditions = Conditions { file_system: Some(&ext4), ..Conditions::new(1) };
         let simulation = Simulation::under(&jobs, &device(true), &design, conditions).unwrap();
         let report = simulation.finish().unwrap();

@@ -86,6 +86,15 @@ const DISK: &[Scene] = &[
         "--ioengine=libaio --iodepth=32 --rw=randwrite --bs=64k --size=100% --number_ios=512",
     ),
     scene("mq-none", "--rw=randrw --bs=4k --thinktime=30ms --size=100% --number_ios=32"),
+    // Two readers in sequence, and reads beside writes that the cache holds.
+    scene(
+        "mq-none",
+        "--rw=read --bs=64k --numjobs=2 --size=100g --offset_increment=100g --number_ios=64",
+    ),
+    scene(
+        "mq-none",
+        "--ioengine=libaio --iodepth=8 --rw=randrw --bs=4k --size=100% --number_ios=256",
+    ),
 ];
 
 /// Scenes of a volume: longer than its credit lasts, where it has a burst to spend it on.

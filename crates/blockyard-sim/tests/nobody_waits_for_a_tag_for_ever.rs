@@ -23,5 +23,4 @@ fn a_reader_beside_more_writers_than_tags_is_served() {
     for (ios, max_ms) in [none, deadline] {
         assert!(ios > 100 && max_ms < 1500, "{ios} reads, each within {max_ms} ms");
     }
-    assert!(deadline.1 < none.1 / 2, "{} ms with mq-deadline, {} ms without", deadline.1, none.1);
 }
