@@ -3,8 +3,7 @@
 #
 # The option stands in a section, but sets one switch for the whole run, and its value is not read:
 # `exitall=0` turns it on like `exitall`. Here the job with the option is to run for three seconds.
-# The other one does not have it, ends after one second, and ends both. Each does 100 I/Os, where the
-# longer one would do 300.
+# The other one does not have it, ends after one second, and ends both.
 #
 # Seen with fio 3.33-3 of Debian 12 (bookworm), 2026-11-29; the source of 3.42 does the same. Needs
 # apt-get. Fails if this changes.

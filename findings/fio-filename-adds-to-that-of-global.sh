@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # fio 3.33 with `filename` in [global] and in a job does the job's I/O to both files.
 #
-# A value in a section usually takes the place of that in [global]. A file name is added instead: the
-# job has two files, each with half of its size. So a job file that is meant to move one job to
+# A value in a section usually takes the place of that in [global]. A file name is added instead:
+# the job has two files, each with half of its size. So a job file that is meant to move one job to
 # another disk still writes to the first one. Two lines `filename=` in one section add up, too.
 #
 # Seen with fio 3.33-3 of Debian 12 (bookworm), 2026-11-29; the source of 3.42 does the same. Needs
