@@ -89,11 +89,13 @@ const DISK: &[Scene] = &[
     // Two readers in sequence, and reads beside writes that the cache holds.
     scene(
         "mq-none",
-        "--rw=read --bs=64k --numjobs=2 --size=100g --offset_increment=100g --number_ios=64",
+        "--filename=x --rw=read --bs=64k --numjobs=2 --size=50g --offset_increment=100g \
+         --number_ios=64",
     ),
     scene(
         "mq-none",
-        "--ioengine=libaio --iodepth=8 --rw=randrw --bs=4k --size=100% --number_ios=256",
+        "--ioengine=libaio --iodepth=32 --rw=randrw --rwmixread=20 --bs=64k --size=100% \
+         --number_ios=512",
     ),
 ];
 
