@@ -123,10 +123,7 @@ impl<H: HostController> Mmc<H> {
             self.failed(failure);
             return self.recover(now);
         }
-        // The card programs the last page only now.
-        if self.unconfirmed == UnconfirmedWrite::None {
-            self.unconfirmed = UnconfirmedWrite::Reported;
-        }
+        self.await_report(); // the card programs the last page only now
         let is_operation = self.operation_on_bus().is_some();
         let bus = self.bus.as_mut().expect("claim of a CMD12");
         match self.policy.busy {

@@ -68,13 +68,16 @@ impl<H: HostController> Mmc<H> {
     /// Notes `failure` of a step. The first failure counts, and the card is recovered before
     /// anything else happens.
     pub(super) fn failed(&mut self, failure: Failure) {
-        let bus = self.bus.as_mut().expect("claim of a failed step");
-        debug_assert_ne!(failure.cause, Cause::Gone, "a removed card is not recovered");
         // The recovery stops what the card is at. Of eight writes in an open transfer the sixth has
         // failed on the bus: the five before it have been reported, and their page is programmed
-        // when CMD12 closes it.
-        self.stops_writes |=
-            self.open.take().is_some_and(|open| open.direction == Direction::Write);
+        // when CMD12 closes it. If only the response to a CMD12 was lost, the next response reports
+        // on them.
+        if self.open.take().is_some_and(|open| open.direction == Direction::Write) {
+            self.stops_writes = true;
+            self.await_report();
+        }
+        let bus = self.bus.as_mut().expect("claim of a failed step");
+        debug_assert_ne!(failure.cause, Cause::Gone, "a removed card is not recovered");
         if failure.cause == Cause::Host(HostError::Damaged) {
             self.retune_needed = self.controller.is_tuned(); // data or a response came damaged
         }
@@ -98,10 +101,8 @@ impl<H: HostController> Mmc<H> {
         match exchange.status() {
             // The failure of the transfer is known, and CMD13 asks for the card's state.
             Some(_) => {
-                if core::mem::take(&mut self.stops_writes)
-                    && self.unconfirmed == UnconfirmedWrite::None
-                {
-                    self.unconfirmed = UnconfirmedWrite::Reported;
+                if core::mem::take(&mut self.stops_writes) {
+                    self.await_report();
                 }
                 self.bus.as_mut().expect("claim of a CMD12").next(BusStep::Status, now);
             }
