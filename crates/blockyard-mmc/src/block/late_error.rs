@@ -26,6 +26,7 @@
 
 use super::mmc::Mmc;
 use super::unconfirmed::UnconfirmedWrite;
+use crate::command::state::CardState;
 use crate::controller::{HostController, SlotId};
 use crate::exchange::Exchange;
 use blockyard::status::Status;
@@ -56,8 +57,13 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn check_unconfirmed_write(&mut self, exchange: &Exchange) {
         if exchange.write_before_failed() {
             self.unconfirmed_write_failed();
-        } else if exchange.status().is_some() {
-            self.confirm_write();
+        } else if let Some(status) = exchange.status() {
+            // While a transfer is open, or its last page is programmed, a response says nothing yet.
+            let is_at_work =
+                matches!(status.state(), Some(CardState::Receive | CardState::Programming));
+            if self.policy.open_limit.is_none() || !is_at_work {
+                self.confirm_write();
+            }
         } else if !exchange.continues()
             && exchange.failure().is_some_and(|failure| failure.hides_answer())
         {
