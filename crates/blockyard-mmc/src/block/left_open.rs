@@ -76,6 +76,9 @@ impl<H: HostController> Mmc<H> {
         };
         open.until = now + limit;
         open.has_earlier_writes |= self.unconfirmed != UnconfirmedWrite::None;
+        if open.direction == Direction::Write {
+            self.await_report(); // the response to CMD12 may be the one that reports a failure
+        }
         true
     }
 
