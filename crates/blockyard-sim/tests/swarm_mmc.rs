@@ -529,12 +529,11 @@ fn left_open(seed: u64) -> Drawn {
     {
         drawn.args.truncate(second);
     }
-    // The last sync has a response about the writes of the last transfer.
-    for job in (0..drawn.args.len()).rev() {
-        if drawn.args[job].starts_with("--name=job") {
-            drawn.args.insert(job + 1, "--end_fsync=1".to_owned());
-        }
-    }
+    // The commands of these reads have responses about the writes of the last transfer, also of a
+    // card that programs after it was busy.
+    let last = "--name=last --stonewall --rw=randread --bs=4k --number_ios=3 --thinktime=200ms \
+                --size=8m --direct=1 --filename=/dev/mmcblk0 --continue_on_error=all";
+    drawn.args.extend(last.split_whitespace().map(str::to_owned));
     let limits = &mut drawn.device.limits;
     limits.write_cache = true;
     limits.max_sectors = limits.max_sectors.max(LARGEST_BIO_SECTORS);
