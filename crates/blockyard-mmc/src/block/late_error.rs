@@ -58,7 +58,7 @@ impl<H: HostController> Mmc<H> {
         if exchange.write_before_failed() {
             self.unconfirmed_write_failed();
         } else if let Some(status) = exchange.status() {
-            // While a transfer is open, or its last page is programmed, a response says nothing yet.
+            // A response says nothing while a transfer is open, or its last page is programmed.
             let is_at_work =
                 matches!(status.state(), Some(CardState::Receive | CardState::Programming));
             if self.policy.open_limit.is_none() || !is_at_work {
