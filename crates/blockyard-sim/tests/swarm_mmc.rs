@@ -274,11 +274,15 @@ impl Drawn {
         let missing = verified.violations.iter().map(|one| one.wrong.sectors.clone()).collect();
         let lost = fewest_requests(missing, self.device.limits.max_sectors.into());
         let counts = host.counts();
-        // A response about an open transfer speaks of all its writes, of which several may be lost.
-        let is_left_open = self.design.host.is_some_and(|policy| policy.open_limit.is_some());
-        let of_each = if is_left_open { u64::MAX } else { 1 };
         let reported = counts.lost_writes + counts.doubtful_writes;
-        let known = reported.saturating_mul(of_each).saturating_add(1);
+        let is_left_open = self.design.host.is_some_and(|policy| policy.open_limit.is_some());
+        let known = match is_left_open {
+            // A response about an open transfer speaks of all its writes, of which several may be
+            // lost. The reads at the end have responses about the last one.
+            true if reported > 0 => u64::MAX,
+            true => 0,
+            false => reported + 1,
+        };
         (lost > known).then(|| format!("{lost} writes are lost: {counts:?}"))
     }
 

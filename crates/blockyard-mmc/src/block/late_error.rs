@@ -39,14 +39,6 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Notes that the next response is the first after the end of an open transfer, whose writes
-    /// may all have been reported.
-    pub(super) fn await_report(&mut self) {
-        if self.unconfirmed == UnconfirmedWrite::None {
-            self.unconfirmed = UnconfirmedWrite::Reported;
-        }
-    }
-
     /// Returns whether the next response is the first after a write.
     pub(super) fn has_unconfirmed_write(&self) -> bool {
         self.unconfirmed != UnconfirmedWrite::None

@@ -76,9 +76,6 @@ impl<H: HostController> Mmc<H> {
         };
         open.until = now + limit;
         open.has_earlier_writes |= self.unconfirmed != UnconfirmedWrite::None;
-        if open.direction == Direction::Write {
-            self.await_report(); // the response to CMD12 may be the one that reports a failure
-        }
         true
     }
 
@@ -126,7 +123,6 @@ impl<H: HostController> Mmc<H> {
             self.failed(failure);
             return self.recover(now);
         }
-        self.await_report(); // the card programs the last page only now
         let is_operation = self.operation_on_bus().is_some();
         let bus = self.bus.as_mut().expect("claim of a CMD12");
         match self.policy.busy {

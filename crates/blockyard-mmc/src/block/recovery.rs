@@ -31,7 +31,6 @@ use super::mmc::Mmc;
 use super::pack_limit::PackLimit;
 use super::unconfirmed::UnconfirmedWrite;
 use super::verdict::{COMMAND_TRIES, Verdict, status_of};
-use crate::command::Direction;
 use crate::command::state::CardState;
 use crate::controller::{HostController, HostError, Part};
 use crate::exchange::{Cause, Exchange, Failure};
@@ -70,12 +69,8 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn failed(&mut self, failure: Failure) {
         // The recovery stops what the card is at. Of eight writes in an open transfer the sixth has
         // failed on the bus: the five before it have been reported, and their page is programmed
-        // when CMD12 closes it. If only the response to a CMD12 was lost, the next response reports
-        // on them.
-        if self.open.take().is_some_and(|open| open.direction == Direction::Write) {
-            self.stops_writes = true;
-            self.await_report();
-        }
+        // when CMD12 closes it.
+        self.stops_writes |= self.open.take().is_some_and(|open| open.has_earlier_writes);
         let bus = self.bus.as_mut().expect("claim of a failed step");
         debug_assert_ne!(failure.cause, Cause::Gone, "a removed card is not recovered");
         if failure.cause == Cause::Host(HostError::Damaged) {
@@ -100,12 +95,7 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn stop_ended(&mut self, exchange: &Exchange, now: Instant) {
         match exchange.status() {
             // The failure of the transfer is known, and CMD13 asks for the card's state.
-            Some(_) => {
-                if core::mem::take(&mut self.stops_writes) {
-                    self.await_report();
-                }
-                self.bus.as_mut().expect("claim of a CMD12").next(BusStep::Status, now);
-            }
+            Some(_) => self.bus.as_mut().expect("claim of a CMD12").next(BusStep::Status, now),
             None => self.command_failed(exchange, now),
         }
     }
