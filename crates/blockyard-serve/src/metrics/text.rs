@@ -5,6 +5,7 @@
 use crate::disk::roster::Listed;
 use crate::observation::meter::{Counts, Kind};
 use crate::observation::overview::ClientView;
+use blockyard::elevator::bfq::DEFAULT_WEIGHT;
 use blockyard::layer::fault::Count;
 use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
@@ -12,9 +13,6 @@ use blockyard::trace::{Action, Hold};
 use blockyard_std::parts::job::SECTOR;
 use core::fmt::{Display, Write};
 use std::collections::BTreeMap;
-
-/// The weight of a client without one: that of a process of the default priority in BFQ.
-const WEIGHT_OF_OTHERS: u32 = 40;
 
 struct Page<'a> {
     text: String,
@@ -139,7 +137,7 @@ impl Page<'_> {
         let name = "blockyard_client_weight";
         self.write_head(name, "gauge", "The weight of a client; 40 is that of one without.");
         self.write_samples_of_clients(name, clients, |client| {
-            u64::from(client.weight.unwrap_or(WEIGHT_OF_OTHERS))
+            u64::from(client.weight.unwrap_or(DEFAULT_WEIGHT))
         });
     }
 

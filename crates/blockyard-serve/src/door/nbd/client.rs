@@ -495,19 +495,16 @@ impl Client {
         }
     }
 
-    /// Begins to serve the client, whose session has an export: gives it the weight of the place
-    /// that it comes from, and reports it.
+    /// Begins to serve the client, whose session has an export: reports it, and gives it the weight
+    /// of the place that it comes from.
     pub(super) fn begin_serving(&mut self, lane: &mut Services) {
-        let disk = lane.disk(self.session.serving().disk);
-        if let Some(weight) = disk.weight_of(&self.peer) {
-            let weighed = self.weigh(weight, lane);
-            self.report_entry(lane);
-            if let Err(why) = weighed {
-                self.report(|| Happened::NoWeight { weight, why });
-            }
-            return;
-        }
         self.report_entry(lane);
+        let disk = lane.disk(self.session.serving().disk);
+        if let Some(weight) = disk.weight_of(&self.peer)
+            && let Err(why) = self.weigh(weight, lane)
+        {
+            self.report(|| Happened::NoWeight { weight, why });
+        }
     }
 
     fn report_entry(&self, lane: &Services) {

@@ -63,6 +63,7 @@ pub use self::budget::{Expiry, Slots};
 pub use self::counts::{Counts, GroupService};
 pub use self::idling::Idled;
 pub use self::process::GROUPS as GROUPS_MAX;
+pub use self::queue::DEFAULT_WEIGHT;
 pub use self::raising::Raised;
 
 use self::budget::{Budgets, DEFAULT_MAX};

@@ -32,8 +32,8 @@ const DEFAULT_LEVEL: u8 = 4;
 pub(super) const MIN_IDLE: Duration = Duration::from_ms(2000);
 /// The levels of a class.
 pub(super) const LEVELS: usize = 8;
-/// The weight of a queue of the default level; only such queues are raised.
-pub(super) const DEFAULT_WEIGHT: u32 = 40;
+/// The weight of a process of the default priority; only the queues of such processes are raised.
+pub const DEFAULT_WEIGHT: u32 = 40;
 
 /// Returns the index of the class, and the level, of a priority.
 pub(super) const fn class_and_level(prio: IoPrio) -> (usize, usize) {
