@@ -164,13 +164,14 @@ impl Flusher {
     /// Begins the next turn, if there is a reason to.
     fn begin_turn<O: Observer>(&mut self, world: &mut World<O>) -> bool {
         debug_assert_eq!(self.chunk_left, 0, "the turn before should have ended");
-        let (is_needed, age) = match self.reason {
-            Some(Reason::Age) => (self.wanted > 0, world.machine.dirty_expire),
-            Some(Reason::Uncached) => (self.wanted > 0, Duration::ZERO),
-            _ => (self.is_over_background(world), Duration::ZERO),
+        let (wanted, age) = match self.reason {
+            Some(Reason::Age) => (self.wanted, world.machine.dirty_expire),
+            Some(Reason::Uncached) => (self.wanted, Duration::ZERO),
+            _ if self.is_over_background(world) => (u64::MAX, Duration::ZERO),
+            _ => (0, Duration::ZERO),
         };
         let now = world.now;
-        if !is_needed || !world.cache.begin_turn(self.disk, age, now) {
+        if wanted == 0 || !world.cache.begin_turn(self.disk, age, now) {
             return false;
         }
         let is_idle = world.cache.levels().is_idle(self.disk);
@@ -178,10 +179,6 @@ impl Flusher {
         // After a quiet time the count begins anew: the rate of 4 s without a page says nothing.
         pace.begin(now, is_idle);
         pace.measure(now);
-        let wanted = match self.reason {
-            Some(Reason::Age | Reason::Uncached) => self.wanted,
-            _ => u64::MAX,
-        };
         self.chunk_left = pace.chunk(wanted);
         true
     }
