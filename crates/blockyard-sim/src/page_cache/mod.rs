@@ -306,10 +306,14 @@ impl PageCache {
     ) -> bool {
         let File { pages, dirt, placement, turns_as, .. } = &mut self.files[file.0];
         let (was_transient, is_transient) = pages.fill(page, is_uncached);
+        let was_on_disk = !dirt.is_dirty() && dirt.is_idle();
         let was_clean = dirt.written(page);
         if was_clean {
             self.levels.dirtied(placement.queue);
             self.turns.dirtied(*turns_as, now);
+        }
+        // Of a thousand dirty pages of a file, only the first one makes it an unwritten one.
+        if was_on_disk {
             self.by_place.note(*placement, file, true);
         }
         match (was_transient && !was_clean, is_transient) {
@@ -512,8 +516,9 @@ impl PageCache {
             Transfer::WriteBack => {
                 of_run.dirt.end(pages.clone(), status);
                 of_run.drop_transient(pages.clone());
-                let is_unwritten = of_run.dirt.is_dirty() || !of_run.dirt.is_idle();
-                self.by_place.note(of_run.placement, file, is_unwritten);
+                if !of_run.dirt.is_dirty() && of_run.dirt.is_idle() {
+                    self.by_place.note(of_run.placement, file, false);
+                }
                 self.levels.ended(of_run.placement.queue, pages.end - pages.start);
                 if status == Status::Ok {
                     let data = Data { pages: pages.clone(), len_bytes, is_direct: false };

@@ -2,7 +2,7 @@
 
 use super::calls::InCall;
 use super::durable::Tail;
-use super::source::Source;
+use super::source::{NextIo, Source};
 use super::state::{Sleep, State};
 use super::think::Pause;
 use super::{Buffered, BufferedStep, Task};
@@ -272,17 +272,17 @@ impl Task {
 
     /// Begins a call at `now` for the I/O of [`Self::next_bio`]. Returns whether it is a sync.
     pub(crate) fn begin_buffered(&mut self, now: Instant, cache: &PageCache) -> bool {
-        let io = *self.feed.next().expect("an I/O should come from `next_bio`");
+        let io = self.feed.next().expect("an I/O should come from `next_bio`");
+        let NextIo { bio, kind, sync, file, offset_bytes, len_bytes, .. } = *io;
         let slot = self.slots.next_free().expect("an I/O should have a slot");
         self.call(now);
         self.submitted(now);
         self.end_call();
-        if matches!(io.kind, None | Some(Op::Write)) {
+        if matches!(kind, None | Some(Op::Write)) {
             self.buffered().clocks.start(slot, now);
         }
-        let what = (io.bio, io.sync);
-        self.buffered().begin(slot, io.file, io.offset_bytes, io.len_bytes, what, cache);
-        io.kind.is_none()
+        self.buffered().begin(slot, file, offset_bytes, len_bytes, (bio, sync), cache);
+        kind.is_none()
     }
 
     /// Returns from the call at `now`.

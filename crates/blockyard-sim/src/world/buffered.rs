@@ -66,7 +66,7 @@ impl<O: Observer> World<O> {
                 cost + self.submit_runs(id)
             }
             Some(BufferedStep::WriteBack) => cost + self.submit_runs(id),
-            Some(BufferedStep::CopyPage) if copies => cost + self.copy_page(id),
+            Some(BufferedStep::CopyPage) if copies => cost + self.copy_due_page(id),
             Some(BufferedStep::Look) => cost + self.look(id),
             Some(BufferedStep::Commit) => {
                 let disk = task.buffered().ask_for_commit(&mut self.cache, id);
@@ -146,11 +146,16 @@ impl<O: Observer> World<O> {
 
     /// Copies from or to the page that is due, if the page is still in the cache.
     fn copy_page(&mut self, id: TaskId) -> Duration {
-        let task = &mut self.tasks[id.0 as usize];
         // Another job may have dropped the page since the task was woken for it.
-        if task.buffered_step(&self.cache) != Some(BufferedStep::CopyPage) {
-            return Duration::ZERO;
+        match self.tasks[id.0 as usize].buffered_step(&self.cache) {
+            Some(BufferedStep::CopyPage) => self.copy_due_page(id),
+            _ => Duration::ZERO,
         }
+    }
+
+    /// Copies from or to the page that is due.
+    fn copy_due_page(&mut self, id: TaskId) -> Duration {
+        let task = &mut self.tasks[id.0 as usize];
         let (bytes, dirtied) = task.buffered().copy_page(&mut self.cache, self.now);
         debug_assert!(bytes <= PAGE_BYTES, "{bytes} bytes of a page");
         // 1 KiB of a page of 4 KiB takes a quarter of the time of a page.

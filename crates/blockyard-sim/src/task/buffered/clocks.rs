@@ -41,7 +41,7 @@ impl Clocks {
     /// Stops the clock of the call of `slot` at `now`. A read has none.
     pub(crate) fn stop(&mut self, slot: u32, now: Instant) {
         let at = self.running.iter().rposition(|(of, _)| *of == slot);
-        self.stopped = at.map(|at| self.running.remove(at).1.stop(now));
+        self.stopped = at.map(|at| self.running.swap_remove(at).1.stop(now));
     }
 
     /// Returns the times of the call whose clock was stopped last.

@@ -84,7 +84,7 @@ impl Buffered {
             slot,
             writes: true,
             durable: None,
-            sync: Some(Sync::of(pages, dirt, flush).of_data(self.is_dsync)),
+            sync: Some(Box::new(Sync::of(pages, dirt, flush).of_data(self.is_dsync))),
             stream,
             begin_bytes: 0,
             at_bytes: 0,

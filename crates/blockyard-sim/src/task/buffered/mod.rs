@@ -86,8 +86,8 @@ struct Call {
     writes: bool,
     /// The flush of the sync that follows the copies (`O_SYNC`), and whether it syncs data only.
     durable: Option<(Bio, bool)>,
-    /// The sync under way.
-    sync: Option<Sync>,
+    /// The sync under way. Few calls have one, so that it is not part of each.
+    sync: Option<Box<Sync>>,
     stream: usize,
     begin_bytes: u64,
     at_bytes: u64,
@@ -302,15 +302,16 @@ impl Buffered {
         debug_assert!(self.call.is_none(), "a task must be in only one call at a time");
         let stream = usize::from(file);
         let dirt = cache.dirt(self.streams[stream].file);
-        let flush = Bio { op: bio::Op::Flush, sector: 0, sectors: 0, segments: 1, ..bio };
-        let flush = Bio { flags: bio.flags.without(Flags::FUA), ..flush };
         // A store to a mapping is no call that `O_SYNC` or `O_DSYNC` could reach.
         let is_durable = bio.flags.contains(Flags::FUA) && !self.mapped;
         self.call = Some(Call {
             slot,
             writes: bio.op == bio::Op::Write,
-            durable: is_durable.then_some((flush, self.is_dsync)),
-            sync: sync.map(|call| sync_of(self.sync_call(call), self.range_sync, dirt, flush)),
+            durable: is_durable.then(|| (flush_behind(&bio), self.is_dsync)),
+            sync: sync.map(|call| {
+                let flush = flush_behind(&bio);
+                Box::new(sync_of(self.sync_call(call), self.range_sync, dirt, flush))
+            }),
             stream,
             begin_bytes: offset_bytes,
             at_bytes: offset_bytes,
@@ -677,7 +678,7 @@ impl Call {
     fn copied(&mut self, end_bytes: u64, dirt: &Dirt) {
         if let Some((flush, data_only)) = self.durable.filter(|_| end_bytes == self.end_bytes) {
             let pages = self.begin_bytes / PAGE_BYTES..end_bytes.div_ceil(PAGE_BYTES);
-            self.sync = Some(Sync::of(pages, dirt, flush).of_data(data_only));
+            self.sync = Some(Box::new(Sync::of(pages, dirt, flush).of_data(data_only)));
         }
         self.at_bytes = end_bytes;
         self.tried = Tried::Nothing;
@@ -688,6 +689,12 @@ impl Call {
 /// Returns each disk once.
 fn distinct(disks: impl Iterator<Item = QueueId>) -> Vec<QueueId> {
     disks.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Returns the flush of a sync that belongs to `bio`.
+fn flush_behind(bio: &Bio) -> Bio {
+    let flags = bio.flags.without(Flags::FUA);
+    Bio { op: bio::Op::Flush, sector: 0, sectors: 0, segments: 1, flags, ..*bio }
 }
 
 /// Returns the sync that `call` begins, of a file with `dirt`. If it flushes, `flush` is its end.
