@@ -9,6 +9,7 @@ KERNELS=(
     linux-image-6.1.0-50-cloud-amd64=6.1.176-1
     linux-image-6.12.117+deb12-cloud-amd64=6.12.117-1~deb12u1
 )
+QEMU_DEVICES=()
 unpack_programs qemu-system-{x86,common}=1:7.2+dfsg-7+deb12u18+b3 qemu-system-data=1:7.2+dfsg-7+deb12u18 seabios=1.16.2-1
 unpack_files kernels "${KERNELS[@]}"
 unpack_files busybox busybox-static=1:1.35.0-4+deb12u1+b1
@@ -42,14 +43,24 @@ image() {
     fi
 }
 
+# Copies the program $2 of the packages in the folder $1, and its libraries, into the guest.
+copy_program() {
+    local libraries="$1/usr/lib/x86_64-linux-gnu"
+    cp -L "$1/$2" "$guest/bin/"
+    "$1/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries:$libraries/ceph" --list "$1/$2" |
+        awk '/=> \// { print $3 }' | xargs -r cp -L -u -t "$guest/lib/x86_64-linux-gnu/"
+    cp -L "$libraries/ld-linux-x86-64.so.2" "$guest/lib64/"
+}
+
 # Sets `seen` to the lines that the guest prints after `seen: ` under the kernel $1.
-# The last one begins with $2.
+# The last one begins with $2. QEMU gets the arguments QEMU_DEVICES of the caller, if any.
 boot() {
     (cd "$guest" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$scratch/initramfs"
     if ! program qemu-system-x86_64 -L "$scratch/programs/usr/share/qemu" -L "$scratch/programs/usr/share/seabios" \
         -accel tcg -cpu max -m 512 -nodefaults -display none -serial stdio -no-reboot \
         -kernel "$(image "$1")" -initrd "$scratch/initramfs" \
-        -append 'console=ttyS0 quiet panic=-1' </dev/null >"$scratch/console" || ! grep -q "seen: $2" "$scratch/console"; then
+        -append 'console=ttyS0 quiet panic=-1' \
+        "${QEMU_DEVICES[@]}" </dev/null >"$scratch/console" || ! grep -q "seen: $2" "$scratch/console"; then
         cat "$scratch/console" >&2
         echo "the machine in QEMU did not run to its end" >&2
         exit 2
