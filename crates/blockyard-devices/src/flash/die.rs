@@ -10,7 +10,8 @@
 //!
 //! The row that was read last stays in its register until the die begins something else. Reads of
 //! it that come meanwhile, or while it is being read, cost no more than the channel: with rows of
-//! 32 KiB, eight reads of 4 KiB one after another are one read of 60 us and eight transfers.
+//! 32 KiB, eight reads of 4 KiB one after another are one read of 60 us and eight transfers. While
+//! other work waits for a die's only register, reads that come take their turn instead.
 
 use super::slc::FoldReason;
 use super::turns::Turns;
@@ -173,9 +174,15 @@ impl Die {
     }
 
     /// Lets `read` join the row in the register, if it wants that. Returns whether it does.
-    pub(super) fn joins(&mut self, read: &PageRead) -> bool {
+    ///
+    /// It does not where the only register has data to leave and other work waits, of the die or
+    /// programs of the buffer (`has_program`): the register would never be empty while reads of its
+    /// row come faster than the channel carries them, and the other work would wait for ever.
+    pub(super) fn joins(&mut self, read: &PageRead, has_program: bool) -> bool {
         let is_there = matches!(self.state, State::Idle) && read.row.is_some();
-        let joins = is_there && read.row == self.row;
+        let is_awaited = self.registers == 0 && self.leaving[1] == 0;
+        let holds_up = is_awaited && (has_program || self.holds_work() || !self.reads.is_empty());
+        let joins = is_there && read.row == self.row && !holds_up;
         if joins {
             self.leave_register();
         }

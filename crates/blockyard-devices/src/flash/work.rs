@@ -22,7 +22,7 @@ impl Flash {
             let given = u64::from(self.profile.queued) * self.dies.len() as u64;
             read.before = self.buffer.number_after(given);
         }
-        if self.dies[die].joins(&read) {
+        if self.dies[die].joins(&read, self.buffer.has_program()) {
             return self.carry_joined(die, read, now, events);
         }
         self.dies[die].ask(read);

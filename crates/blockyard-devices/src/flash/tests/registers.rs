@@ -105,3 +105,41 @@ fn a_die_reads_ahead_of_its_channel_by_its_registers() {
     // The second page is in a register, and the third one waits for the first to leave.
     assert_eq!(ends(2), (2, vec![160, 260, 360, 460]));
 }
+
+/// Lets two jobs read one row for 10 ms, each again as soon as its read has ended. Begins `others`
+/// after 67 us. Returns when the last of them ends, in us.
+fn beside_two_readers(others: &[Access]) -> Option<u64> {
+    let mut rig = Rig::new(FlashProfile { registers: 1, fill: 10, ..one_die() });
+    (0..2).for_each(|id| rig.begin(id, at(Op::Read, id.into())));
+    let mut left = others.len();
+    let mut has_begun = false;
+    while rig.step(10_000_000) {
+        while let Some(CommandId(id)) = rig.flash.next_ended() {
+            match id {
+                0 | 1 => rig.begin(id, at(Op::Read, id.into())),
+                _ => left -= 1,
+            }
+        }
+        if left == 0 {
+            return Some(rig.now.as_ns() / 1000);
+        }
+        if rig.now.as_ns() == 65_000 && !has_begun {
+            has_begun = true;
+            rig.now = Instant::from_ns(67_000);
+            (2..).zip(others).for_each(|(id, access)| rig.begin(id, *access));
+        }
+    }
+    None
+}
+
+/// A transfer of the row is under way whenever one of its readers asks again.
+#[test]
+fn reads_of_one_row_do_not_keep_other_work_from_the_only_register() {
+    // The first job asks again at 65 us and joins: that is carried from 70 to 75. The second one
+    // asks again at 70, and waits behind the read of another row. That is read by 135.
+    assert_eq!(beside_two_readers(&[at(Op::Read, 4)]), Some(140));
+    // A flush programs the data in 705 us and the map in 205. At most 16 reads of 70 us, with the
+    // transfers of both jobs, pass each of the two, and one is on its way.
+    let flushed = beside_two_readers(&[at(Op::Write, 1000), FLUSH]);
+    assert!(flushed.is_some_and(|at| at < 67 + 70 + 705 + 205 + 2 * 16 * 70), "{flushed:?}");
+}
