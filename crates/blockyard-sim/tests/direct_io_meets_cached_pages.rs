@@ -95,6 +95,23 @@ fn pages_that_are_read_during_a_direct_write_are_dropped() {
     assert_eq!([1, 2].map(|job| latency(&report, job, Op::Read)), [140 * US, 40 * US]);
 }
 
+/// A direct job reads 16 KiB twice, 100 us each. While it does so, another job makes 32 KiB dirty
+/// elsewhere on the disk. As fio opens the file anew for the second pass and drops its pages, the
+/// disk gets the 32 KiB before, and the job waits 100 us for them.
+#[test]
+fn a_direct_job_drops_pages_before_each_pass() {
+    for engine in ["sync", "libaio", "io_uring"] {
+        let passes = format!(
+            "[r]\nrw=read\ndirect=1\nbs=16k\noffset=1m\nsize=16k\nloops=2\nnumber_ios=2\n\
+             ioengine={engine}\ncpus_allowed=1\n"
+        );
+        let report = run_beside_a_writer(&format!("{passes}invalidate=1\n"));
+        assert_eq!((report.jobs[1].stats.runtime_ns(), commands(&report)), (300 * US, 4));
+        let report = run_beside_a_writer(&passes);
+        assert_eq!((report.jobs[1].stats.runtime_ns(), commands(&report)), (200 * US, 3));
+    }
+}
+
 fn run_on(name: &str, options: &str, fua: bool) -> Result<Report, String> {
     let file_system = FileSystem::lookup(name).unwrap();
     let all = format!("--name=j --filename=f --direct=1 --rw=write --bs=4k {options}");
@@ -123,6 +140,27 @@ fn a_sync_of_direct_writes_commits_what_their_data_needs() {
     // A record of XFS is one write between two flushes.
     let xfs = run_on("xfs", options, false).unwrap();
     assert_eq!(xfs.jobs[0].stats.runtime_ns(), (4 * 100 + 300 + 300 + 100) * US);
+}
+
+/// A file has its length and reserved blocks, and data in the first page only. Of four direct reads
+/// of a page, three find no data and fill a page with zeros, 10 us each, without a command. Two at
+/// a time, they are done while the first one takes 100 us. Where the file has its data, each takes
+/// 100 us.
+#[test]
+fn a_direct_read_of_blocks_without_data_does_no_io() {
+    let write = "--size=16k --number_ios=1 --ioengine=sync";
+    let read = "--name=r --filename=f --direct=1 --rw=read --bs=4k --size=16k --startdelay=1ms";
+    for name in ["ext4", "xfs"] {
+        let [sync, two] = ["--ioengine=sync", "--ioengine=libaio --iodepth=2"]
+            .map(|engine| run_on(name, &format!("{write} {read} {engine}"), false).unwrap());
+        assert_eq!((sync.jobs[1].stats.runtime_ns(), commands(&sync)), (130 * US, 2), "{name}");
+        assert_eq!((two.jobs[1].stats.runtime_ns(), commands(&two)), (100 * US, 2), "{name}");
+        let reads = sync.jobs[1].stats.ops.of(Op::Read).as_deref().unwrap();
+        assert_eq!((reads.ios, reads.bytes), (4, 16 << 10), "zeros are read, too");
+        let written = format!("{write} --overwrite=1 {read} --ioengine=sync");
+        let report = run_on(name, &written, false).unwrap();
+        assert_eq!((report.jobs[1].stats.runtime_ns(), commands(&report)), (400 * US, 5), "{name}");
+    }
 }
 
 /// Writes of 6 KiB: the second one begins in page 1, which has data, and ends in page 2, which has

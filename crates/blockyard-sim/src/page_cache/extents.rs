@@ -58,6 +58,13 @@ impl Extents {
         cut
     }
 
+    /// Returns the range from the first page to behind the last one; an empty one without pages.
+    pub(crate) fn span(&self) -> Range<u64> {
+        let first = self.ends.first_key_value();
+        let last = self.ends.last_key_value();
+        first.zip(last).map_or(0..0, |(first, last)| *first.0..*last.1)
+    }
+
     /// Adds `page`. Returns whether it was not in the set.
     pub fn insert(&mut self, page: u64) -> bool {
         let before = self.ends.range_mut(..=page).next_back();
@@ -120,6 +127,10 @@ mod tests {
         assert_eq!(set.within(&(6..9)).ends, BTreeMap::from([(6, 7)]));
         assert_eq!((set.pages(), set.first_from(5), set.first_from(10)), (3, Some(6), None));
         assert_eq!((set.runs(), set.end_of(6), set.end_of(7)), (3, Some(7), None));
+        assert_eq!(
+            (set.span(), set.within(&(5..9)).span(), Extents::default().span()),
+            (4..10, 6..7, 0..0)
+        );
     }
 
     proptest! {

@@ -221,6 +221,13 @@ impl PageCache {
         self.files[file.0].inode.as_ref().is_some_and(|inode| !inode.has_data(page))
     }
 
+    /// Returns the part of `pages` of `file` from the first one with data on the disk to behind the
+    /// last one; an empty one if none has data.
+    pub(crate) fn data_in(&self, file: FileId, pages: Range<u64>) -> Range<u64> {
+        let inode = self.files[file.0].inode.as_ref();
+        inode.map_or(pages.clone(), |inode| inode.data_in(pages))
+    }
+
     /// Returns the transaction that a sync of `file` needs, if it is not committed, and its state.
     /// The sync is `fdatasync` if it is `data_only`.
     pub(crate) fn uncommitted(&self, file: FileId, data_only: bool) -> Option<(Tid, State)> {

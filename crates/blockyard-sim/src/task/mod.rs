@@ -31,6 +31,7 @@ pub use bounds::Violation;
 pub use buffered::{Buffered, BufferedStep, READER_BIOS_MAX, SYNC_PAGES_MAX};
 pub(crate) use buffered::{has_data, start_of_files};
 pub use calls::Call;
+pub(crate) use direct::Met;
 pub(crate) use durable::{syncs_behind_writes, waits_for_durable_writes};
 pub use measuring::Measuring;
 pub use plan::Plan;

@@ -3,11 +3,12 @@
 use super::actor::Actor;
 use super::owner::Owner;
 use super::{Event, Failure, World};
-use crate::task::Plan;
+use crate::task::{Met, Plan};
 use blockyard::bio::{self, Bio};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{CpuId, QueueId};
+use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
+use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_devices::terms::Completion;
 use blockyard_fio::measure::spent::Rest;
 use blockyard_trace::observe::{Observer, TaskId, Work};
@@ -117,24 +118,24 @@ impl<O: Observer> World<O> {
             if used.is_some_and(|last| last != queue) {
                 break;
             }
-            let Some(bio) = self.meet_cache(id, bio) else { break };
-            let target = &mut self.queues[queue.index()];
+            let bio = match self.meet_cache(id, bio) {
+                Met::Submits(bio) => bio,
+                Met::Waits => break,
+                Met::Zeros => {
+                    *cost += self.read_zeros(id, &bio);
+                    submitted += 1;
+                    continue;
+                }
+            };
             if plugs && used.is_none() {
-                target.plug(cpu);
+                self.queues[queue.index()].plug(cpu);
             }
             used = Some(queue);
             match self.submit_for_task(id, queue, bio) {
                 Ok(()) => {
-                    let recorded_at = self.tasks[at].recorded_at();
-                    let waited = self.tasks[at].submitted(self.now);
-                    self.totals.tag_wait += waited;
-                    self.totals.tag_waits += u64::from(waited > Duration::ZERO);
+                    self.note_submitted(id);
                     submitted += 1;
                     syncs += u32::from(bio.op == bio::Op::Flush);
-                    self.count_turn(id);
-                    if let Some(recorded_at) = recorded_at {
-                        self.note_replayed_issue(recorded_at);
-                    }
                     *cost += self.follow_up(queue, false);
                     if completes_in_call {
                         *cost += self.complete_at_once();
@@ -169,17 +170,41 @@ impl<O: Observer> World<O> {
         submitted
     }
 
-    /// Lets the next I/O of a task, whose bio is `bio`, meet the pages of its file, if it is direct
-    /// I/O that does. Returns the bio; `None` if something comes first.
+    /// Notes that the queue has accepted the bio of the task's next I/O.
     #[inline]
-    fn meet_cache(&mut self, id: TaskId, bio: Bio) -> Option<Bio> {
+    fn note_submitted(&mut self, id: TaskId) {
+        let at = id.0 as usize;
+        let recorded_at = self.tasks[at].recorded_at();
+        let waited = self.tasks[at].submitted(self.now);
+        self.totals.tag_wait += waited;
+        self.totals.tag_waits += u64::from(waited > Duration::ZERO);
+        self.count_turn(id);
+        if let Some(recorded_at) = recorded_at {
+            self.note_replayed_issue(recorded_at);
+        }
+    }
+
+    /// Lets the next I/O of a task, whose bio is `bio`, meet the pages of its file, if it is direct
+    /// I/O that does.
+    #[inline]
+    fn meet_cache(&mut self, id: TaskId, bio: Bio) -> Met {
         let task = &mut self.tasks[id.0 as usize];
         if !task.meets_cache() {
-            return Some(bio);
+            return Met::Submits(bio);
         }
-        let bio = task.meet(bio, &mut self.cache, self.now);
+        let met = task.meet(bio, &mut self.cache, self.now);
         self.set_alarms_of_journals();
-        bio
+        met
+    }
+
+    /// Does the next I/O of a task, whose bio is `bio`: a direct read of blocks without data.
+    /// Returns the cost. To fill a page with zeros is assumed to take as long as to copy it.
+    #[inline(never)] // few reads find no data
+    fn read_zeros(&mut self, id: TaskId, bio: &Bio) -> Duration {
+        self.tasks[id.0 as usize].read_zeros(self.now);
+        self.count_turn(id);
+        let bytes = u64::from(bio.sectors) * u64::from(SECTOR_BYTES);
+        Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES)
     }
 
     /// Notes the end of the I/O of `slot` in the pages of its file, and in the file, if it was a

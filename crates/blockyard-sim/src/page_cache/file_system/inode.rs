@@ -92,6 +92,12 @@ impl Inode {
         self.start == Start::Written || self.written.contains(page)
     }
 
+    /// Returns the part of `pages` from the first one with data on the disk to behind the last one;
+    /// an empty one if none has data.
+    pub(in super::super) fn data_in(&self, pages: Range<u64>) -> Range<u64> {
+        if self.start == Start::Written { pages } else { self.written.within(&pages).span() }
+    }
+
     /// Whether a write that ends at byte `end_bytes` makes the file longer.
     pub(in super::super) const fn grows(&self, end_bytes: u64) -> bool {
         end_bytes > self.len_bytes

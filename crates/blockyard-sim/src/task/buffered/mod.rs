@@ -122,8 +122,8 @@ pub struct Buffered {
     passes_before: u64,
     /// How often the I/Os of each file began anew, as far as that is known.
     begun_anew: Vec<u64>,
-    /// The open file whose pages are to be dropped, as its I/Os begin anew.
-    drops_file: Option<FileId>,
+    /// The open files whose pages are to be dropped, as their I/Os begin anew.
+    drops_open: Vec<FileId>,
     /// The steps of `sync_file_range`.
     range_sync: RangeSync,
     /// Whether its writes sync their data only (`O_DSYNC`).
@@ -178,7 +178,7 @@ impl Buffered {
             writes_before_drop: job.invalidate && !job.pre_read,
             passes_before: 0,
             begun_anew: Vec::new(),
-            drops_file: None,
+            drops_open: Vec::new(),
             range_sync: job.sync_file_range,
             is_dsync: job.sync == SyncMode::Dsync,
             is_uncached: job.uncached,
@@ -202,9 +202,7 @@ impl Buffered {
 
     /// Opens the files, unless they are open. Returns whether they were.
     pub fn open(&mut self, cache: &mut PageCache) -> bool {
-        if let Some(file) = self.drops_file.take() {
-            cache.drop_pages(file);
-        }
+        self.drops_open.drain(..).for_each(|file| cache.drop_pages(file));
         let were_open = self.placements.is_empty();
         for placement in self.placements.drain(..) {
             let file = cache.open(placement);
@@ -220,15 +218,20 @@ impl Buffered {
     }
 
     /// Closes the files for the first I/O of a pass, before which so many `passes` have ended, if
-    /// their pages are then dropped: fio opens files anew for each pass.
+    /// their pages are then dropped: fio opens files anew for each pass. A direct job, whose I/Os
+    /// may be in flight, keeps its files open and drops their pages.
     pub(super) fn close_after_pass(&mut self, passes: u64, cache: &PageCache) {
         let is_same_pass = core::mem::replace(&mut self.passes_before, passes) == passes;
         if is_same_pass || !self.drops {
             return;
         }
+        self.writes_before_drop = true;
+        if self.is_direct() {
+            self.drops_open = self.streams.iter().map(|stream| stream.file).collect();
+            return;
+        }
         let files = self.streams.drain(..).map(|stream| stream.file);
         self.placements.extend(files.map(|file| cache.placement(file)));
-        self.writes_before_drop = true;
     }
 
     /// Notes that the I/Os of file number `file` began anew so many `times` before the next one. As
@@ -246,7 +249,7 @@ impl Buffered {
         if core::mem::replace(&mut self.begun_anew[at], times) < times
             && let Some(stream) = is_open
         {
-            self.drops_file = Some(stream.file);
+            self.drops_open.push(stream.file);
             self.writes_before_drop = true;
         }
     }
@@ -259,8 +262,8 @@ impl Buffered {
         if !core::mem::take(&mut self.writes_before_drop) {
             return false;
         }
-        let anew = self.drops_file.map(|file| cache.placement(file));
-        let placements = anew.as_slice().iter().chain(&self.placements).copied();
+        let anew = self.drops_open.iter().map(|file| cache.placement(*file));
+        let placements = anew.chain(self.placements.iter().copied());
         self.disk_sync = if cache.has_file_system() {
             DiskSync::of_files(placements, cache)
         } else {
