@@ -97,6 +97,12 @@ const DISK: &[Scene] = &[
         "--ioengine=libaio --iodepth=32 --rw=randrw --rwmixread=20 --bs=64k --size=100% \
          --number_ios=512",
     ),
+    // A reader at random beside a stream of 64 MiB.
+    scene(
+        "mq-none",
+        "--ioengine=libaio --iodepth=4 --rw=read --bs=128k --number_ios=512 \
+         --name=k --direct=1 --size=1g --ioengine=psync --rw=randread --bs=4k --number_ios=16",
+    ),
 ];
 
 /// Scenes of a volume: longer than its credit lasts, where it has a burst to spend it on.
@@ -336,6 +342,7 @@ fn hard_disk_on_usb() {
         ("platters.age-max", "one command has no order"),
         ("platters.estimate.age-credit", "one command has no order"),
         ("platters.estimate.window", "one command has no order"),
+        ("platters.stream-max", "one command has no order"),
         ("usb.both-ways", "one command goes one way"),
     ];
     assert_inert("usb-hdd", DISK, &inert);

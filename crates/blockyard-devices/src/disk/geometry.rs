@@ -178,6 +178,7 @@ mod tests {
             order: CommandOrder::Shortest,
             estimate: EstimateProfile::EXACT,
             age_max: Duration::from_secs(1),
+            stream_max: 1 << 40,
             overhead: Duration::ZERO,
             cache: DiskCacheProfile {
                 read: 0,

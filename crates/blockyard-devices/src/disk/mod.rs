@@ -54,7 +54,7 @@ use cache::{ReadCache, WriteCache};
 use counts::Counts;
 use estimate::{Estimate, Movement};
 use geometry::{Geometry, Spot};
-use order::{Choice, Choices, Destage};
+use order::{Choice, Choices, Destage, Streak};
 use rotation::Spindle;
 use seek::Seek;
 use std::collections::VecDeque;
@@ -121,6 +121,8 @@ pub(crate) struct Platters {
     destages: bool,
     /// Commands that the arm has served since it last took a write from the cache.
     commands: u32,
+    /// Those of one stream that it has served in a row.
+    streak: Streak,
     /// Whether it has begun a batch of them that is to end before any command.
     in_batch: bool,
     /// Whether an [`IDLE`] event is under way.
@@ -166,6 +168,7 @@ impl Platters {
             sweep_from: 0,
             destages: false,
             commands: 0,
+            streak: Streak::default(),
             in_batch: false,
             waits_for_idle: false,
             last_use: Instant::ZERO,
@@ -222,9 +225,11 @@ impl Platters {
             self.writes.fill_batch(self.profile.cache.batch);
         }
         let destage = self.destage(pressed);
+        let stream_max = self.profile.stream_max / u64::from(SECTOR_BYTES);
         let choices = Choices {
             order: self.profile.order,
             age_max: self.profile.age_max,
+            spent: self.streak.spent(stream_max),
             estimate: &self.estimate,
             held: &self.held[..self.ready(now)],
             writes: &self.writes,
@@ -302,6 +307,7 @@ impl Platters {
             Choice::Command { at, overdue } => {
                 let held = self.held.remove(at);
                 self.counts.overdue += u64::from(overdue);
+                self.streak.add(held.start, held.end);
                 if !held.is_write {
                     self.ahead = ahead;
                     if self.is_cached(held, now) {
@@ -436,6 +442,7 @@ impl Platters {
             self.count_ahead(ahead, now);
         }
         if !is_written {
+            self.streak.add_cached(read.start, read.end);
             self.keep_ahead(read.end, now);
         }
         true

@@ -5,6 +5,9 @@
 //! that are equal, the older one goes. A command that has waited for longer than the profile's age
 //! goes before all younger ones.
 //!
+//! Commands in sequence are nearest for as long as they come: a command elsewhere would wait until
+//! it is too old. So a stream that has had its bytes in a row lets another command go first.
+//!
 //! The acknowledged writes of a batch go to the platters in a sweep: only those that follow the
 //! last one in the order of sectors are considered, so that each has its turn. How they take turns
 //! with the commands that wait for the arm is a choice of the profile.
@@ -14,6 +17,7 @@ use super::cache::WriteCache;
 use super::estimate::Estimate;
 use crate::disk::profile::CommandOrder;
 use blockyard::time::{Duration, Instant};
+use core::ops::Range;
 
 /// Acknowledged writes of a batch that the disk considers for one movement.
 const SWEEP_WINDOW: usize = 32;
@@ -40,10 +44,58 @@ pub(super) enum Destage {
     Now,
 }
 
+/// Sectors by which commands of a stream may be apart or out of order: 1 MiB.
+const NEAR: u64 = 2048;
+
+/// Sectors by which commands of a stream may be left behind: 256 MiB, some seconds of a stream.
+const BEHIND: u64 = 1 << 19;
+
+/// Commands of one stream that the arm has served in a row.
+///
+/// A command belongs to it near its end, or if it was passed over: of two commands on the next
+/// track, the second one may be reached first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Streak {
+    first: u64,
+    end: u64,
+}
+
+impl Streak {
+    /// Returns where commands belong to it.
+    fn near(&self) -> Range<u64> {
+        let from = self.first.max(self.end.saturating_sub(BEHIND));
+        from.saturating_sub(NEAR)..self.end + NEAR + 1
+    }
+
+    /// Adds a command from sector `start` to `end` that the arm serves.
+    pub(super) fn add(&mut self, start: u64, end: u64) {
+        debug_assert!(start < end, "a command has sectors");
+        if !self.add_cached(start, end) {
+            *self = Self { first: start, end };
+        }
+    }
+
+    /// Adds a command that the cache answers, if it continues the streak. Returns whether it does.
+    pub(super) fn add_cached(&mut self, start: u64, end: u64) -> bool {
+        let continues = self.near().contains(&start);
+        if continues {
+            *self = Self { first: self.first.min(start), end: self.end.max(end) };
+        }
+        continues
+    }
+
+    /// Returns where commands would continue it if it has had `most` sectors or more.
+    pub(super) fn spent(&self, most: u64) -> Range<u64> {
+        if self.end - self.first < most { 0..0 } else { self.near() }
+    }
+}
+
 /// What there is to choose from.
 pub(super) struct Choices<'a> {
     pub(super) order: CommandOrder,
     pub(super) age_max: Duration,
+    /// Sectors at which a command would continue a stream that has had its share in a row.
+    pub(super) spent: Range<u64>,
     pub(super) estimate: &'a Estimate,
     /// Commands that the arm can serve, in the order of their arrival.
     pub(super) held: &'a [Held],
@@ -113,9 +165,13 @@ impl Choices<'_> {
         }
         // The shortest positioning goes first: a command 3 ms away after 2 ms of credit goes before
         // one that is 1.5 ms away without any.
+        // One of the stream that has had its share goes if there is no other.
         let considered = self.held.iter().take(self.estimate.window());
-        let times = considered.map(|held| self.time_of(held, now, &expected));
-        let (at, _) = times.enumerate().min_by_key(|&(_, time)| time)?;
+        let times = considered.map(|held| {
+            let continues = self.spent.contains(&held.start);
+            (continues, self.time_of(held, now, &expected))
+        });
+        let (at, _) = times.enumerate().min_by_key(|&(_, key)| key)?;
         Some(Choice::Command { at, overdue: false })
     }
 }

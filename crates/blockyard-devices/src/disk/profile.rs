@@ -31,6 +31,8 @@ const PHYSICAL_MAX: u64 = 65_536;
 const LONGEST: Duration = Duration::from_secs(60);
 /// Commands among which a firmware chooses at most.
 const WINDOW_MAX: u32 = 65_536;
+/// Bytes of a stream in a row at most, which is as good as no bound.
+const STREAM_MAX: u64 = 1 << 40;
 /// Writes in a batch at most.
 const BATCH_MAX: u32 = 1 << 24;
 
@@ -65,6 +67,9 @@ pub struct PlattersProfile {
     pub(crate) estimate: EstimateProfile,
     /// A command that has waited for longer goes next. It has no effect in the order of arrival.
     pub(crate) age_max: Duration,
+    /// Bytes of one stream of commands that the arm serves in a row while it can serve others. It
+    /// has no effect in the order of arrival.
+    pub(crate) stream_max: u64,
     /// Time from the arrival of a command that the cache does not answer until the arm can serve
     /// it.
     pub(crate) overhead: Duration,
@@ -325,6 +330,7 @@ table_of!(PLATTERS, fn figures("platters") -> PlattersProfile {
     order: "order" take_or(OneOf(ORDER), CommandOrder::Shortest),
     estimate: "estimate" by(estimate),
     age_max: "age-max" need(Time),
+    stream_max: "stream-max" take_or(Bytes(512..=STREAM_MAX), STREAM_MAX),
     overhead: "overhead" take_or(Time, Duration::ZERO),
     cache: "cache" by(cache),
 });

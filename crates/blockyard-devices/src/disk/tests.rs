@@ -33,6 +33,7 @@ fn profile() -> PlattersProfile {
         order: CommandOrder::Shortest,
         estimate: EstimateProfile::EXACT,
         age_max: Duration::from_secs(1),
+        stream_max: 1 << 40,
         overhead: Duration::ZERO,
         cache: DiskCacheProfile {
             read: 0,
@@ -240,6 +241,32 @@ fn no_command_starves() {
     assert!(late > Duration::from_secs(1) && none == 0, "{late:?}");
     let (bounded, some) = flood(Duration::from_ms(500));
     assert!(bounded < Duration::from_ms(540) && some > 0, "{bounded:?}");
+}
+
+/// Four reads in sequence are in the disk at any time. Returns the time of a read elsewhere that
+/// comes among them.
+fn beside_a_stream(stream_max: u64) -> Duration {
+    let mut rig = Rig::new(PlattersProfile { stream_max, ..profile() });
+    let mut reads = (0..).map(|nth| access(Op::Read, nth * 256, 256));
+    let mut next = move |_| reads.next().expect("reads without end");
+    (0..4).for_each(|nth| {
+        rig.begin(next(nth));
+    });
+    let far = rig.begin(access(Op::Read, CAPACITY - 8, 8)) as usize;
+    rig.rate(4, 4_000, next);
+    rig.time_of(far)
+}
+
+#[test]
+fn a_stream_has_its_share_in_a_row_while_others_wait() {
+    // At 200 MB/s, 8 MiB take 42 ms. A full seek of 18 ms and a turn of 8.3 ms at most follow, and
+    // one command of 0.7 ms is under way. The stream may lose a turn where it changes tracks.
+    let bounded = beside_a_stream(8 << 20);
+    let most = Duration::from_us(42_000 + 18_000 + 2 * 8_400 + 700);
+    assert!(bounded > Duration::from_ms(42 + 9) && bounded < most, "{bounded:?}");
+    // Without a bound it is too old after a second.
+    let unbounded = beside_a_stream(1 << 40);
+    assert!(unbounded > Duration::from_secs(1), "{unbounded:?}");
 }
 
 #[test]
