@@ -88,10 +88,12 @@ impl Controller {
     /// Returns when the next transfer may begin: the command line is free, the card has a task
     /// ready, and the engine knows it or asks.
     fn may_begin(&self, now: Instant) -> Option<Instant> {
+        let free_at = self.free_at.max(now);
+        if self.engine.first_ready().is_some() {
+            return Some(free_at);
+        }
         let ready = self.card.next_task_ready(Instant::ZERO)?;
-        let at = ready.max(self.free_at).max(now);
-        let is_known = self.engine.first_ready().is_some();
-        Some(if is_known { at } else { self.engine.next_poll(self.status_poll, at).0 })
+        Some(self.engine.next_poll(self.status_poll, ready.max(free_at)).0)
     }
 
     /// Moves the data of a task, if one is ready.

@@ -3,7 +3,7 @@
 use super::busy::Work;
 use super::erase::{Kind, keeps_range};
 use super::misuse::Wrong;
-use super::queue::Parameters;
+use super::queue::{Parameters, Task};
 use super::transfer::{Ahead, Packed, Transfer, TransferState, What};
 use super::{Announced, Card, Features, NoAnswer, Reaction, RegistersKind, one_in, task_number};
 use blockyard::time::{Duration, Instant};
@@ -70,7 +70,8 @@ impl Card {
                 let number = task_number(argument);
                 let direction = direction_of(command);
                 let blocks = blocks_of(command);
-                self.tasks.check_execute(number, direction, blocks, at).map(|_| ())
+                let is_ready = |task: &Task| self.is_ready(task, at);
+                self.tasks.check_execute(number, direction, blocks, is_ready).map(|_| ())
             }
             Opcode::MmcTuningBlock if self.mode.timing != Timing::Hs200 => Err(Wrong::Tuning),
             Opcode::SdTuningBlock
@@ -161,7 +162,7 @@ impl Card {
         match (command.response, command.opcode) {
             (ResponseKind::None, _) => Response::None,
             (ResponseKind::R1 | ResponseKind::R1b, Opcode::SendQueueStatus) => {
-                Response::Short(self.tasks.ready(self.last_at))
+                Response::Short(self.report_tasks(self.last_at))
             }
             (ResponseKind::R1 | ResponseKind::R1b, _) => Response::Short(status(self)),
             (ResponseKind::R2, Opcode::SendCsd) => Response::Long(Bits(self.registers.csd)),
@@ -442,7 +443,7 @@ impl Card {
                     (ready, self.timing.read.ahead.as_ref().map_or(Ahead::No, begin))
                 }
             },
-            _ => (end, Ahead::No),
+            _ => (end + self.timing.write.command, Ahead::No),
         };
         self.tasks.queue_described(sector, ready_at, stream);
         sector.is_none()
@@ -453,7 +454,8 @@ impl Card {
         let direction = direction_of(command);
         let blocks = blocks_of(command);
         let number = task_number(command.argument);
-        let Ok(task) = self.tasks.check_execute(number, direction, blocks, self.last_at) else {
+        let is_ready = |task: &Task| self.is_ready(task, self.last_at);
+        let Ok(task) = self.tasks.check_execute(number, direction, blocks, is_ready) else {
             return;
         };
         self.tasks.forget(Some(number));

@@ -222,13 +222,12 @@ impl Card {
                 fate.flush(self.engine.last_page()); // [certain-once-programmed]
             }
         }
-        let emptied = self.engine.done_at().max(at);
         let (until, work) = match byte {
-            index::FLUSH_CACHE if value & 1 != 0 && self.cache_on() => {
-                (emptied + self.timing.write.flush, Work::Divisible)
+            index::FLUSH_CACHE if flushes && self.cache_on() => {
+                (self.flushed_at(at), Work::Divisible)
             }
-            index::CACHE_CTRL if self.cache_on() && value & 1 == 0 => {
-                (emptied + self.timing.write.flush, Work::Indivisible)
+            index::CACHE_CTRL if flushes && self.cache_on() => {
+                (self.flushed_at(at), Work::Indivisible)
             }
             index::BKOPS_START => {
                 let bytes = self.background.bytes;
@@ -243,6 +242,16 @@ impl Card {
             self.set_ext_csd(byte, value);
         }
         self.set_busy(at, until, work);
+        until
+    }
+
+    /// Returns the end of a flush of the cache, whose pages are closed, that begins at `at`. Then
+    /// the cache has nothing to flush.
+    fn flushed_at(&mut self, at: Instant) -> Instant {
+        let write = &self.timing.write;
+        let update = if self.is_soiled { write.finish } else { Duration::ZERO };
+        let until = self.engine.done_at().max(at) + update + write.flush;
+        self.is_soiled = false;
         until
     }
 
@@ -286,7 +295,9 @@ impl Card {
             Work::Background => {
                 self.background.work(self.timing.background.as_ref(), at.since(busy.since));
             }
-            Work::Write { .. } | Work::Divisible | Work::Indivisible => {}
+            // A flush has not ended, so the next one has something to do.
+            Work::Divisible => self.is_soiled |= self.cache_on(),
+            Work::Write { .. } | Work::Indivisible => {}
         }
         busy.until = busy.until.min(at + self.timing.control.interrupt);
         busy.work = Work::Indivisible; // It has been interrupted.

@@ -56,6 +56,7 @@ mod open;
 pub mod packed;
 mod program;
 mod queue;
+mod ready;
 mod sequence;
 #[cfg(test)]
 mod tests;
@@ -239,6 +240,8 @@ pub struct Card {
     /// The places where the card reads ahead.
     streams: Streams,
     sequences: Sequences,
+    /// The cache has taken a write since the last flush.
+    is_soiled: bool,
     /// The memory's work that the host does not see.
     memory_time: Duration,
     /// Good blocks of the last write.
@@ -302,6 +305,7 @@ impl Card {
                 timing.write.page_bytes / SECTOR_BYTES,
                 timing.write.sequences,
             ),
+            is_soiled: false,
             memory_time: Duration::ZERO,
             good_blocks: 0,
             register: Vec::with_capacity(512),
@@ -439,13 +443,6 @@ impl Card {
         self.memory_time - self.engine.done_at().since(at) - self.streams.due().since(at)
     }
 
-    /// Returns the next instant after `at` at which a queued task will be ready, or `None` if there
-    /// is none.
-    #[must_use]
-    pub(crate) fn next_task_ready(&self, at: Instant) -> Option<Instant> {
-        self.tasks.next_ready(at)
-    }
-
     /// Returns the bytes of the register read in progress or of the last one. A tuning block has
     /// none.
     #[must_use]
@@ -466,6 +463,7 @@ impl Card {
         self.silent = true;
         self.streams.forget();
         self.sequences.forget();
+        self.is_soiled = false;
         if let Some(units) = &mut self.units {
             units.close_all();
         }

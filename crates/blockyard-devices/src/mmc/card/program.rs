@@ -46,6 +46,7 @@ impl Card {
             }
         }
         self.memory_time += cost;
+        self.is_soiled |= self.cache_on() && !transfer.durable;
         self.background.add(bytes);
         transfer.handed_on += sectors;
     }
@@ -61,6 +62,7 @@ impl Card {
         let page = write.page_bytes / SECTOR_BYTES;
         let gathers = write.gather != Gather::Command && self.ends_early(transfer.durable);
         let mut charged = if gathers { sectors } else { page };
+        (transfer.parts, transfer.last_part) = (transfer.parts + 1, charged);
         let mut cost = Duration::ZERO;
         if core::mem::take(&mut transfer.begins) {
             let begun = self.sequences.begin(first);
@@ -121,10 +123,31 @@ impl Card {
         }
     }
 
+    /// Adds what the end of a write costs beyond its pages: planes that it leaves idle, and the
+    /// close of its last page if only CMD12 tells its end.
+    ///
+    /// With 4 planes, 6 pages are programmed in two turns, as 8 would be.
+    fn end_pages(&mut self, transfer: &Transfer, at: Instant) {
+        let write = &self.timing.write;
+        let planes = u32::from(write.parallel);
+        let idle = transfer.parts.next_multiple_of(planes) - transfer.parts;
+        let is_told = transfer.open_ended && transfer.parts > 0;
+        let percent = if is_told { write.open_end.into() } else { 0 };
+        let mut cost = Duration::from_ns(write.program.as_ns() * percent / 100);
+        if idle > 0 {
+            cost += self.pages(idle * transfer.last_part);
+        }
+        if cost > Duration::ZERO {
+            self.engine.push(at, 0, cost);
+            self.memory_time += cost;
+        }
+    }
+
     /// Ends a write that has all its data at `at`. Returns the end of the busy time.
     pub(super) fn finish_write(&mut self, transfer: &mut Transfer, at: Instant) -> Instant {
         debug_assert_eq!(transfer.direction, Direction::Write, "{transfer:?}");
         self.page_complete(transfer, at);
+        self.end_pages(transfer, at);
         let early = self.ends_early(transfer.durable);
         let done = if early { at } else { self.engine.done_at().max(at) };
         let write = &self.timing.write;

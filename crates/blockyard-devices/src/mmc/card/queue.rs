@@ -38,10 +38,18 @@ impl Parameters {
 pub(super) struct Task {
     pub(super) parameters: Parameters,
     pub(super) sector: u64,
-    /// When a read has its data. A write is ready whenever there is room.
-    ready_at: Instant,
+    /// When a read has its data, and when the card has taken a write. That is ready if there is
+    /// room, too.
+    pub(super) ready_at: Instant,
     /// The stream of the read.
     pub(super) stream: Ahead,
+}
+
+impl Task {
+    /// Returns whether it is a read that has its data at `at`.
+    fn is_read_at(&self, at: Instant) -> bool {
+        self.parameters.direction == Direction::Read && self.ready_at <= at
+    }
 }
 
 /// The queue.
@@ -51,6 +59,8 @@ pub(super) struct Tasks {
     tasks: [Option<Task>; TASKS],
     /// The queued tasks, one bit each.
     queued: u32,
+    /// Those of them that write and that the card has reported as ready.
+    reported: u32,
     described: Option<Parameters>,
     /// When each of the card's parallel accesses is free again.
     accesses: Vec<Instant>,
@@ -63,7 +73,7 @@ impl Tasks {
         assert!(usize::from(depth) <= TASKS, "a queue of {depth} tasks exceeds the maximum of 32");
         assert!(parallel > 0, "a card must make at least one access at a time");
         let accesses = vec![Instant::ZERO; usize::from(parallel)];
-        Self { depth, tasks: [None; TASKS], queued: 0, described: None, accesses }
+        Self { depth, tasks: [None; TASKS], queued: 0, reported: 0, described: None, accesses }
     }
 
     /// Returns the queue's state for the table of legal commands.
@@ -122,27 +132,33 @@ impl Tasks {
         begin
     }
 
-    /// Returns the tasks that are ready at `at`, one bit each.
+    /// Returns the reads that are ready at `at`, and the writes that were reported, one bit each.
     pub(super) fn ready(&self, at: Instant) -> u32 {
-        let ready = self.queued().filter(|task| task.ready_at <= at);
-        ready.fold(0, |mask, task| mask | 1 << task.parameters.number)
+        let is_ready = |task: &&Task| self.is_reported(task) || task.is_read_at(at);
+        self.queued().filter(is_ready).fold(0, |mask, task| mask | 1 << task.parameters.number)
     }
 
-    /// Returns the earliest instant after `at` at which another task is ready.
-    pub(super) fn next_ready(&self, at: Instant) -> Option<Instant> {
-        self.queued().map(|task| task.ready_at).filter(|&ready| ready > at).min()
+    /// Returns whether the card has reported `task`, a write, as ready.
+    pub(super) const fn is_reported(&self, task: &Task) -> bool {
+        self.reported >> task.parameters.number & 1 != 0
     }
 
-    /// Returns the task that CMD46 or CMD47 executes, if it is ready at `at`.
+    /// Notes that the card reports the write `number` as ready.
+    pub(super) const fn report(&mut self, number: u8) {
+        debug_assert!(self.queued >> number & 1 != 0, "a reported task is queued");
+        self.reported |= 1 << number;
+    }
+
+    /// Returns the task that CMD46 or CMD47 executes, if `is_ready`.
     pub(super) fn check_execute(
         &self,
         number: u8,
         direction: Direction,
         blocks: u32,
-        at: Instant,
+        is_ready: impl Fn(&Task) -> bool,
     ) -> Result<Task, Wrong> {
         let task = self.tasks[usize::from(number) % TASKS]
-            .filter(|task| task.ready_at <= at && task.parameters.direction == direction)
+            .filter(|task| task.parameters.direction == direction && is_ready(task))
             .ok_or(Wrong::Task(number))?;
         if task.parameters.blocks == blocks {
             Ok(task)
@@ -158,13 +174,14 @@ impl Tasks {
                 let at = usize::from(number) % TASKS;
                 self.tasks[at] = None;
                 self.queued &= !(1 << at);
+                self.reported &= !(1 << at);
             }
-            None => (self.tasks, self.queued) = ([None; TASKS], 0),
+            None => (self.tasks, self.queued, self.reported) = ([None; TASKS], 0, 0),
         }
     }
 
     /// Returns all tasks in the order of their numbers.
-    fn queued(&self) -> impl Iterator<Item = &Task> {
+    pub(super) fn queued(&self) -> impl Iterator<Item = &Task> {
         let mut left = self.queued;
         core::iter::from_fn(move || {
             let task = self.tasks.get(left.trailing_zeros() as usize)?.as_ref();

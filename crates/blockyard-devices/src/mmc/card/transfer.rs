@@ -90,6 +90,9 @@ pub(super) struct Transfer {
     pub(super) state: TransferState,
     /// The number of sectors in the page being received, and the number still missing.
     pub(super) page: (u32, u32),
+    /// The pages and parts of pages handed on, and the sectors that the last one is charged.
+    pub(super) parts: u32,
+    pub(super) last_part: u32,
     /// The state of a packed command.
     pub(super) packed: Option<Packed>,
     /// The number of sectors passed on to be programmed or to the host.
@@ -152,6 +155,8 @@ impl Transfer {
             follows: true,
             state: TransferState::UnderWay,
             page: (0, 0),
+            parts: 0,
+            last_part: 0,
             packed: None,
             handed_on: 0,
         }

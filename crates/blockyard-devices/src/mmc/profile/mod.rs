@@ -308,6 +308,8 @@ const WRITE: &[&str] = &[
     "command",
     "jump",
     "spread",
+    "parallel",
+    "open-end",
     "flush",
 ];
 const STALL: &[&str] = &["one-in-pages", "length", "spread"];
@@ -584,6 +586,8 @@ fn write(write: &Table<'_>) -> Result<WriteTiming, ProfileError> {
         command: write.take_or("command", Time, Duration::ZERO)?,
         jump: write.take_or("jump", Time, Duration::ZERO)?,
         spread: write.take("spread", PERCENTS)?,
+        parallel: write.take_or("parallel", Count(1..=64), 1)?,
+        open_end: write.take_or("open-end", Count(0..=100), 0)?,
         flush: write.take_or("flush", Time, Duration::ZERO)?,
     })
 }

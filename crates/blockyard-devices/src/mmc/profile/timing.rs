@@ -117,7 +117,17 @@ pub struct WriteTiming {
     pub jump: Duration,
     /// The spread of programming a page; `None`: it always takes the same time.
     pub spread: Option<Spread>,
-    /// A flush of the cache, in addition to the remaining programming. Generic: 1 to 10 ms.
+    /// Pages that the card programs together, on planes or dies, at least 1. Only the data of one
+    /// command fills them, and a packed command is one: with 2, 5 pages take as long as 6, and a
+    /// part of a page takes twice its share. [`Self::program`] is a page's share of the time. Not
+    /// published.
+    pub parallel: u8,
+    /// The additional programming, in percent of a page, where only CMD12 tells the card the end of
+    /// a write: it has prepared for more, and closes its last page with what that has. At most 100.
+    /// Not published.
+    pub open_end: u8,
+    /// The command that flushes the cache. What the cache holds is programmed before it, and
+    /// [`Self::finish`] updates the card's tables, both only if a write came since the last flush.
     pub flush: Duration,
 }
 
@@ -260,6 +270,8 @@ impl CardTiming {
                 command: zero,
                 jump: zero,
                 spread: None,
+                parallel: 1,
+                open_end: 0,
                 flush: zero,
             },
             units: None,
@@ -302,6 +314,8 @@ impl CardTiming {
         ensure(streams, ("card.ahead", "streams"), "a card that reads ahead follows a stream")?;
         let sequences = write.sequences > 0;
         ensure(sequences, ("card.write", "sequences"), "a card follows at least one sequence")?;
+        let planes = write.parallel > 0;
+        ensure(planes, ("card.write", "parallel"), "at least one page is programmed at a time")?;
         let accesses = read.parallel > 0;
         ensure(accesses, ("card.read", "parallel"), "at least one access runs at a time")?;
         ensure(
@@ -388,10 +402,11 @@ mod tests {
         let good = CardTiming::instant(8192);
         assert_eq!(good.check(), Ok(()));
         type Spoil = fn(&mut CardTiming);
-        let spoil: [(Spoil, &str); 9] = [
+        let spoil: [(Spoil, &str); 10] = [
             (|t| t.ncr_clocks = 65, "NCR"),
             (|t| t.read.parallel = 0, "access"),
             (|t| t.write.sequences = 0, "sequence"),
+            (|t| t.write.parallel = 0, "at least one page"),
             (|t| t.write.page_bytes = 5000, "page"),
             (|t| t.write.page_bytes = 16384, "buffer"),
             (|t| t.erase.group_sectors = 0, "erase group"),

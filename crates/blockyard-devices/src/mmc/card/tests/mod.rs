@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod durable;
+mod ends;
 mod failures;
 mod identified;
 mod open;
