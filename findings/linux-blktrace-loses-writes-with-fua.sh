@@ -2,9 +2,9 @@
 # On Linux 7.3, blktrace 1.3.0 of Debian 13 records no write with FUA, and reports none as dropped.
 #
 # Such writes (O_DSYNC with O_DIRECT, commits of journals) are absent from the trace of a disk that
-# has FUA: there is no Q, G, D or C of them. blktrace says "dropped 0". So a load seems to write less
-# than it does, and btt and a replay leave these writes out. Writes followed by fdatasync, and writes
-# without a sync, are all there. On Linux 6.12 the same programs record each write.
+# has FUA: there is no Q, G, D or C of them. blktrace says "dropped 0". So a load seems to write
+# less than it does, and btt and a replay leave these writes out. Writes followed by fdatasync, and
+# writes without a sync, are all there. On Linux 6.12 the same programs record each write.
 #
 # Here fio does ten direct writes of 4 KiB to a null_blk device with a cache and FUA, with
 # `sync=dsync` and without. Writes issued (D) in the trace:
