@@ -1,10 +1,9 @@
 //! Every key of a device, set to another value: it changes a figure of a small job, or a list names
 //! the key and the reason.
 //!
-//! A key without effect is worse than none: whoever sets it believes that it is modelled. Devices
-//! of the families below are tried, not those of flash, MMC and persistent memory. Each plays
-//! scenes: a job, a design, and other figures of the device without which the key would decide
-//! nothing.
+//! A key without effect is worse than none: whoever sets it believes that it is modelled. A device
+//! of each family is tried, or several. Each plays scenes: a job, a design, and other figures of
+//! the device without which the key would decide nothing.
 //!
 //! The other values are the ends of the key's range. A number without a range gets twice and half
 //! its value, and small parts of it; a word the other words of its key; a flag the other flag. A
@@ -24,6 +23,7 @@ const ALL: &str = "--name=j --direct=1 --size=1g";
 const POLLED: &str = "base = \"mq-none\"\n[queue]\npoll-queues = 1\n";
 
 /// Figures of the device, a design and a job under which keys are tried.
+#[derive(Clone, Copy)]
 struct Scene {
     with: &'static [(&'static str, &'static str)],
     design: &'static str,
@@ -120,6 +120,142 @@ const VOLUME: &[Scene] = &[
     SMALL,
 ];
 
+/// Scenes of flash: reads in sequence, steady state, and a cache of single-level cells that fills.
+const FLASH: &[Scene] = &[
+    scene_with(
+        &[("flash.read-ahead", "\"256KiB\"")],
+        "mq-none",
+        "--rw=read --bs=4k --numjobs=4 --number_ios=64",
+    ),
+    scene_with(
+        &[("flash.order", "\"reads-first\"")],
+        "mq-none",
+        "--ioengine=libaio --iodepth=64 --rw=randrw --bs=16k --numjobs=4 --number_ios=256",
+    ),
+    scene_with(
+        &[("flash.order", "\"shares\"")],
+        "mq-none",
+        "--ioengine=libaio --iodepth=64 --rw=randrw --bs=16k --numjobs=4 --number_ios=256",
+    ),
+    scene_with(
+        &[
+            ("flash.simulated", "\"2GiB\""),
+            ("flash.spare", "15"),
+            ("flash.fill", "90"),
+            ("flash.overwritten", "100"),
+        ],
+        "mq-none",
+        "--ioengine=libaio --iodepth=64 --rw=randwrite --bs=4k --number_ios=20000 --size=100%",
+    ),
+    scene_with(
+        &[("flash.simulated", "\"2GiB\""), ("flash.spare", "15"), ("flash.slc", "\"64MiB\"")],
+        "mq-none",
+        "--ioengine=libaio --iodepth=8 --rw=write --bs=128k --thinktime=200ms \
+         --thinktime_blocks=512 --number_ios=1024",
+    ),
+    scene("mq-none", "--ioengine=libaio --iodepth=32 --rw=write --bs=512k --number_ios=64"),
+    scene_with(
+        &[("flash.buffer", "\"64MiB\"")],
+        "mq-none",
+        "--ioengine=libaio --iodepth=256 --rw=write --bs=128k --number_ios=512 \
+         --name=k --direct=1 --size=1g --ioengine=psync --rw=randread --bs=4k --number_ios=64",
+    ),
+    SMALL,
+];
+
+/// A design of `mmc-double-buffer` that packs.
+const PACKS: &str = "base = \"mmc-double-buffer\"\n[host]\npacked = \"write\"\n";
+
+/// A design of `mmc-blkmq` that looks at DAT0 for the end of busy.
+const LOOKS: &str = "base = \"mmc-blkmq\"\n[host]\nbusy-detect = \"dat0-callback\"\n";
+
+/// Scenes of eMMC devices: background operations, also such that must be interrupted, and no cache.
+const EMMC: &[Scene] = &[
+    scene_with(
+        &[("card.background.level", "\"1MiB\"")],
+        "mmc-blkmq",
+        "--ioengine=libaio --iodepth=4 --rw=write --bs=64k --number_ios=128",
+    ),
+    scene_with(
+        &[("card.background.level", "\"1MiB\""), ("card.background.work-per-kib", "200ms")],
+        "mmc-blkmq",
+        "--ioengine=libaio --iodepth=4 --rw=write --bs=64k --number_ios=128",
+    ),
+    scene_with(&[("card.cache", "\"0B\"")], "mmc-blkmq", "--rw=randwrite --bs=4k --number_ios=32"),
+];
+
+/// Scenes of cards, by the designs of their hosts.
+const CARD: &[Scene] = &[
+    scene("mmc-blkmq", "--ioengine=libaio --iodepth=16 --rw=randrw --bs=4k --number_ios=48"),
+    scene("mmc-blkmq", "--ioengine=libaio --iodepth=4 --rw=rw --bs=2m --number_ios=8"),
+    scene("mmc-blkmq", "--rw=randwrite --bs=4k --fsync=4 --number_ios=24"),
+    scene("mmc-blkmq", "--rw=write --bs=64k --sync=1 --number_ios=16"),
+    scene("mmc-blkmq", "--direct=0 --rw=write --bs=16k --fdatasync=16 --size=1m"),
+    scene("mmc-blkmq", "--ioengine=libaio --iodepth=8 --rw=randtrim --bs=8m --number_ios=24"),
+    scene("mmc-blkmq", "--ioengine=libaio --iodepth=64 --rw=write --bs=4k --number_ios=192"),
+    scene(
+        "mmc-blkmq",
+        "--ioengine=libaio --iodepth=64 --rw=randrw --bs=4k --numjobs=4 --number_ios=64",
+    ),
+    scene("mmc-blkmq", "--rw=read --bs=16k --numjobs=3 --number_ios=64"),
+    scene("mmc-blkmq", "--rw=write --bs=16k --numjobs=3 --number_ios=64"),
+    scene("mmc-blkmq-4.16", "--ioengine=libaio --iodepth=4 --rw=randrw --bs=4k --number_ios=64"),
+    scene("hsq", "--rw=randrw --bs=4k --numjobs=4 --number_ios=64"),
+    scene("cqe", "--ioengine=libaio --iodepth=32 --rw=randrw --bs=4k --number_ios=128"),
+    scene("cqe", "--rw=randwrite --bs=4k --fsync=4 --number_ios=24"),
+    scene("mmc-serial", "--rw=write --bs=32k --number_ios=32"),
+    scene("mmc-pio", "--rw=rw --bs=64k --number_ios=32"),
+    scene(PACKS, "--ioengine=libaio --iodepth=32 --rw=randwrite --bs=4k --number_ios=256"),
+    scene(LOOKS, "--rw=write --bs=64k --number_ios=16"),
+    scene_with(
+        &[("card.ahead.per-kib", "60us")],
+        "mmc-blkmq",
+        "--rw=read --bs=2m --thinktime=200ms --number_ios=8",
+    ),
+    scene("mmc-blkmq", "--rw=write --bs=16k --numjobs=6 --number_ios=32"),
+    scene_with(
+        &[("host.bounce-buffers", "true")],
+        "mmc-serial-bounce",
+        "--ioengine=libaio --iodepth=8 --rw=rw --bs=32k --number_ios=32",
+    ),
+    scene_with(
+        // No stall of two seconds, after which the host gives up.
+        &[("card.stall.one-in-pages", "20"), ("card.stall.length", "100ms")],
+        "mmc-blkmq",
+        "--ioengine=libaio --iodepth=4 --rw=write --bs=64k --number_ios=64",
+    ),
+    scene_with(
+        &[("cpu.idle-exit", "100us"), ("cpu.deep-exit", "50us")],
+        "mmc-blkmq",
+        "--rw=randread --bs=4k --thinktime=60ms --number_ios=8",
+    ),
+];
+
+/// Jobs in persistent memory.
+const COPIES: &str = "--rw=randrw --bs=4k --numjobs=8 --number_ios=64";
+
+/// Scenes of persistent memory: raw, and with the designs of a BTT.
+const PMEM: &[Scene] = &[
+    scene("pmem-raw", COPIES),
+    scene("btt", COPIES),
+    scene("btt-linux", COPIES),
+    scene("btt-linux-2015", COPIES),
+    scene("btt-linux-2015-nt", COPIES),
+    scene("btt-linux-2015-aligned-nt", COPIES),
+    scene("btt-linux-2015-counter", COPIES),
+    scene("btt-linux-padded", COPIES),
+    scene("btt-indexed", COPIES),
+    scene("pmem-raw", "--rw=randwrite --bs=512 --numjobs=16 --number_ios=64"),
+    scene("btt", "--direct=0 --rw=write --bs=16k --fdatasync=16 --size=1m"),
+    scene_with(&[("pmem.mapping", "\"write-combining\"")], "btt", COPIES),
+    scene_with(&[("pmem.mapping", "\"write-combining\"")], "btt-linux-2015-nt", COPIES),
+    scene_with(
+        &[("cpu.idle-exit", "3us"), ("cpu.deep-exit", "100us")],
+        "pmem-raw",
+        "--rw=randread --bs=4k --thinktime=1ms --number_ios=4",
+    ),
+];
+
 /// Blocks of less than a page, which a virtual boundary keeps apart.
 const SMALL: Scene =
     scene("mq-deadline", "--ioengine=libaio --iodepth=64 --rw=write --bs=512 --number_ios=256");
@@ -165,6 +301,7 @@ fn key_of(table: &str, line: &str) -> Option<Key> {
     let (name, value) = line.split_once(" = ")?;
     let path = if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") };
     let Some(figure) = value.strip_prefix("{ value = ") else {
+        let (value, _) = value.split_once(" #").unwrap_or((value, ""));
         return Some(Key { path, value: value.to_owned(), ends: Vec::new() });
     };
     let (figure, _) = figure.split_once(", origin = ")?;
@@ -229,6 +366,10 @@ fn other_values(name: &str, key: &Key) -> Vec<String> {
     match key.path.as_str() {
         "limits.capacity" => found.push("512MiB".to_owned()),
         "limits.max-hw-sectors" => found.push("64".to_owned()),
+        // Sectors have whole units of 128 bytes.
+        "pmem.unit" => found.push("\"4KiB\"".to_owned()),
+        // No job writes a GiB.
+        "flash.slc" => found.push("\"16MiB\"".to_owned()),
         _ => {}
     }
     found.retain(|other| other.trim_matches('"') != text && !other.is_empty());
@@ -369,4 +510,81 @@ fn virtio() {
 fn crosspoint() {
     let full = scene_with(&[("nvme.depth", "8")], "mq-deadline-2017", FULL);
     assert_inert("nvme-3dxpoint", &[SMALL, HELD_BACK, full], &[]);
+}
+
+#[test]
+fn flash() {
+    let full = scene_with(&[("nvme.depth", "8")], "mq-deadline-2017", FULL);
+    let own: Vec<_> = FLASH.iter().copied().chain([HELD_BACK, full]).collect();
+    assert_inert("nvme-tlc-dramless", &own, &[]);
+}
+
+#[test]
+fn flash_of_a_phone() {
+    assert_inert("ufs-3", FLASH, &[]);
+}
+
+/// Keys of any card that move nothing in a job.
+const OF_CARDS: &[(&str, &str)] = &[
+    ("card.control.partition", "no job changes the partition"),
+    ("card.erase.erase", "Linux discards or trims; whole groups are erased for secure erase alone"),
+    ("card.erase.sanitize", "nothing sanitizes in a job"),
+    ("cpu.deep-residency", "the processor has one state"),
+    ("cpu.poll", "the host of a card has no polled queue"),
+    ("host.reset", "only an error, or a card that no interrupt stops, leads to a reset"),
+    ("host.retune", "only a fault lets the sampling point drift"),
+];
+
+#[test]
+fn emmc() {
+    let own: Vec<_> = CARD.iter().chain(EMMC).copied().collect();
+    let inert = [("card.erase.trim", "a card with discard is not trimmed")];
+    assert_inert("emmc-hs400", &own, &[OF_CARDS, &inert].concat());
+}
+
+#[test]
+fn emmc_that_packs() {
+    let own: Vec<_> = CARD.iter().chain(EMMC).copied().collect();
+    let inert = [
+        ("card.control.switch", "switches happen around a queue, and a flush is no such switch"),
+        ("card.erase.trim", "a card with discard is not trimmed"),
+        ("card.queue-depth", "only `cqe` uses it, which the device as it is cannot play"),
+        ("host.queue-engine-depth", "the card has no queue"),
+        ("host.queue-engine-direct", "the card has no queue"),
+        ("host.queue-engine-poll", "the card has no queue"),
+    ];
+    assert_inert("emmc-45", &own, &[OF_CARDS, &inert].concat());
+}
+
+#[test]
+fn sd() {
+    let inert = [
+        ("card.control.interrupt", "an SD card is not interrupted"),
+        ("card.control.switch", "eMMC's CMD6 alone takes this time"),
+        ("card.erase.discard", "the device does not discard"),
+        ("card.erase.group", "the device does not discard"),
+        ("card.erase.trim", "the device does not discard"),
+        ("card.write.flush", "the card has no cache"),
+        ("host.queue-engine-depth", "the card has no queue"),
+    ];
+    assert_inert("sd-noname", CARD, &[OF_CARDS, &inert].concat());
+}
+
+/// A processor copies, so requests, schedulers and interrupts cost nothing. All these are 0.
+#[test]
+fn persistent_memory() {
+    let inert = [
+        ("cpu.elevator-lock", "there is no scheduler"),
+        ("cpu.insert", "nothing is staged"),
+        ("cpu.interrupt", "there is no interrupt"),
+        ("cpu.lock-complete", "there is no lock of a queue"),
+        ("cpu.lock-dispatch", "there is no lock of a queue"),
+        ("cpu.lock-lines", "there is no lock of a queue"),
+        ("cpu.lock-merge", "there is no lock of a queue"),
+        ("cpu.lock-submit", "there is no lock of a queue"),
+        ("cpu.poll", "nothing is polled"),
+        ("cpu.run-delay", "no worker runs a queue"),
+        ("cpu.wakeup", "the submitter copies, so nobody sleeps"),
+    ];
+    assert_inert("pmem-dram", PMEM, &inert);
 }
