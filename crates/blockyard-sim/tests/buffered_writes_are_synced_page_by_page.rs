@@ -219,7 +219,7 @@ fn a_sync_of_a_range_writes_it_without_a_flush() {
 /// often it was written to.
 #[test]
 fn a_page_that_was_written_is_read_from_the_cache() {
-    let text = "[global]\nfilename=/dev/a\nioengine=sync\nsize=64k\nbs=64k\nfadvise_hint=0\n\
+    let text = "[global]\nfilename_format=f\nioengine=sync\nsize=64k\nbs=64k\nfadvise_hint=0\n\
                 [w]\nrw=write\nloops=3\nend_fsync=1\nbs=4k\n[r]\nstonewall\nrw=read\ninvalidate=0\n";
     let jobs = parse_bytes("f", text.as_bytes(), &NoSource).unwrap();
     let report = run_under(&jobs, &device(false), None);

@@ -1,5 +1,5 @@
 //! Whole simulations of buffered jobs with several passes, before each of which fio drops the pages
-//! of the files (strace of fio 3.33). Only the device and the copy of a page take time here.
+//! of the files (strace of fio 3.33), and of jobs that follow another one. Only the device and the copy of a page take time here.
 
 mod free;
 
@@ -96,4 +96,20 @@ fn nobody_waits_for_the_pages_of_files() {
     assert_eq!((report.stages.count(Action::Queue), commands(&report)), (2, 1));
     let report = run("rw=write\noverwrite=1\nloops=3\ninvalidate=0\n", Some("ext4"));
     assert_eq!(report.stages.count(Action::Queue), 0);
+}
+
+/// A job reads 32 KiB, and a second one at 1 ms. As Linux drops the pages of a device that nobody
+/// has open, that one needs the device, too; those of a file stay. They also stay while the first
+/// job has the device open, since it reads once more after 10 ms.
+#[test]
+fn a_device_leaves_the_cache_with_its_last_job() {
+    let second = "[k]\nioengine=sync\nbs=32k\nsize=32k\nfilename=f\nrw=read\ninvalidate=0\n\
+                  startdelay=1ms\n";
+    let first = "filename=f\nrw=read\ninvalidate=0\n";
+    let raw = run(&format!("{first}{second}"), None);
+    assert_eq!((commands(&raw), raw.jobs[1].stats.runtime_ns()), (2, 180 * US));
+    let file = run(&format!("{first}{second}"), Some("ext4"));
+    assert_eq!((commands(&file), file.jobs[1].stats.runtime_ns()), (1, 80 * US));
+    let open = run(&format!("{first}io_size=64k\nthinktime=10ms\n{second}"), None);
+    assert_eq!((commands(&open), open.jobs[1].stats.runtime_ns()), (1, 80 * US));
 }

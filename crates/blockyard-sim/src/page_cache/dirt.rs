@@ -56,6 +56,11 @@ impl Dirt {
         self.dirty.insert(page)
     }
 
+    /// Whether all data is known to be on the disk.
+    pub(super) const fn is_clean(&self) -> bool {
+        !self.is_dirty() && self.is_idle()
+    }
+
     /// Whether any page is dirty.
     pub(crate) const fn is_dirty(&self) -> bool {
         self.dirty.pages() > 0

@@ -313,14 +313,14 @@ impl PageCache {
     ) -> bool {
         let File { pages, dirt, placement, turns_as, .. } = &mut self.files[file.0];
         let (was_transient, is_transient) = pages.fill(page, is_uncached);
-        let was_on_disk = !dirt.is_dirty() && dirt.is_idle();
+        let had_no_dirt = dirt.is_clean();
         let was_clean = dirt.written(page);
         if was_clean {
             self.levels.dirtied(placement.queue);
             self.turns.dirtied(*turns_as, now);
         }
         // Of a thousand dirty pages of a file, only the first one makes it an unwritten one.
-        if was_on_disk {
+        if had_no_dirt {
             self.by_place.note(*placement, file, true);
         }
         match (was_transient && !was_clean, is_transient) {
@@ -523,7 +523,7 @@ impl PageCache {
             Transfer::WriteBack => {
                 of_run.dirt.end(pages.clone(), status);
                 of_run.drop_transient(pages.clone());
-                if !of_run.dirt.is_dirty() && of_run.dirt.is_idle() {
+                if of_run.dirt.is_clean() {
                     self.by_place.note(of_run.placement, file, false);
                 }
                 self.levels.ended(of_run.placement.queue, pages.end - pages.start);
@@ -595,7 +595,8 @@ impl PageCache {
     /// Drops the pages of `file`, except those being read and those whose data is not on the disk.
     pub(crate) fn drop_pages(&mut self, file: FileId) {
         let File { pages, dirt, .. } = &mut self.files[file.0];
-        pages.drop_ready(|page| dirt.is_unwritten(page));
+        let is_clean = dirt.is_clean();
+        pages.drop_ready(|page| !is_clean && dirt.is_unwritten(page));
     }
 }
 

@@ -1,5 +1,5 @@
 //! The end of a task: its measurement ends, and if it is the last one that has a disk open, the
-//! disk gets the dirty pages.
+//! disk gets the dirty pages, and its pages leave the cache.
 //!
 //! As in Linux, the task waits for them: a job behind a `stonewall` begins afterwards. As in fio,
 //! the time is not part of the job's.
@@ -21,6 +21,9 @@ impl<O: Observer> World<O> {
             let cpu = self.tasks[at].cpu;
             self.cpus[cpu.index()].push_next(Work::Step(id));
             return;
+        }
+        if !disks.is_empty() {
+            self.tasks[at].buffered().drop_closed(&disks, &mut self.cache);
         }
         debug_assert!(self.alive > 0, "{id:?} ended after all tasks");
         self.alive -= 1;

@@ -3,7 +3,7 @@
 //! As in fio, a job reads its region of each file, in order, by calls of its longest block for
 //! reads. None of them is measured, and the time of the job begins afterwards.
 
-use super::{Buffered, Call, Tried};
+use super::{Buffered, Call, Stream, Tried};
 use crate::page_cache::{PageCache, ReadAhead};
 use blockyard::bio::IoPrio;
 use blockyard::status::Status;
@@ -63,15 +63,22 @@ impl Buffered {
         true
     }
 
-    /// Closes the files. As in Linux, pages of a device stay only while somebody has it open, and
-    /// nobody else has one of `closed` open. Those of a file stay.
+    /// Closes the files. Nobody else has one of the disks of `closed` open.
     pub(crate) fn close_after_pre_read(&mut self, closed: &[QueueId], cache: &mut PageCache) {
         debug_assert!(self.pre_read.is_none(), "files are closed when they have been read");
-        let are_devices = self.names_devices && !cache.has_file_system();
-        for stream in &mut self.streams {
-            stream.ahead = ReadAhead::new(self.advice);
-            if are_devices && closed.contains(&cache.placement(stream.file).queue) {
-                cache.drop_pages(stream.file);
+        self.streams.iter_mut().for_each(|stream| stream.ahead = ReadAhead::new(self.advice));
+        self.drop_closed(closed, cache);
+    }
+
+    /// Drops the pages of the devices among `closed`, which nobody has open any more, as Linux does
+    /// (`kill_bdev`). Those of a file stay.
+    pub(crate) fn drop_closed(&self, closed: &[QueueId], cache: &mut PageCache) {
+        if !self.names_devices || cache.has_file_system() {
+            return;
+        }
+        for Stream { file, .. } in &self.streams {
+            if closed.contains(&cache.placement(*file).queue) {
+                cache.drop_pages(*file);
             }
         }
     }
