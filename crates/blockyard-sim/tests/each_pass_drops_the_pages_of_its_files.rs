@@ -1,5 +1,6 @@
 //! Whole simulations of buffered jobs with several passes, before each of which fio drops the pages
-//! of the files (strace of fio 3.33), and of jobs that follow another one. Only the device and the copy of a page take time here.
+//! of the files (strace of fio 3.33), and of jobs that follow another one. Only the device and the
+//! copy of a page take time here.
 
 mod free;
 

@@ -101,11 +101,15 @@ pub(super) fn build_world<O: Observer>(
     host.limit_queues(pairing::depth(device, design));
     let mut world = join_world(device, design, host, &config, tags, conditions.elevator);
     world.weigh_groups(&cgroups(jobs));
-    // Direct reads need none. Pages of files stay in the cache when those of a device leave it.
-    let uses_files = jobs.iter().any(|job| !job.direct || writes(job));
-    let file_system = conditions.file_system.filter(|_| uses_files);
+    let file_system = conditions.file_system.filter(|_| jobs.iter().any(uses_files));
     write_back(&mut world, (device, design), jobs.iter().any(dirties_pages), file_system);
     Ok(world)
+}
+
+/// Whether it matters to `job` that its files are those of a file system: it writes, or has pages,
+/// which stay in the cache when those of a device leave it.
+fn uses_files(job: &Job) -> bool {
+    !job.direct || writes(job)
 }
 
 /// Lets `world` write dirty pages of the device back, if there may be some, and puts `file_system`
