@@ -148,7 +148,7 @@ impl Bfq {
             && let Some(queue) = self.serving
         {
             // Work is done as at that instant, although the call may come later.
-            self.now = until;
+            self.set_now(until);
             self.queues[queue].marks.put(Marks::WAITED_FOR, false);
             if self.is_out_of_time(queue) {
                 self.expire(queue, Some(self.idled_since), super::budget::Expiry::Timeout);
@@ -156,7 +156,7 @@ impl Bfq {
                 self.expire(queue, Some(self.idled_since), super::budget::Expiry::TooIdle);
             }
         }
-        self.now = now;
+        self.set_now(now);
         self.count_time(now);
     }
 }

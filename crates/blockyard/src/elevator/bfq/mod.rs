@@ -118,6 +118,8 @@ pub struct Bfq {
     rotational: bool,
     /// The instant of the call.
     now: Instant,
+    /// The beginning of its tick.
+    tick: Instant,
     /// Flushes, and requests that came back.
     head: List,
     held: Vec<Held>,
@@ -192,6 +194,7 @@ impl Bfq {
             merges_kind: Merges::All,
             rotational,
             now: Instant::ZERO,
+            tick: Instant::ZERO,
             head: List::new(),
             held: alloc::vec![nothing; capacity],
             nodes: SectorNodes::new(capacity),
