@@ -344,7 +344,7 @@ impl<H: HostController> Mmc<H> {
     /// Sends the next command of the operation on the bus.
     pub(super) fn send_operation(&mut self, operation: Operation, context: Context, now: Instant) {
         if operation == Operation::Flush && self.cache.is_off {
-            return self.finish_request(now);
+            return self.confirm_for_flush(now);
         }
         let slot = self.bus.as_ref().expect("claim of an operation").slot;
         debug_assert_eq!(self.exclusive, Some(slot), "an operation that is not the one under way");
@@ -352,6 +352,16 @@ impl<H: HostController> Mmc<H> {
         let command = command.expect("next command of an operation under way");
         let limit = self.busy_limit().expect("limit of a command that keeps the card busy");
         self.launch(MmcRequest::plain(command, limit), context, now);
+    }
+
+    /// Ends the flush on the bus, which has no cache to flush, after a response that confirms the
+    /// last write ([flush-closes-transfer]).
+    fn confirm_for_flush(&mut self, now: Instant) {
+        if !self.has_unconfirmed_write() {
+            return self.finish_request(now);
+        }
+        let bus = self.bus.as_mut().expect("claim of a flush");
+        bus.watch(BusStep::Status, now + REQUEST_LIMIT, now);
     }
 
     /// Acts on the end of a command after which the card works by itself, and may be busy.

@@ -20,6 +20,7 @@ mod events;
 mod exclusive;
 mod gone;
 mod hsq;
+mod left_open;
 mod limit;
 mod overlap;
 mod packed;
@@ -265,7 +266,9 @@ impl Bench {
         let by_tag = mmc.policy.pipeline == Pipeline::Cqe;
         let depth = if by_tag { mmc.plan.slots } else { super::super::policy::HSQ_SLOTS };
         let tags = TagSetConfig::single(depth.into());
-        let config = QueueConfig::new(1, 1, limits(&mmc.target), policies);
+        let mut limits = limits(&mmc.target);
+        limits.write_cache |= mmc.policy.open_limit.is_some(); // [flush-closes-transfer]
+        let config = QueueConfig::new(1, 1, limits, policies);
         let checked = Checked::new(mmc, vec![Terms::of(&config, &tags)], &tags);
         let host = Host::new(checked, (), tags);
         let queue = RequestQueue::new(QueueId(0), config, &host);

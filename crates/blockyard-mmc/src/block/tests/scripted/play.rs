@@ -40,7 +40,8 @@ impl Scripted {
         let mut at = now;
         let commands =
             [(Part::Announce, transaction.announce), (Part::Command, Some(transaction.command))];
-        for (part, command) in commands {
+        let commands = if transaction.continues { &commands[..0] } else { &commands[..] };
+        for &(part, command) in commands {
             let Some(command) = command else { continue };
             at = at + COMMAND;
             let nobody = (!self.is_for_card(&command)).then_some((HostError::Timeout, 0));
@@ -205,7 +206,8 @@ impl Scripted {
         memory.moved -= memory.moved % self.target.unit_sectors;
         self.well.insert(memory.sector, memory.moved);
         let at = at + Duration::from_ns(BLOCK.as_ns() * u64::from(blocks.max(1)));
-        let bounded = transaction.announce.is_some() || transaction.stop.is_none();
+        let is_closed = transaction.stop.is_none() && !transaction.stays_open;
+        let bounded = transaction.announce.is_some() || is_closed;
         if let Some(error) = failure {
             if data.blocks == 1 {
                 self.data_ends(at);
