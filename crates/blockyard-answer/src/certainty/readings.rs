@@ -81,6 +81,13 @@ impl Ranking {
         self.equal > 0 && self.faster + self.slower == 0
     }
 
+    /// Says in how many readings the second design is better, if these are more than half.
+    fn reversed(&self) -> Option<String> {
+        let all = self.faster + self.equal + self.slower;
+        let Self { second, slower, .. } = self;
+        (2 * slower > all).then(|| format!("; {second} in {slower} of {all}"))
+    }
+
     /// Whether all readings agree.
     #[must_use]
     pub fn is_decided(&self) -> bool {
@@ -91,12 +98,14 @@ impl Ranking {
 
 impl Readings {
     /// Names the comparisons that assumed figures of the device decide; `None` if there are none.
+    /// Where more than half of the readings reverse the order of the table, it says how many.
     pub(super) fn sentence(&self) -> Option<String> {
         let open = self.ranking.iter().filter(|of| !of.is_decided() && !of.is_mostly_equal());
         let named = open.map(|of| {
             let figure = of.figure.name();
             let job = if of.job.is_empty() { String::new() } else { format!("{} ", of.job) };
-            format!("{job}{figure} ({} or {})", of.first, of.second)
+            let reversed = of.reversed().unwrap_or_default();
+            format!("{job}{figure} ({} or {}{reversed})", of.first, of.second)
         });
         let named: Vec<_> = named.collect();
         let what = "Undecided, depending on parameters that are only assumed";
@@ -318,7 +327,7 @@ mod tests {
         assert_eq!(
             told(open.to_vec()).as_deref(),
             Some(
-                "Undecided, depending on parameters that are only assumed: flood IOPS (kyber or none); p99 (kyber or none)."
+                "Undecided, depending on parameters that are only assumed: flood IOPS (kyber or none; none in 5 of 8); p99 (kyber or none)."
             )
         );
     }
