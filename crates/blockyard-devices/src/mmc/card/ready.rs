@@ -3,7 +3,8 @@
 //! A read is ready when the card has its data. A write is ready when the card has taken it, is no
 //! longer busy with an earlier one, and its buffer has room for a page of it. Room for the writes
 //! that it has reported is no longer free: with room for two pages, it reports two of four writes
-//! of a page, and the others when programming has made room.
+//! of a page, and the others when programming has made room. Room goes to the write that the card
+//! took first: by number, tasks 0 and 1, described anew each time, would keep the others waiting.
 
 use super::Card;
 use super::queue::Task;
@@ -34,11 +35,13 @@ impl Card {
         self.tasks.ready(at)
     }
 
-    /// Returns the number of a write that is ready at `at` and not reported.
+    /// Returns the number of the oldest write that is ready at `at` and not reported.
     fn next_report(&self, at: Instant) -> Option<u8> {
         let given = self.given_room();
-        let mut new = self.tasks.queued().filter(|task| self.is_unreported_write(task));
-        let ready = new.find(|task| self.ready_with(task, given).is_some_and(|ready| ready <= at));
+        let new = self.tasks.queued().filter(|task| self.is_unreported_write(task));
+        let ready = new
+            .filter(|task| self.ready_with(task, given).is_some_and(|ready| ready <= at))
+            .min_by_key(|task| task.ready_at);
         ready.map(|task| task.parameters.number)
     }
 
