@@ -67,12 +67,16 @@ pub struct Decider {
 }
 
 impl Ranking {
+    /// The number of readings.
+    const fn readings(&self) -> u32 {
+        self.faster + self.equal + self.slower
+    }
+
     /// Whether so many readings call the two designs equal, three quarters at least, that the
     /// others only show how far apart they may be.
     #[must_use]
     pub const fn is_mostly_equal(&self) -> bool {
-        let all = self.faster + self.equal + self.slower;
-        4 * self.equal >= 3 * all
+        4 * self.equal >= 3 * self.readings()
     }
 
     /// Whether all readings call the two designs equal.
@@ -83,16 +87,14 @@ impl Ranking {
 
     /// Says in how many readings the second design is better, if these are more than half.
     fn reversed(&self) -> Option<String> {
-        let all = self.faster + self.equal + self.slower;
-        let Self { second, slower, .. } = self;
-        (2 * slower > all).then(|| format!("; {second} in {slower} of {all}"))
+        let is_reversed = 2 * self.slower > self.readings();
+        is_reversed.then(|| format!("; {} in {} of {}", self.second, self.slower, self.readings()))
     }
 
     /// Whether all readings agree.
     #[must_use]
     pub fn is_decided(&self) -> bool {
-        let all = self.faster + self.equal + self.slower;
-        [self.faster, self.equal, self.slower].contains(&all)
+        [self.faster, self.equal, self.slower].contains(&self.readings())
     }
 }
 

@@ -8,7 +8,6 @@ use blockyard::bio::{self, Bio};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
-use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_devices::terms::Completion;
 use blockyard_fio::measure::spent::Rest;
 use blockyard_trace::observe::{Observer, TaskId, Work};
@@ -203,8 +202,7 @@ impl<O: Observer> World<O> {
     fn read_zeros(&mut self, id: TaskId, bio: &Bio) -> Duration {
         self.tasks[id.0 as usize].read_zeros(self.now);
         self.count_turn(id);
-        let bytes = u64::from(bio.sectors) * u64::from(SECTOR_BYTES);
-        Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES)
+        self.cost_of_copy(u64::from(bio.sectors) * u64::from(SECTOR_BYTES))
     }
 
     /// Notes the end of the I/O of `slot` in the pages of its file, and in the file, if it was a

@@ -67,11 +67,7 @@ impl Card {
             Opcode::QueueTaskParameters => self.tasks.check_new(Parameters::parse(argument)),
             Opcode::QueueTaskAddress if self.tasks.described().is_none() => Err(Wrong::NoTask),
             Opcode::ExecuteRead | Opcode::ExecuteWrite => {
-                let number = task_number(argument);
-                let direction = direction_of(command);
-                let blocks = blocks_of(command);
-                let is_ready = |task: &Task| self.is_ready(task, at);
-                self.tasks.check_execute(number, direction, blocks, is_ready).map(|_| ())
+                self.task_to_execute(command, at).map(|_| ())
             }
             Opcode::MmcTuningBlock if self.mode.timing != Timing::Hs200 => Err(Wrong::Tuning),
             Opcode::SdTuningBlock
@@ -449,21 +445,29 @@ impl Card {
         sector.is_none()
     }
 
+    /// Returns the task that `command`, CMD46 or CMD47, executes, if it is ready at `at`.
+    fn task_to_execute(&self, command: &Command, at: Instant) -> Result<Task, Wrong> {
+        let number = task_number(command.argument);
+        let direction = direction_of(command);
+        let task = self
+            .tasks
+            .get(number)
+            .filter(|task| task.parameters.direction == direction && self.is_ready(task, at));
+        let task = task.ok_or(Wrong::Task(number))?;
+        let blocks = task.parameters.blocks;
+        if blocks == blocks_of(command) { Ok(task) } else { Err(Wrong::Count(blocks)) }
+    }
+
     /// Carries out CMD46 and CMD47.
     fn execute(&mut self, command: &Command, end: Instant) {
-        let direction = direction_of(command);
-        let blocks = blocks_of(command);
-        let number = task_number(command.argument);
-        let is_ready = |task: &Task| self.is_ready(task, self.last_at);
-        let Ok(task) = self.tasks.check_execute(number, direction, blocks, is_ready) else {
-            return;
-        };
-        self.tasks.forget(Some(number));
+        let Ok(task) = self.task_to_execute(command, self.last_at) else { return };
+        let of = task.parameters;
+        self.tasks.forget(Some(of.number));
         debug_assert!(self.transfer.is_none(), "{command} during another transfer");
-        let mut transfer = Transfer::new(direction, What::Medium, task.sector, blocks, end);
-        transfer.durable = task.parameters.durable;
+        let mut transfer = Transfer::new(of.direction, What::Medium, task.sector, of.blocks, end);
+        transfer.durable = of.durable;
         transfer.stream = task.stream;
-        match direction {
+        match of.direction {
             Direction::Read => {
                 if one_in(&mut self.prng, self.timing.faults.no_data_one_in) {
                     transfer.state = TransferState::Mute;

@@ -134,8 +134,8 @@ impl Tasks {
 
     /// Returns the reads that are ready at `at`, and the writes that were reported, one bit each.
     pub(super) fn ready(&self, at: Instant) -> u32 {
-        let is_ready = |task: &&Task| self.is_reported(task) || task.is_read_at(at);
-        self.queued().filter(is_ready).fold(0, |mask, task| mask | 1 << task.parameters.number)
+        let ready = self.queued().filter(|task| self.is_reported(task) || task.is_read_at(at));
+        ready.fold(0, |mask, task| mask | 1 << task.parameters.number)
     }
 
     /// Returns whether the card has reported `task`, a write, as ready.
@@ -149,22 +149,9 @@ impl Tasks {
         self.reported |= 1 << number;
     }
 
-    /// Returns the task that CMD46 or CMD47 executes, if `is_ready`.
-    pub(super) fn check_execute(
-        &self,
-        number: u8,
-        direction: Direction,
-        blocks: u32,
-        is_ready: impl Fn(&Task) -> bool,
-    ) -> Result<Task, Wrong> {
-        let task = self.tasks[usize::from(number) % TASKS]
-            .filter(|task| task.parameters.direction == direction && is_ready(task))
-            .ok_or(Wrong::Task(number))?;
-        if task.parameters.blocks == blocks {
-            Ok(task)
-        } else {
-            Err(Wrong::Count(task.parameters.blocks))
-        }
+    /// Returns the task with this number.
+    pub(super) fn get(&self, number: u8) -> Option<Task> {
+        self.tasks[usize::from(number) % TASKS]
     }
 
     /// Discards one task, or all tasks.

@@ -20,10 +20,11 @@ fn programming(timing: CardTiming, blocks: u16) -> Duration {
 #[test]
 fn a_transfer_that_ends_early_leaves_planes_idle() {
     let mut timing = slow();
-    let pages = |timing| [1, 3, 4, 6].map(|pages| programming(timing, pages * 8));
-    assert_eq!(pages(timing), [1, 3, 4, 6].map(Duration::from_ms));
-    timing.write.parallel = 4;
-    assert_eq!(pages(timing), [4, 4, 4, 8].map(Duration::from_ms));
+    for (planes, times) in [(1, [1, 3, 4, 6]), (4, [4, 4, 4, 8])] {
+        timing.write.parallel = planes;
+        let found = [1, 3, 4, 6].map(|pages| programming(timing, pages * 8));
+        assert_eq!(found, times.map(Duration::from_ms), "{planes} planes");
+    }
 }
 
 /// Two blocks of a page of eight share it with later writes where busy ends early. Then they take a
