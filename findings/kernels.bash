@@ -1,9 +1,11 @@
 # Boots pinned kernels in QEMU without KVM, for the findings that source this file: those of Debian
-# 12 in KERNELS, and others that the caller unpacks in the folder `kernels`. Some five seconds per
-# kernel. A kernel is named by its package or by its version, as in `uname -r`.
+# 12 in KERNELS, those of `unpack_trixie`, and others that the caller unpacks in the folder
+# `kernels`. Some five seconds per kernel. A kernel is named by its package or by its version, as in
+# `uname -r`.
 #
 # The caller fills the folder `guest` with its `/init`, whose last line begins with `seen: ` and a
-# word that it passes to `boot`. Needs packages.bash, and some 300 MB in the temporary folder.
+# word that it passes to `boot`. `. /prepare` there makes the programs of busybox and the usual
+# folders of the kernel available. Needs packages.bash, and some 300 MB in the temporary folder.
 
 KERNELS=(
     linux-image-6.1.0-50-cloud-amd64=6.1.176-1
@@ -16,8 +18,16 @@ unpack_files busybox busybox-static=1:1.35.0-4+deb12u1+b1
 
 busybox="$scratch/busybox/bin/busybox"
 guest="$scratch/guest"
-mkdir -p "$guest"/{bin,dev,disk,lib/x86_64-linux-gnu,lib64,proc}
+mkdir -p "$guest"/{bin,dev,disk,lib/x86_64-linux-gnu,lib64,proc,sys,tmp}
 cp "$busybox" "$guest/bin/"
+cat >"$guest/prepare" <<'PREPARE'
+export PATH=/bin
+/bin/busybox --install -s /bin
+mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t tmpfs tmp /tmp
+PREPARE
 
 # Copies the module $2 of the kernel $1 into the guest, as $3. A kernel that has no such module has
 # the code built in.
@@ -43,13 +53,31 @@ image() {
     fi
 }
 
-# Copies the program $2 of the packages in the folder $1, and its libraries, into the guest.
+# Unpacks the kernels of Debian 13 in TRIXIE_KERNELS, and puts the programs of the packages $@ of
+# Debian 13 where `copy_program` finds them.
+TRIXIE_KERNELS=(6.12.117+deb13-cloud-amd64 7.3.4+deb13-cloud-amd64)
+unpack_trixie() {
+    use_suites trixie trixie-backports
+    unpack_files kernels "linux-image-${TRIXIE_KERNELS[0]}=6.12.117-1" \
+        linux-{binary,modules}-"${TRIXIE_KERNELS[1]}=7.3.4-1~bpo13+1"
+    unpack_with_libraries programs_of_trixie "$@"
+}
+
+# Copies the program $1 of `unpack_trixie`, a path, and its libraries, into the guest.
 copy_program() {
-    local libraries="$1/usr/lib/x86_64-linux-gnu"
-    cp -L "$1/$2" "$guest/bin/"
-    "$1/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries:$libraries/ceph" --list "$1/$2" |
+    local programs="$scratch/programs_of_trixie"
+    local libraries="$programs/usr/lib/x86_64-linux-gnu"
+    cp -L "$programs/$1" "$guest/bin/"
+    "$programs/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries:$libraries/ceph" --list "$programs/$1" |
         awk '/=> \// { print $3 }' | xargs -r cp -L -u -t "$guest/lib/x86_64-linux-gnu/"
     cp -L "$libraries/ld-linux-x86-64.so.2" "$guest/lib64/"
+}
+
+# As `boot`, with null_blk.ko, and configfs.ko where the kernel has that as a module.
+boot_with_null_blk() {
+    module "$1" drivers/block/null_blk/null_blk null_blk.ko
+    module "$1" fs/configfs/configfs configfs.ko
+    boot "$@"
 }
 
 # Sets `seen` to the lines that the guest prints after `seen: ` under the kernel $1.

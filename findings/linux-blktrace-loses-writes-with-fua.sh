@@ -20,23 +20,13 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/packages.bash"
 source "$(dirname "${BASH_SOURCE[0]}")/kernels.bash"
 
-use_suites trixie trixie-backports
-unpack_files kernels linux-image-6.12.117+deb13-cloud-amd64=6.12.117-1 \
-    linux-{binary,modules}-7.3.4+deb13-cloud-amd64=7.3.4-1~bpo13+1
-unpack programs_of_trixie install -y --no-install-recommends --download-only \
-    -o "Dir::Cache::archives=$scratch/packages" fio=3.39-1 blktrace=1.3.0-0.2
-for path in usr/bin/fio usr/sbin/blktrace usr/bin/blkparse; do copy_program "$scratch/programs_of_trixie" "$path"; done
-mkdir -p "$guest"/{sys,tmp}
+unpack_trixie fio=3.39-1 blktrace=1.3.0-0.2
+for path in usr/bin/fio usr/sbin/blktrace usr/bin/blkparse; do copy_program "$path"; done
 
 cat >"$guest/init" <<'INIT'
 #!/bin/busybox sh
-export PATH=/bin
-/bin/busybox --install -s /bin
-mount -t devtmpfs dev /dev
-mount -t proc proc /proc
-mount -t sysfs sys /sys
+. /prepare
 mount -t debugfs debug /sys/kernel/debug
-mount -t tmpfs tmp /tmp
 [ -s /configfs.ko ] && insmod /configfs.ko
 insmod /null_blk.ko nr_devices=1 gb=1 queue_mode=2 irqmode=2 completion_nsec=1000000 submit_queues=1 \
     memory_backed=1 cache_size=16 fua=1
@@ -60,13 +50,11 @@ chmod +x "$guest/init"
 status=0
 # Fails unless the trace of the kernel $1 has $2 writes with FUA.
 expect() {
-    module "$1" drivers/block/null_blk/null_blk null_blk.ko
-    module "$1" fs/configfs/configfs configfs.ko
-    boot "$1" dsync
+    boot_with_null_blk "$1" dsync
     printf '%s\n' "Linux $1" "$seen"
     [[ "$seen" == $'none: 10 writes, dropped 0\ndsync: '"$2 writes, dropped 0" ]] || status=1
 }
-expect 6.12.117+deb13-cloud-amd64 10
-expect 7.3.4+deb13-cloud-amd64 0
+expect "${TRIXIE_KERNELS[0]}" 10
+expect "${TRIXIE_KERNELS[1]}" 0
 ((status == 0)) || echo "Linux or blktrace no longer behaves as described" >&2
 exit "$status"

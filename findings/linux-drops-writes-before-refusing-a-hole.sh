@@ -28,10 +28,7 @@ cp "$scratch/tools/lib/x86_64-linux-gnu/libc.so.6" "$guest/lib/x86_64-linux-gnu/
 cp "$scratch/tools/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" "$guest/lib64/"
 cat >"$guest/init" <<'INIT'
 #!/bin/busybox sh
-export PATH=/bin
-/bin/busybox --install -s /bin
-mount -t devtmpfs dev /dev
-mount -t proc proc /proc
+. /prepare
 mount -t ramfs disk /disk
 insmod /loop.ko
 

@@ -23,18 +23,13 @@ unpack_files tools util-linux=2.38.1-5+deb12u3 libblkid1=2.38.1-5+deb12u3 libc6=
 cp "$scratch/tools/sbin/blkdiscard" "$guest/"
 cp "$scratch"/tools/{usr/,}lib/x86_64-linux-gnu/{libblkid.so.1,libc.so.6} "$guest/lib/x86_64-linux-gnu/" 2>/dev/null || true
 cp "$scratch/tools/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" "$guest/lib64/"
-mkdir -p "$guest/sys"
 truncate -s 1G "$scratch/disk"
 QEMU_DEVICES=(-drive "if=none,id=disk,format=raw,file=$scratch/disk,discard=unmap"
     -device "virtio-blk-pci,drive=disk,discard=on,write-zeroes=on")
 
 cat >"$guest/init" <<'INIT'
 #!/bin/busybox sh
-export PATH=/bin
-/bin/busybox --install -s /bin
-mount -t devtmpfs dev /dev
-mount -t proc proc /proc
-mount -t sysfs sys /sys
+. /prepare
 mount -t cgroup2 cgroup /sys/fs/cgroup
 for name in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk; do
     [ -s "/$name.ko" ] && insmod "/$name.ko"

@@ -23,23 +23,13 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/packages.bash"
 source "$(dirname "${BASH_SOURCE[0]}")/kernels.bash"
 
-use_suites trixie trixie-backports
-unpack_files kernels linux-image-6.12.117+deb13-cloud-amd64=6.12.117-1 \
-    linux-{binary,modules}-7.3.4+deb13-cloud-amd64=7.3.4-1~bpo13+1
-unpack programs_of_trixie install -y --no-install-recommends --download-only \
-    -o "Dir::Cache::archives=$scratch/packages" fio=3.39-1
-copy_program "$scratch/programs_of_trixie" usr/bin/fio
-mkdir -p "$guest"/{sys,tmp}
+unpack_trixie fio=3.39-1
+copy_program usr/bin/fio
 QEMU_DEVICES=(-icount 'shift=0,sleep=off')
 
 cat >"$guest/init" <<'INIT'
 #!/bin/busybox sh
-export PATH=/bin
-/bin/busybox --install -s /bin
-mount -t devtmpfs dev /dev
-mount -t proc proc /proc
-mount -t sysfs sys /sys
-mount -t tmpfs tmp /tmp
+. /prepare
 [ -s /configfs.ko ] && insmod /configfs.ko
 insmod /null_blk.ko nr_devices=1 gb=1 queue_mode=2 irqmode=2 completion_nsec=2000000 submit_queues=1
 iowait() { awk '$1 == "cpu" { print $6 }' /proc/stat; }
@@ -58,10 +48,8 @@ INIT
 chmod +x "$guest/init"
 
 status=0
-for kernel in 6.12.117+deb13-cloud-amd64 7.3.4+deb13-cloud-amd64; do
-    module "$kernel" drivers/block/null_blk/null_blk null_blk.ko
-    module "$kernel" fs/configfs/configfs configfs.ko
-    boot "$kernel" libaio
+for kernel in "${TRIXIE_KERNELS[@]}"; do
+    boot_with_null_blk "$kernel" libaio
     echo "Linux $kernel"
     while read -r engine ticks ms; do
         echo "$engine iowait $ticks hundredths of a second, pressure $ms ms"

@@ -25,7 +25,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/packages.bash"
 source "$(dirname "${BASH_SOURCE[0]}")/kernels.bash"
 
 unpack_programs e2fsprogs=1.47.0-2+b2 xfsprogs=6.1.0-1
-mkdir -p "$guest"/{etc,mnt,sys}
+mkdir -p "$guest"/{etc,mnt}
 cp "$scratch/programs/etc/mke2fs.conf" "$guest/etc/"
 export LD_LIBRARY_PATH="$PROGRAM_LIBRARIES"
 for name in mkfs.ext4 mkfs.xfs xfs_io; do
@@ -40,11 +40,8 @@ unpack_files kernels linux-{binary,modules}-7.3.4+deb13-cloud-amd64=7.3.4-1~bpo1
 
 cat >"$guest/init" <<'INIT'
 #!/bin/busybox sh
-export PATH=/bin TERM=dumb
-/bin/busybox --install -s /bin
-mount -t devtmpfs dev /dev
-mount -t proc proc /proc
-mount -t sysfs sys /sys
+. /prepare
+export TERM=dumb
 for name in libcrc32c crc32c_generic crc32c-cryptoapi crc16 mbcache jbd2 ext4 xfs configfs; do
     [ -s "/$name.ko" ] && insmod "/$name.ko"
 done

@@ -9,14 +9,19 @@ APT=(apt-get -q)
 
 # Unpacks programs, and the libraries for them that this machine lacks.
 unpack_programs() {
-    unpack programs install -y --no-install-recommends --download-only --reinstall \
-        -o "Dir::Cache::archives=$scratch/packages" "$@"
+    unpack_with_libraries programs "$@"
     PROGRAM_LIBRARIES="$(find "$scratch/programs" -name '*.so*' -printf '%h\n' | sort -u | paste -sd: -)"
 }
 
 # Runs an unpacked program.
 program() {
     LD_LIBRARY_PATH="$PROGRAM_LIBRARIES" "$scratch/programs/usr/bin/$1" "${@:2}"
+}
+
+# Unpacks these packages in the folder $1, and those that they depend on and this machine lacks.
+unpack_with_libraries() {
+    unpack "$1" install -y --no-install-recommends --download-only --reinstall \
+        -o "Dir::Cache::archives=$scratch/packages" "${@:2}"
 }
 
 # Unpacks these packages alone in the folder $1.
