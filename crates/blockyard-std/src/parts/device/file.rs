@@ -22,9 +22,11 @@
 //!   ([`Overlaps`]). A write that arrives meanwhile gets Busy, and its lane is rung when a write
 //!   has ended.
 //! - **[failed-flush-stays-failed]** After a flush has failed, every later flush fails: the kernel
-//!   reports lost writes once, and may then have forgotten them. The page cache may report them in
-//!   the answer to a write with FUA. Such a write is repeated without FUA; if that succeeds, the
-//!   report was about lost writes.
+//!   reports lost writes once to each descriptor, and may then have forgotten them. The answer to a
+//!   write may be that report: with FUA, and on NFS also without. So when a write through the page
+//!   cache fails, a second descriptor ([`File::witness`]) is asked, which nothing is written to:
+//!   its flush fails if writes were lost, and succeeds if only this one failed, as for lack of
+//!   space.
 //! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as
 //!   the file, so the file was cut short. The damage is reported. A write beyond the end fails too:
 //!   it would make the file long again, and what was lost between would read as zeroes.
@@ -68,6 +70,9 @@ pub trait Damaged: fmt::Debug + Send + Sync {
 pub struct File {
     /// The open file.
     pub fd: Arc<OwnedFd>,
+    /// The same file, opened once more, to be asked for lost writes ([failed-flush-stays-failed]);
+    /// `None` if the file is only read.
+    pub(super) witness: Option<Arc<OwnedFd>>,
     /// The alignment of direct I/O, in bytes; 1 through the page cache.
     pub block_bytes: u64,
     /// The alignment that direct I/O would have, if it is wanted and possible.
@@ -137,6 +142,8 @@ enum Step {
     ZeroesWithin { block: Rc<Pages>, left: Range<u64>, is_read: bool },
     /// Makes changes durable.
     Sync,
+    /// Asks whether writes were lost, after this status of a write ([failed-flush-stays-failed]).
+    Ask { failed: Status },
 }
 
 /// A block of which a write changes only a part.
@@ -155,8 +162,6 @@ struct Active {
     op: Op,
     /// Only a write has FUA: behind other changes, the core sends a flush.
     fua: bool,
-    /// The error with FUA, if the write is being repeated without ([failed-flush-stays-failed]).
-    failed_durably: Option<Status>,
     no_hole: bool,
     fast: bool,
     step: Step,
@@ -210,7 +215,6 @@ impl FileDevice {
             finished: completion(issue, Status::Ok),
             op: rq.op,
             fua: rq.flags.contains(Flags::FUA),
-            failed_durably: None,
             no_hole: false,
             fast: false,
             step: Step::Data,
@@ -381,9 +385,12 @@ impl FileDevice {
                 let discard = Discard { number, fd, offset, len: end - offset };
                 return self.outbox.discards.borrow_mut().push_back(discard);
             }
-            Step::Sync => FileOp::Sync,
+            Step::Sync | Step::Ask { .. } => FileOp::Sync,
         };
-        let fd = Arc::clone(&self.file.fd);
+        let fd = match (&active.step, &self.file.witness) {
+            (Step::Ask { .. }, Some(witness)) => Arc::clone(witness),
+            _ => Arc::clone(&self.file.fd),
+        };
         let backing = self.file.backing();
         let io = FileIo { fd, backing, op, spans };
         let number = u32::from(active.finished.tag.0);
@@ -405,18 +412,20 @@ impl FileDevice {
             }
             (Step::Data, Ok(0)) => Some(failed(active, Status::IoError)),
             (Step::Data, Ok(bytes)) => self.take_data(active, bytes),
-            (Step::Data, Err(error)) if active.fua && self.file.block_bytes == 1 => {
-                active.fua = false;
-                active.failed_durably = Some(status_of(&error)); // [failed-flush-stays-failed]
-                None
+            (Step::Data, Err(error)) if active.op == Op::Read => {
+                Some(failed(active, status_of(&error)))
             }
-            (Step::Data, Err(error)) => Some(failed(active, status_of(&error))),
+            (
+                Step::Data | Step::Zeroes { .. } | Step::ZeroesWithin { is_read: true, .. },
+                Err(error),
+            ) => self.fail_write(active, status_of(&error)),
             (Step::Allocate | Step::Discard, Ok(_)) => Some(Outcome::Done(Status::Ok)),
             // A discard is only advice.
             (Step::Discard, Err(error)) if is_unsupported(&error) => {
                 Some(Outcome::Done(Status::Ok))
             }
             (Step::Allocate, Err(error)) if is_unsupported(&error) => self.without_allocate(active),
+            (Step::Zeroes { .. }, Ok(0)) => Some(Outcome::Done(Status::IoError)),
             (Step::Zeroes { left, .. }, Ok(bytes)) => {
                 let left = left.start + bytes as u64..left.end;
                 self.zero(active, left)
@@ -430,12 +439,15 @@ impl FileDevice {
                 self.note_lost_writes();
                 Some(Outcome::Done(status_of(&error)))
             }
+            (Step::Ask { failed: status }, answer) => {
+                let status = *status;
+                if answer.is_err() {
+                    self.note_lost_writes();
+                }
+                Some(failed(active, status))
+            }
             (
-                Step::Edges { .. }
-                | Step::Allocate
-                | Step::Discard
-                | Step::Zeroes { .. }
-                | Step::ZeroesWithin { .. },
+                Step::Edges { .. } | Step::Allocate | Step::Discard | Step::ZeroesWithin { .. },
                 Err(error),
             ) => Some(Outcome::Done(status_of(&error))),
         }
@@ -473,11 +485,17 @@ impl FileDevice {
             }
             return Some(failed(active, Status::IoError));
         }
-        if whole && active.failed_durably.is_some() {
-            self.note_lost_writes();
+        whole.then_some(Outcome::Done(Status::Ok))
+    }
+
+    /// Ends a request whose write has failed. In the page cache, asks first whether the failure is
+    /// that of other writes ([failed-flush-stays-failed]).
+    fn fail_write(&self, active: &mut Active, status: Status) -> Option<Outcome> {
+        if self.file.block_bytes > 1 || self.file.witness.is_none() || self.has_lost_writes() {
+            return Some(failed(active, status));
         }
-        let status = active.failed_durably.unwrap_or(Status::Ok);
-        whole.then_some(Outcome::Done(status))
+        active.step = Step::Ask { failed: status };
+        None
     }
 
     /// Takes a block in which a part becomes zeroes: first its bytes, then the end of its write.

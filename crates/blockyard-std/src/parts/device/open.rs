@@ -5,7 +5,7 @@
 //! - **[path-opened-once]** A path may name another file later. So it is opened once, and
 //!   everything else is done to the descriptor that has the lock. The kernel claims a block device
 //!   only when it is opened: it is opened once more, and refused if the path names another device
-//!   then.
+//!   then. The witness of lost writes (`File::witness`) is opened through the descriptor.
 
 use super::file::{Damaged, File};
 use super::overlap::Overlaps;
@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -160,8 +160,13 @@ impl File {
         let system = rustix::fs::fstatfs(&fd).ok().filter(|_| !is_block_device);
         let knows_fua =
             is_block_device || system.is_some_and(|system| WITH_FUA.contains(&system.f_type));
+        let witness = match read_only {
+            true => None,
+            false => Some(Arc::new(open_again(&fd, path).map_err(refused)?)),
+        };
         let mut file = Self {
             fd: Arc::new(fd),
+            witness,
             block_bytes: 1,
             direct_block,
             size_bytes,
@@ -190,6 +195,7 @@ impl File {
     ) -> Self {
         let mut file = Self {
             fd: Arc::clone(&self.fd),
+            witness: self.witness.clone(),
             size_bytes,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(self.has_lost_writes.load(Ordering::SeqCst)),
@@ -291,6 +297,25 @@ impl File {
 /// Opens `path`. Without O_NONBLOCK, opening a pipe would wait for its other end.
 fn open_with(path: &Path, access: OFlags, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, access | OFlags::NONBLOCK | flags, Mode::empty())
+}
+
+/// Opens once more, for reading, the file at `path` that `fd` is.
+///
+/// # Errors
+///
+/// The path names another file by now, and there is no `/proc` in which the file could be found
+/// ([path-opened-once]).
+fn open_again(fd: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let in_proc = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let access = OFlags::RDONLY | OFlags::CLOEXEC;
+    for path in [Path::new(&in_proc), path] {
+        let Ok(again) = open_with(path, access, OFlags::empty()) else { continue };
+        let [stat, stat_again] = [rustix::fs::fstat(fd)?, rustix::fs::fstat(&again)?];
+        if (stat.st_dev, stat.st_ino) == (stat_again.st_dev, stat_again.st_ino) {
+            return Ok(again);
+        }
+    }
+    Err(Errno::STALE)
 }
 
 /// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or
