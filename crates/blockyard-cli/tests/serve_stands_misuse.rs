@@ -196,6 +196,45 @@ fn the_log_names_a_client_that_hung_up() {
     assert!(ends_within(&mut server, Duration::from_secs(10)).unwrap().success());
 }
 
+/// An operator sees a typing error. The name once was in no line.
+#[test]
+fn the_log_has_the_name_of_an_export_that_there_is_not() {
+    let socket = nbd::path("unknown-name");
+    let address = format!("unix:{}", socket.display());
+    let export = ["--export", "disk=memory:1m", "--nbd", &address];
+    let mut server = command(&export).spawn().unwrap();
+    let lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut lines = lines.filter(|line| !line.contains("I/O by threads"));
+    lines.next().unwrap();
+    const EXPORT_NAME: u32 = 1;
+    const ABORT: u32 = 2;
+    const GO: u32 = 7;
+    let go = [&4_u32.to_be_bytes()[..], b"di\nk\0\0"].concat();
+    for (options, words) in [
+        (
+            vec![(GO, &go[..]), (ABORT, b"")],
+            "it was done with asking; there is no export \"di\\nk\"",
+        ),
+        (
+            vec![(EXPORT_NAME, b"dsik")],
+            "EXPORT_NAME cannot be refused; there is no export \"dsik\"",
+        ),
+    ] {
+        let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        stream.write_all(&3_u32.to_be_bytes()).unwrap();
+        for (option, data) in options {
+            let len = u32::try_from(data.len()).unwrap();
+            let head = [&b"IHAVEOPT"[..], &option.to_be_bytes(), &len.to_be_bytes(), data];
+            stream.write_all(&head.concat()).unwrap();
+        }
+        let gone = lines.next().unwrap();
+        let all = format!("gone before it chose an export: {words} for it");
+        assert!(gone.ends_with(&all), "{gone}");
+    }
+    signal(&server, "-TERM");
+    assert!(ends_within(&mut server, Duration::from_secs(10)).unwrap().success());
+}
+
 /// Clients that come and go once filled the log at their own rate.
 #[test]
 fn a_flood_of_clients_is_a_few_lines_of_json_and_a_count() {

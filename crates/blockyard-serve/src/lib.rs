@@ -56,6 +56,7 @@ pub use blockyard_std::{IoEngine, OpenError as StoreError};
 pub use clients::admission::{Admission, Place};
 pub use clients::listen::{Address, ListenError};
 pub use clients::tls::{TlsConfig, TlsError, Untimely};
+pub use clients::weight::Weight;
 pub use disk::{
     Behaviour, DiskConfig, FaultCounts, LATE, Lateness, Layers, OpenError, Source, Timing,
 };

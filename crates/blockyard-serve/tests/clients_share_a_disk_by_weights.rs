@@ -5,7 +5,7 @@ mod nbd;
 use blockyard::layer::rate::Rates;
 use blockyard::policy::{BfqTunables, ElevatorKind, Policies};
 use blockyard::time::Duration;
-use blockyard_serve::{Address, Config, DiskConfig, Layers, Place, Server, Source};
+use blockyard_serve::{Address, Config, DiskConfig, Layers, Place, Server, Source, Weight};
 use core::sync::atomic::{AtomicU32, Ordering};
 use nbd::{Client, READ, Running, WRITE, disk, file, greeted, memory};
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ fn bfq() -> Policies {
 }
 
 /// A disk that does 5000 requests in a second.
-fn slow_disk(weights: Vec<(Place, u32)>) -> DiskConfig {
+fn slow_disk(weights: Vec<(Place, Weight)>) -> DiskConfig {
     let rates =
         Rates { bytes_per_s: None, requests_per_s: Some(5000), burst: Duration::from_us(200) };
     let layers = Layers { rates: Some(rates), ..Layers::default() };
@@ -86,7 +86,9 @@ fn ended_of_second(running: &Running, kind: u16, count: u32) -> u32 {
 }
 
 fn shared(weights: &[(&str, u32)]) -> Running {
-    let weights = weights.iter().map(|(place, weight)| (place.parse().unwrap(), *weight));
+    let weights = weights
+        .iter()
+        .map(|(place, weight)| (place.parse().unwrap(), Weight::try_from(*weight).unwrap()));
     Running::start(slow_disk(weights.collect()), |config| {
         config.addresses.push(Address::Tcp("127.0.0.1:0".to_owned()));
     })
@@ -131,7 +133,8 @@ fn refusal(disk: DiskConfig) -> String {
 
 #[test]
 fn a_disk_that_nothing_shares_has_no_weights() {
-    let weights: Vec<(Place, u32)> = vec![("unix".parse().unwrap(), 300)];
+    let weights: Vec<(Place, Weight)> =
+        vec![("unix".parse().unwrap(), Weight::try_from(300).unwrap())];
     let of_none = DiskConfig { policies: Policies::NONE, ..slow_disk(weights.clone()) };
     let words = "no weights: only the scheduler of --design bfq shares a disk by weights";
     assert!(refusal(of_none).contains(words));

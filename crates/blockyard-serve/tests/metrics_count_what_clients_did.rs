@@ -7,7 +7,7 @@ use blockyard::bio::Op;
 use blockyard::layer::fault::{Action, FaultRule, Turns, When};
 use blockyard::policy::Policies;
 use blockyard::status::Status;
-use blockyard_serve::{Address, DiskConfig, Layers, Source};
+use blockyard_serve::{Address, DiskConfig, Layers, Source, Weight};
 use nbd::{Client, FLUSH, READ, Running, TRIM, disk, file, memory};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -77,7 +77,7 @@ fn samples(text: &str) -> BTreeMap<&str, f64> {
 fn clients_of_a_shared_disk_have_bytes_and_weights() {
     let path = file(1 << 20);
     let on_file = disk(Source::File { path: path.clone(), buffered: true });
-    let weights = vec![("unix".parse().unwrap(), 300)];
+    let weights = vec![("unix".parse().unwrap(), Weight::try_from(300).unwrap())];
     let running = start_as(Policies::mq_bfq(), 1, DiskConfig { weights, ..on_file });
     let mut client = running.client();
     assert_eq!(client.write(0, &[1; 8192]), 0);

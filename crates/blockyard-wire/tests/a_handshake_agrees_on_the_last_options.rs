@@ -253,6 +253,25 @@ fn options_are_limited() {
     }
 }
 
+/// For a log: an operator sees a typing error in it. What came before TLS may be anybody's.
+#[test]
+fn the_last_unknown_name_is_kept_up_to_256_bytes() {
+    let mut talk = Talk::new(Tls::Offered);
+    assert_eq!(talk.handshake.unknown_export(), None);
+    assert!(talk.exports.find(b"disk").is_some());
+    assert_eq!(talk.last(opt::INFO, &info_data("dsik", &[])), rep::ERR_UNKNOWN);
+    assert_eq!(talk.last(opt::INFO, &info_data("disk", &[])), rep::ACK);
+    assert_eq!(talk.handshake.unknown_export(), Some(&b"dsik"[..]));
+    let _ = talk.say(&option(opt::EXPORT_NAME, &[0xff; 300]));
+    assert_eq!(talk.handshake.unknown_export(), Some(&[0xff; 256][..]));
+    let mut talk = Talk::new(Tls::Offered);
+    assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
+    assert_eq!(talk.last(opt::SET_META_CONTEXT, &context_data("kisd", &[])), rep::ERR_UNKNOWN);
+    assert_eq!(talk.handshake.unknown_export(), Some(&b"kisd"[..]));
+    assert_eq!(talk.last(opt::STARTTLS, &[]), rep::ACK);
+    assert_eq!(talk.handshake.unknown_export(), None);
+}
+
 #[test]
 fn extended_headers_cannot_be_given_up_again() {
     let mut talk = Talk::new(Tls::Off);

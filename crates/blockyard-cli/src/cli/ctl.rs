@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::rate::Rates;
 use blockyard::time::Duration;
+use blockyard_serve::Weight;
 use blockyard_serve::control::Request;
 use clap::{Args, Command, Subcommand};
 use serde_json::{Map, Value};
 
 use super::fault::FaultSource;
-use super::serve::{control_path, extra, rates, time, weight};
+use super::serve::{control_path, extra, rates, time};
 use super::size::bytes;
 
 #[derive(Debug, Args)]
@@ -55,8 +56,8 @@ pub(crate) enum CtlCommand {
         #[arg(value_name = "CLIENT")]
         client: u64,
         /// The weight, 1 to 1000; a client without one counts as of weight 40
-        #[arg(value_name = "N", value_parser = weight)]
-        weight: u32,
+        #[arg(value_name = "N")]
+        weight: Weight,
     },
     /// Limit bytes and requests per second of an export
     ///

@@ -5,11 +5,10 @@ use core::str::FromStr;
 use core::time::Duration;
 use std::path::PathBuf;
 
-use blockyard::elevator::GROUP_WEIGHTS;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::rate::Rates;
 use blockyard_devices::profile;
-use blockyard_serve::{Address, Place, ServerName};
+use blockyard_serve::{Address, Place, ServerName, Weight};
 use clap::{Args, ValueEnum};
 use nix::unistd::Group;
 
@@ -165,7 +164,7 @@ pub(crate) struct Serve {
     /// without a weight count as of weight 40 each. At most 15 clients of a disk have weights at a
     /// time. `blockyard ctl PATH weight` changes that of a client.
     #[arg(long, value_name = "PLACE=N,...", value_delimiter = ',', value_parser = place_and_weight)]
-    pub(crate) weight: Vec<(Place, u32)>,
+    pub(crate) weight: Vec<(Place, Weight)>,
 
     /// The most clients of a disk at a time; further clients are disconnected
     #[arg(long, value_name = "N", value_parser = connections)]
@@ -398,18 +397,11 @@ pub(super) fn control_path(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A weight of a client.
-pub(super) fn weight(text: &str) -> Result<u32, String> {
-    let weight = text.parse().ok().filter(|weight| GROUP_WEIGHTS.contains(weight));
-    let [least, most] = [GROUP_WEIGHTS.start(), GROUP_WEIGHTS.end()];
-    weight.ok_or_else(|| format!("{text}: a weight is {least} to {most}"))
-}
-
 /// A place and the weight of clients that come from it.
-fn place_and_weight(text: &str) -> Result<(Place, u32), String> {
+fn place_and_weight(text: &str) -> Result<(Place, Weight), String> {
     // The place may have colons and slashes, but no `=`.
     let (place, given) = text.split_once('=').ok_or_else(|| format!("{text}: not PLACE=N"))?;
-    Ok((place.parse()?, weight(given)?))
+    Ok((place.parse()?, given.parse()?))
 }
 
 fn set_in_file(_: &str) -> Result<Infallible, &'static str> {

@@ -7,3 +7,4 @@ pub(crate) mod listen;
 pub(crate) mod peer;
 pub(crate) mod reserve;
 pub(crate) mod tls;
+pub(crate) mod weight;

@@ -1,5 +1,6 @@
 //! The answers to an operator, one in each line.
 
+use crate::clients::weight::Weight;
 use crate::disk::roster::Listed;
 use crate::disk::{Disk, Layers};
 use crate::observation::overview::{ClientView, Overview};
@@ -181,7 +182,7 @@ pub struct Client {
     pub share_percent: Option<u64>,
     /// Its weight; `None` if it has none.
     #[serde(default)]
-    pub weight: Option<u32>,
+    pub weight: Option<Weight>,
 }
 
 /// The answer to [`Request::Disconnect`](super::Request::Disconnect).
@@ -197,7 +198,7 @@ pub struct Weighed {
     /// The number of the client.
     pub weighed: u64,
     /// Its weight from now on.
-    pub weight: u32,
+    pub weight: Weight,
 }
 
 /// The answer to [`Request::Rate`](super::Request::Rate) and

@@ -20,12 +20,12 @@ pub use request::{LINE_BYTES_MAX, Refusal, Request};
 
 use crate::clients::callers::{Caller, Callers, Terms};
 use crate::clients::listen::Listener;
+use crate::clients::weight::Weight;
 use crate::disk::Change;
 use crate::disk::roster::Roster;
 use crate::lane::entrance::{Entrance, Message, ask_lanes};
 use crate::observation::event::Event;
 use crate::observation::overview::Overview;
-use blockyard::elevator::GROUP_WEIGHTS;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::fault::FaultRule;
 use blockyard::layer::rate as layer;
@@ -187,11 +187,7 @@ impl Control {
         }
     }
 
-    fn weigh_client(&self, client: u64, weight: u32) -> Result<Weighed, String> {
-        if !GROUP_WEIGHTS.contains(&weight) {
-            let [least, most] = [GROUP_WEIGHTS.start(), GROUP_WEIGHTS.end()];
-            return Err(format!("weight {weight}: a weight is {least} to {most}"));
-        }
+    fn weigh_client(&self, client: u64, weight: Weight) -> Result<Weighed, String> {
         let found = ask_lanes(&self.entrances, |answer| Message::Weigh(client, weight, answer));
         let found = found.map_err(silent_lane)?.into_iter().flatten().next();
         found.ok_or_else(|| no_client(client))??;

@@ -1,5 +1,6 @@
 //! The commands that an operator may send, one in each line.
 
+use crate::clients::weight::Weight;
 use core::fmt;
 use core::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
@@ -24,8 +25,8 @@ pub enum Request {
     Weight {
         /// The number of the client.
         client: u64,
-        /// The weight: 1 to 1000. A client without one counts as one of 40.
-        weight: u32,
+        /// The weight. A client without one counts as one of 40.
+        weight: Weight,
     },
     /// Limit the bytes and requests per second of an export that was started with a rate.
     Rate {

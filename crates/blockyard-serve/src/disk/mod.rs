@@ -25,6 +25,7 @@ pub use live::{Behaviour, LATE, Lateness, Timing};
 
 use crate::clients::admission::{Admission, Place};
 use crate::clients::peer::Peer;
+use crate::clients::weight::Weight;
 use blockyard::driver::{Device, Driver};
 use blockyard::layer::delay::Delayed;
 use blockyard::layer::fault::{FaultRule, Faulty};
@@ -112,9 +113,9 @@ pub struct DiskConfig {
     pub layers: Layers,
     /// The clients that may use the disk.
     pub admission: Admission,
-    /// The weights of clients by the places that they come from: the first of these decides. Each
-    /// is one of [`GROUP_WEIGHTS`](blockyard::elevator::GROUP_WEIGHTS). The design has BFQ.
-    pub weights: Vec<(Place, u32)>,
+    /// The weights of clients by the places that they come from: the first of these decides. The
+    /// design has BFQ.
+    pub weights: Vec<(Place, Weight)>,
 }
 
 /// The data of an open disk.
@@ -146,7 +147,7 @@ pub(crate) struct Disk {
     /// The disk is read-only, and another program could write its file when it was opened.
     pub(crate) is_written_elsewhere: bool,
     pub(crate) admission: Admission,
-    weights: Vec<(Place, u32)>,
+    weights: Vec<(Place, Weight)>,
     /// The clients that have chosen the disk.
     pub(crate) gate: Gate,
     kept: Kept,
@@ -197,7 +198,7 @@ impl Disk {
     }
 
     /// Returns the weight of clients from the place of `peer`, if they have one.
-    pub(crate) fn weight_of(&self, peer: &Peer) -> Option<u32> {
+    pub(crate) fn weight_of(&self, peer: &Peer) -> Option<Weight> {
         let (_, weight) = self.weights.iter().find(|(place, _)| place.has(peer))?;
         Some(*weight)
     }

@@ -13,6 +13,7 @@
 
 use super::lent::Lent;
 use super::services::Services;
+use crate::clients::weight::Weight;
 use crate::observation::overview::ClientView;
 use blockyard::status::Status;
 use blockyard::time::Instant;
@@ -121,7 +122,7 @@ pub(crate) trait Door {
     /// # Errors
     ///
     /// Fails if the disk is not shared by weights, or the client can have none; in words.
-    fn weigh(&mut self, _weight: u32, _lane: &mut Services) -> Result<(), String> {
+    fn weigh(&mut self, _weight: Weight, _lane: &mut Services) -> Result<(), String> {
         Err("a client of this kind has no weight".to_owned())
     }
 

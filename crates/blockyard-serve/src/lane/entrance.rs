@@ -1,5 +1,6 @@
 //! The channel through which other threads send messages to a lane and query it.
 
+use crate::clients::weight::Weight;
 use crate::disk::{Change, Disk};
 use crate::lane::door::Arrival;
 use crate::observation::meter::Counts;
@@ -34,7 +35,7 @@ pub(crate) enum Message {
     Disconnect(u64, mpsc::Sender<bool>),
     /// Give the client with this number a weight. Send `None` if it is none of the lane's, or why
     /// it gets none.
-    Weigh(u64, u32, mpsc::Sender<Option<Result<(), String>>>),
+    Weigh(u64, Weight, mpsc::Sender<Option<Result<(), String>>>),
     /// Change the layers of the disk with this number. Send whether it has the layer.
     Change(usize, Change, mpsc::Sender<bool>),
     /// Take a disk with this number into service.

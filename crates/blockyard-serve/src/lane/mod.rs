@@ -44,6 +44,7 @@ pub(crate) mod services;
 mod spin;
 
 use crate::clients::reserve;
+use crate::clients::weight::Weight;
 use crate::disk::roster::{Listed, Roster};
 use crate::lane::door::{AfterTurn, Arrival, Door};
 use crate::lane::entrance::{Entrance, Message};
@@ -562,7 +563,7 @@ impl Lane {
     }
 
     /// Gives the client with this number a weight. Returns `None` if it is no client of this lane.
-    fn weigh_client(&mut self, client: u64, weight: u32) -> Option<Result<(), String>> {
+    fn weigh_client(&mut self, client: u64, weight: Weight) -> Option<Result<(), String>> {
         let number = self.door_of(client)?;
         Some(self.doors[number].weigh(weight, &mut self.services))
     }

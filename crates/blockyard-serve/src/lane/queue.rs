@@ -1,6 +1,7 @@
 //! A disk as one lane sees it, with the lane's count of its clients' requests.
 
 use super::groups::Groups;
+use crate::clients::weight::Weight;
 use crate::disk::{Change, Disk, Medium, Outbox};
 use crate::observation::meter::{Counts, Meter};
 use crate::observation::traffic::Traffic;
@@ -60,7 +61,11 @@ impl DiskQueue {
     ///
     /// Fails if the disk is not shared by weights, or if [`GROUPS_MAX`] clients have weights; the
     /// error says which.
-    pub(crate) fn weigh(&mut self, submitter: &mut Submitter, weight: u32) -> Result<(), String> {
+    pub(crate) fn weigh(
+        &mut self,
+        submitter: &mut Submitter,
+        weight: Weight,
+    ) -> Result<(), String> {
         if let Some(why) = self.disk.has_no_weights() {
             return Err(why.to_owned());
         }
@@ -68,7 +73,7 @@ impl DiskQueue {
             let most = || format!("{GROUPS_MAX} clients of the export have weights, the most");
             submitter.group = self.groups.take().ok_or_else(most)?;
         }
-        let is_weighed = self.queue.bios.weigh_group(submitter.group, weight);
+        let is_weighed = self.queue.bios.weigh_group(submitter.group, weight.into());
         assert!(is_weighed, "group {} has no weight", submitter.group);
         Ok(())
     }

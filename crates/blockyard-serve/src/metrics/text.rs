@@ -137,7 +137,7 @@ impl Page<'_> {
         let name = "blockyard_client_weight";
         self.write_head(name, "gauge", "The weight of a client; 40 is that of one without.");
         self.write_samples_of_clients(name, clients, |client| {
-            u64::from(client.weight.unwrap_or(DEFAULT_WEIGHT))
+            u64::from(client.weight.map_or(DEFAULT_WEIGHT, u32::from))
         });
     }
 

@@ -1,6 +1,7 @@
 //! Events of clients and disks, for a log.
 
 use crate::clients::reserve::NO_MEMORY;
+use crate::clients::weight::Weight;
 use blockyard_std::parts::words::counted;
 use core::fmt;
 use std::borrow::Cow;
@@ -103,7 +104,7 @@ pub enum Happened {
     /// The client does not get the weight of the place that it comes from.
     NoWeight {
         /// That weight.
-        weight: u32,
+        weight: Weight,
         /// The reason.
         why: String,
     },
@@ -111,6 +112,9 @@ pub enum Happened {
     Gone {
         /// The export that it had chosen, if any.
         export: Option<String>,
+        /// The name that it last asked for, if it had chosen no export and no export that it may
+        /// use has this name: the first 256 bytes.
+        unknown: Option<String>,
         /// The number of requests that it sent.
         requests: u64,
         /// The reason.
@@ -130,12 +134,16 @@ impl fmt::Display for ClientEvent {
             Happened::NoWeight { weight, why } => {
                 write!(f, "served without its weight {weight}: {why}")
             }
-            Happened::Gone { export: Some(export), requests, why } => {
+            Happened::Gone { export: Some(export), requests, why, .. } => {
                 let requests = counted(requests, "request");
                 write!(f, "gone from export {export:?} after {requests}: {why}")
             }
-            Happened::Gone { export: None, why, .. } => {
-                write!(f, "gone before it chose an export: {why}")
+            Happened::Gone { export: None, unknown, why, .. } => {
+                write!(f, "gone before it chose an export: {why}")?;
+                match unknown {
+                    Some(name) => write!(f, "; there is no export {name:?} for it"),
+                    None => Ok(()),
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The report of a lane to an operator: its disks and clients.
 
+use crate::clients::weight::Weight;
 use crate::observation::traffic::Traffic;
 use blockyard::time::Duration;
 
@@ -29,7 +30,7 @@ pub(crate) struct ClientView {
     /// The bytes of its reads and writes that have ended.
     pub(crate) moved_bytes: u64,
     /// Its weight, if it has one.
-    pub(crate) weight: Option<u32>,
+    pub(crate) weight: Option<Weight>,
     /// The number of its requests at the disk.
     pub(crate) in_flight: usize,
 }

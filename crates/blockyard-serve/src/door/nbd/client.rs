@@ -515,16 +515,21 @@ impl Client {
     }
 
     pub(super) fn report_departure(&self, lane: &Services) {
-        let (export, requests) = match &self.session {
-            Session::Handshake(_) => (None, 0),
-            Session::Transmission(serving) => {
-                (Some(lane.disk(serving.disk).name.clone()), serving.requests)
-            }
-        };
         let (Life::Ending { why, .. } | Life::Dead(why)) = &self.life else {
             unreachable!("a client that goes has a reason")
         };
-        self.report(|| Happened::Gone { export, requests, why: why.clone() });
+        self.report(|| match &self.session {
+            Session::Handshake(choosing) => {
+                let unknown = choosing.handshake.unknown_export();
+                let unknown = unknown.map(|name| String::from_utf8_lossy(name).into_owned());
+                Happened::Gone { export: None, unknown, requests: 0, why: why.clone() }
+            }
+            Session::Transmission(serving) => {
+                let export = Some(lane.disk(serving.disk).name.clone());
+                let requests = serving.requests;
+                Happened::Gone { export, unknown: None, requests, why: why.clone() }
+            }
+        });
     }
 
     fn report(&self, happened: impl FnOnce() -> Happened) {

@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::newcomers::Ticket;
 use super::session::{AtDisk, Choosing, Session};
+use crate::clients::weight::Weight;
 use crate::lane::door::{AfterTurn, Arrival, Door};
 use crate::lane::lent::Lent;
 use crate::lane::services::Services;
@@ -140,7 +141,7 @@ impl Door for Client {
         Some(self.view(now))
     }
 
-    fn weigh(&mut self, weight: u32, lane: &mut Services) -> Result<(), String> {
+    fn weigh(&mut self, weight: Weight, lane: &mut Services) -> Result<(), String> {
         let Session::Transmission(serving) = &mut self.session else {
             return Err("the client has not chosen an export".to_owned());
         };

@@ -98,7 +98,8 @@ impl Moved {
         else {
             // The gate of that disk counts nobody any more.
             let why = REMOVED.into();
-            shared.report(&peer, || Happened::Gone { export: None, requests: 0, why });
+            let gone = Happened::Gone { export: None, unknown: None, requests: 0, why };
+            shared.report(&peer, || gone);
             return None;
         };
         let Some((input, tls)) = unpack_buffers(&unread, tls, lane.turn) else {

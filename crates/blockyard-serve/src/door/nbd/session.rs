@@ -1,6 +1,7 @@
 //! The states of a session: a client that chooses an export, and one that sends requests.
 
 use super::shared::Visible;
+use crate::clients::weight::Weight;
 use crate::disk::Disk;
 use crate::lane::lent::Lent;
 use blockyard::bio::Submitter;
@@ -74,7 +75,7 @@ pub(super) struct Serving {
     /// The client as the elevator of the disk knows it.
     pub(super) submitter: Submitter,
     /// The weight of the client, if it has one.
-    pub(super) weight: Option<u32>,
+    pub(super) weight: Option<Weight>,
     /// Requests at the disk, by their tokens.
     pub(super) at_disk: Slab<AtDisk>,
     /// Requests at the disk that the client, whose connection is broken, has abandoned.

@@ -10,7 +10,7 @@ pub(super) const fn words_of_handshake(end: HandshakeEnd) -> &'static str {
         HandshakeEnd::BadMagic => "what should be an option does not begin like one",
         HandshakeEnd::NotFixed => "it sent options without fixed newstyle",
         HandshakeEnd::TooLong => "an option was too long",
-        HandshakeEnd::NoSuchExport => "there is no export of the name it asked for",
+        HandshakeEnd::NoSuchExport => "EXPORT_NAME cannot be refused",
         HandshakeEnd::TlsRequired => "it did not ask for TLS, which is required",
         HandshakeEnd::ExtendedHeaders => "EXPORT_NAME cannot follow extended headers",
         HandshakeEnd::ShuttingDown => ENDING,

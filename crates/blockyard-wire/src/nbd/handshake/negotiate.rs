@@ -21,6 +21,9 @@ const HAS_DATA: Refusal = (rep::ERR_INVALID, "the option must not have data");
 const TOO_LONG: Refusal = (rep::ERR_TOO_BIG, "the option is too long");
 const NO_SUCH_EXPORT: Refusal = (rep::ERR_UNKNOWN, "there is no such export");
 
+/// As many bytes of an unknown name are kept: a log needs no more.
+pub(super) const UNKNOWN_BYTES: usize = 256;
+
 /// Whether the connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Channel {
@@ -46,6 +49,8 @@ pub(super) struct Negotiation {
     /// Whether the client wants no zeroes after the answer to EXPORT_NAME.
     no_zeroes: bool,
     terms: Terms,
+    /// The last name for which there was no export, or its start.
+    pub(super) unknown: Option<Vec<u8>>,
 }
 
 impl Negotiation {
@@ -56,6 +61,7 @@ impl Negotiation {
             shutting_down: false,
             no_zeroes: false,
             terms: Terms::NONE,
+            unknown: None,
         }
     }
 
@@ -196,6 +202,7 @@ impl Negotiation {
             Channel::Plain(Tls::Off) => Err((rep::ERR_POLICY, "this server has no TLS")),
             Channel::Plain(Tls::Offered | Tls::Required) => {
                 self.terms = Terms::NONE; // nothing that was agreed before TLS counts
+                self.unknown = None;
                 Ok(())
             }
         }
@@ -212,7 +219,7 @@ impl Negotiation {
         if self.terms.headers == Headers::Extended {
             return Step::End(HandshakeEnd::ExtendedHeaders);
         }
-        let Some((index, export)) = exports.find(name) else {
+        let Ok((index, export)) = self.find(name, exports) else {
             return Step::End(HandshakeEnd::NoSuchExport);
         };
         let agreed = self.terms.agree(index, export);
@@ -224,15 +231,28 @@ impl Negotiation {
         Step::Transmit(agreed)
     }
 
+    /// Returns the export called `name`, and keeps the name if there is none.
+    fn find<'a>(
+        &mut self,
+        name: &[u8],
+        exports: &'a Exports,
+    ) -> Result<(ExportIndex, &'a Export), Refusal> {
+        let found = exports.find(name);
+        if found.is_none() {
+            self.unknown = Some(name[..name.len().min(UNKNOWN_BYTES)].to_vec());
+        }
+        found.ok_or(NO_SUCH_EXPORT)
+    }
+
     /// Answers INFO, and GO up to its ACK.
     fn info(
-        &self,
+        &mut self,
         answer: &mut Answer<'_>,
         data: &[u8],
         exports: &Exports,
     ) -> Result<Agreed, Refusal> {
         let request = InfoRequest::parse(data).ok_or(MALFORMED)?;
-        let (index, export) = exports.find(request.name).ok_or(NO_SUCH_EXPORT)?;
+        let (index, export) = self.find(request.name, exports)?;
         let agreed = self.terms.agree(index, export);
         answer.info_export(agreed.size_bytes, agreed.flags.number());
         if request.wants_name {
@@ -247,7 +267,12 @@ impl Negotiation {
         Ok(agreed)
     }
 
-    fn list_contexts(&self, answer: &mut Answer<'_>, data: &[u8], exports: &Exports) -> Outcome {
+    fn list_contexts(
+        &mut self,
+        answer: &mut Answer<'_>,
+        data: &[u8],
+        exports: &Exports,
+    ) -> Outcome {
         let (_, export, queries) = self.context_request(data, exports)?;
         let listed = chosen(export, |name| {
             queries.count == 0 || queries.iter().any(|query| lists(query, name))
@@ -270,7 +295,7 @@ impl Negotiation {
     }
 
     fn context_request<'a, 'b>(
-        &self,
+        &mut self,
         data: &'a [u8],
         exports: &'b Exports,
     ) -> Result<(ExportIndex, &'b Export, Queries<'a>), Refusal> {
@@ -282,7 +307,7 @@ impl Negotiation {
         if request.queries.count > self.limits.queries {
             return Err((rep::ERR_TOO_BIG, "too many queries"));
         }
-        let (index, export) = exports.find(request.name).ok_or(NO_SUCH_EXPORT)?;
+        let (index, export) = self.find(request.name, exports)?;
         Ok((index, export, request.queries))
     }
 }

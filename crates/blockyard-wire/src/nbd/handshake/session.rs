@@ -98,6 +98,13 @@ impl Handshake {
         self.negotiation.shut_down();
     }
 
+    /// Returns the last name that the client asked for and that no export had, for a log: its first
+    /// 256 bytes, which need not be UTF-8.
+    #[must_use]
+    pub fn unknown_export(&self) -> Option<&[u8]> {
+        self.negotiation.unknown.as_deref()
+    }
+
     /// Takes `bytes` up to the end of one option, and appends its answer to `out`.
     ///
     /// Bytes may be split anywhere. `exports` are those that the client may use now. They may
