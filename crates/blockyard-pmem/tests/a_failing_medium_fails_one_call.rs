@@ -1,6 +1,6 @@
 //! Files that are accessed by system calls: a failure of the medium is an error of one call, and
-//! earlier writes are not lost. If the kernel has lost some after all, each flush fails. Tests mount
-//! a full file system, in a namespace of its own, and make block devices. Where that is not
+//! earlier writes are not lost. If the kernel has lost some after all, each flush fails. Tests
+//! mount a full file system, in a namespace of its own, and make block devices. Where that is not
 //! permitted, they say so and pass.
 
 use blockyard_btt::{Btt, Container, IoError, MediaError, Memory, check};
