@@ -250,6 +250,16 @@ impl Elevator for Checked {
         self.below.poll_at(hctx)
     }
 
+    fn ask_again_at(&self, now: Instant) -> Option<Instant> {
+        let at = self.below.ask_again_at(now);
+        assert!(at.is_none_or(|at| at > now), "[idling-bounded] asked at {now}, and at {at:?}");
+        at
+    }
+
+    fn wants_run(&self) -> bool {
+        self.below.wants_run()
+    }
+
     fn len(&self) -> u32 {
         self.check_len();
         self.held

@@ -187,6 +187,22 @@ pub trait Elevator: core::fmt::Debug {
         None
     }
 
+    /// For an elevator that says by [`Self::wants_run`] which completions are a reason to ask it:
+    /// when a hardware queue that got no request at `now`, although some are held, asks again. It
+    /// is later than `now`. `None`, always: every completion is a reason.
+    ///
+    /// [`Self::poll_at`] of such an elevator is the same for all hardware queues. They also run at
+    /// the end of a wait that began at a completion.
+    fn ask_again_at(&self, _now: Instant) -> Option<Instant> {
+        None
+    }
+
+    /// Whether the completion of which [`Self::finished`] was told last is a reason to ask for a
+    /// request. Not called if [`Self::ask_again_at`] names no instant.
+    fn wants_run(&self) -> bool {
+        true
+    }
+
     /// The number of held requests ([held-requests-counted]).
     fn len(&self) -> u32;
 

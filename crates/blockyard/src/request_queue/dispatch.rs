@@ -140,6 +140,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         } else {
             self.send_from_sources(hctx)
         };
+        // The request may have come for which a paced elevator idled.
+        if self.queue.runs.is_idling() {
+            self.note_idling();
+        }
         if self.queue.policies.dispatch == Dispatch::Budget && self.leaves_turn(stop) {
             self.queue.runs.pass_turn();
         }
@@ -238,6 +242,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             if sent.held.is_none() {
                 return Some(self.hold_run(hctx, Hold::Leftovers));
             }
+        }
+        // What had leftovers runs again at the next completion, whatever the elevator says to that.
+        if self.queue.runs.is_paced() {
+            self.queue.runs.restart_on_completion(hctx);
         }
         sent.held.map(RunStop::Held)
     }

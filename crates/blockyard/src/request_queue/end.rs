@@ -285,6 +285,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         } else {
             self.queue.runs.restart_all();
         }
+        if self.queue.runs.is_paced() {
+            self.follow_elevator();
+        }
         if self.queue.policies.busy == BusyTrack::Bit {
             self.queue.hctxs.iter_mut().for_each(|hctx| hctx.busy.completed());
         }

@@ -259,6 +259,7 @@ impl RequestQueue {
         config.check(tags);
         let (ctxs, feeder_at, feeders) = software_queues(&config.map, config.policies.swq_merge);
         let busy = config.policies.busy;
+        let paced = elevator.as_ref().is_some_and(|of| of.ask_again_at(Instant::ZERO).is_some());
         Self {
             id,
             seat: host.take_seat(id),
@@ -274,7 +275,7 @@ impl RequestQueue {
             sched_tags: config.sched_tags(tags),
             tags_per_hctx: config.tags_per_hctx(tags),
             reserved: u32::from(tags.reserved),
-            runs: RunList::new(feeders.len()),
+            runs: RunList::new(feeders.len(), paced),
             hctxs: feeders
                 .into_iter()
                 .map(|feeders| HardwareQueue::new(busy, feeders.into_boxed_slice()))

@@ -11,6 +11,11 @@
 //! elevator withholds from all of them is not asked for again and again: once the requests that it
 //! gave have used the room of the completions, no turn is passed on in search of more.
 //!
+//! An elevator may say at which completions it is to be asked. Its hardware queues then have no
+//! restart mark because of it, but a retry instant, which belongs to the run by a worker: it stays
+//! while a submitter runs the hardware queue, and goes when a run is left to a worker. All of them
+//! run when the elevator no longer idles.
+//!
 //! The rule [no-lost-wake-up] is declared in [`hardware_queue`](crate::hardware_queue).
 
 use super::number::{hctx_id, index32};
@@ -47,11 +52,16 @@ pub(super) struct RunList {
     retries: u32,
     /// Marked hardware queues, in the order of the marks.
     marked: VecDeque<HctxId>,
+    /// Whether the elevator says at which completions it is to be asked.
+    paced: bool,
+    /// Until when such an elevator idles. [`Instant::MAX`]: it does not.
+    idles_until: Instant,
 }
 
 impl RunList {
-    /// An empty list for `count` hardware queues. Reserves all its memory.
-    pub(super) fn new(count: usize) -> Self {
+    /// An empty list for `count` hardware queues. `paced`: whether the elevator says at which
+    /// completions it is to be asked. Reserves all its memory.
+    pub(super) fn new(count: usize, paced: bool) -> Self {
         assert!(count > 0 && u16::try_from(count).is_ok(), "{count} hardware queues");
         Self {
             entries: alloc::vec![Entry::default(); count],
@@ -62,6 +72,8 @@ impl RunList {
             unused: 0,
             retries: 0,
             marked: VecDeque::with_capacity(count),
+            paced,
+            idles_until: Instant::MAX,
         }
     }
 
@@ -73,6 +85,9 @@ impl RunList {
     /// Marks `hctx` to run; `deferred` if a worker may run it. A second mark only makes a deferred
     /// run an immediate one.
     pub(super) fn mark(&mut self, hctx: HctxId, deferred: bool) {
+        if self.paced && deferred {
+            self.forget_retry(hctx);
+        }
         match &mut self.entries[hctx.index()].marked {
             Some(marked) => *marked &= deferred,
             marked => {
@@ -97,13 +112,37 @@ impl RunList {
         Some(Run { hctx, deferred: deferred.expect("a listed hardware queue is marked") })
     }
 
-    /// A run of `hctx` begins. It answers the restart mark and the retry instant.
+    /// Whether the elevator says at which completions it is to be asked.
+    pub(super) const fn is_paced(&self) -> bool {
+        self.paced
+    }
+
+    /// Whether such an elevator idles, as far as was noted.
+    pub(super) fn is_idling(&self) -> bool {
+        self.idles_until < Instant::MAX
+    }
+
+    /// Notes until when such an elevator idles.
+    pub(super) fn idle_until(&mut self, at: Option<Instant>) {
+        debug_assert!(self.paced, "the retry instant of a hardware queue says that");
+        self.idles_until = at.unwrap_or(Instant::MAX);
+    }
+
+    /// A run of `hctx` begins. It answers the restart mark and, unless that is of a worker's run,
+    /// the retry instant.
     pub(super) fn begin_run(&mut self, hctx: HctxId) {
-        let entry = self.entries.get_mut(hctx.index());
-        let entry =
-            entry.unwrap_or_else(|| panic!("{hctx:?} is not a hardware queue of this queue"));
+        assert!(
+            hctx.index() < self.entries.len(),
+            "{hctx:?} is not a hardware queue of this queue"
+        );
         self.restarts.remove(hctx.index());
-        if entry.retry_at.take().is_some() {
+        if !self.paced {
+            self.forget_retry(hctx);
+        }
+    }
+
+    fn forget_retry(&mut self, hctx: HctxId) {
+        if self.entries[hctx.index()].retry_at.take().is_some() {
             debug_assert!(self.retries > 0, "the retry instant of {hctx:?} was not counted");
             self.retries -= 1;
         }
@@ -123,11 +162,16 @@ impl RunList {
         }
     }
 
-    /// Marks the hardware queues whose retry instant has come.
+    /// Marks the hardware queues whose retry instant has come; all, if the elevator no longer
+    /// idles.
     #[inline]
     pub(super) fn mark_due(&mut self, now: Instant) {
         if self.retries != 0 {
             self.mark_due_retries(now);
+        }
+        if self.idles_until <= now {
+            self.idles_until = Instant::MAX;
+            self.mark_all();
         }
     }
 
@@ -141,12 +185,13 @@ impl RunList {
         }
     }
 
-    /// The earliest retry instant.
+    /// The earliest retry instant, or the end of the elevator's idling.
     pub(super) fn poll_at(&self) -> Option<Instant> {
+        let idles_until = (self.idles_until < Instant::MAX).then_some(self.idles_until);
         if self.retries == 0 {
-            return None; // the usual case: no entry need be looked at
+            return idles_until; // the usual case: no entry need be looked at
         }
-        self.entries.iter().filter_map(|entry| entry.retry_at).min()
+        self.entries.iter().filter_map(|entry| entry.retry_at).chain(idles_until).min()
     }
 
     /// A completion gives one hardware queue with the restart mark its turn.
@@ -229,7 +274,7 @@ mod tests {
     /// A run answers the restart mark and the retry instant that were set before it.
     #[test]
     fn a_run_that_has_begun_is_not_asked_for_again() {
-        let mut runs = RunList::new(2);
+        let mut runs = RunList::new(2, false);
         let h0 = HctxId(0);
         let begun: [Cause; 2] = [RunList::give_turn, RunList::restart_all];
         for restart in begun {
@@ -251,7 +296,7 @@ mod tests {
     /// pause asks for is left to a worker.
     #[test]
     fn a_run_that_no_submitter_asked_for_is_deferred() {
-        let mut runs = RunList::new(1);
+        let mut runs = RunList::new(1, false);
         let h0 = HctxId(0);
         let causes: [(&str, Cause); 4] = [
             ("a turn", |runs| {
@@ -286,7 +331,7 @@ mod tests {
     #[test]
     fn a_retry_comes_at_its_first_instant_and_once() {
         let at = Instant::from_ns;
-        let mut runs = RunList::new(2);
+        let mut runs = RunList::new(2, false);
         runs.retry_at(HctxId(1), at(7));
         runs.retry_at(HctxId(1), at(9));
         runs.retry_at(HctxId(0), at(8));
@@ -301,10 +346,38 @@ mod tests {
         assert_eq!((runs.next(), runs.poll_at()), (None, None));
     }
 
+    /// Under a paced elevator, the retry instant belongs to the run by a worker. It is not that of
+    /// the end of the idling, which all hardware queues have.
+    #[test]
+    fn a_retry_of_a_paced_elevator_outlasts_a_run_by_a_submitter() {
+        let at = Instant::from_ns;
+        let mut runs = RunList::new(2, true);
+        runs.retry_at(HctxId(1), at(8));
+        runs.mark(HctxId(1), false);
+        assert_eq!(runs.next(), Some(Run { hctx: HctxId(1), deferred: false }));
+        runs.begin_run(HctxId(1));
+        runs.retry_at(HctxId(1), at(12));
+        assert_eq!(runs.poll_at(), Some(at(8)), "a submitter's run changes nothing");
+        runs.mark(HctxId(1), true);
+        assert_eq!(runs.poll_at(), None, "a worker's run comes at once instead");
+        let _ = runs.next();
+        runs.begin_run(HctxId(1));
+        runs.retry_at(HctxId(1), at(12));
+        runs.idle_until(Some(at(9)));
+        assert_eq!(runs.poll_at(), Some(at(9)));
+        runs.mark_due(at(9));
+        assert_eq!(runs.next().map(|run| run.hctx), Some(HctxId(0)));
+        assert_eq!(runs.next().map(|run| run.hctx), Some(HctxId(1)));
+        assert_eq!((runs.next(), runs.poll_at()), (None, None));
+        runs.idle_until(Some(at(20)));
+        runs.idle_until(None);
+        assert_eq!(runs.poll_at(), None, "the request came for which it idled");
+    }
+
     /// All wait again as soon as they were named.
     #[test]
     fn turns_and_restarts_go_round() {
-        let mut runs = RunList::new(4);
+        let mut runs = RunList::new(4, false);
         let mut named = Vec::new();
         for _ in 0..8 {
             (0..4).for_each(|at| runs.restart_on_completion(HctxId(at)));

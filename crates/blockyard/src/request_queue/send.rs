@@ -3,6 +3,7 @@
 //! The rules are those of [`hardware_queue`](crate::hardware_queue).
 
 use super::is_in_flight;
+use super::number::hctx_id;
 use super::turn::Turn;
 use crate::bio::{Flags, Op};
 use crate::driver::{Accept, DataEffect, Driver, Issue};
@@ -277,16 +278,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 Restart::Own => self.queue.runs.restart_on_completion(hctx),
                 Restart::InTurn => self.host.register_starved(self.queue.id, hctx, restart),
             },
-            Hold::Order => {
-                self.queue.runs.restart_on_completion(hctx);
-                // While the elevator idles, no completion need come. The first retry instant
-                // counts, so the 3 ms below neither delay an instant that is 2 ms away nor
-                // anticipate one that is 8 ms away.
-                if let Some(at) = self.queue.idles_until(hctx) {
-                    debug_assert!(at > self.now, "[idling-bounded] until {at}, at {}", self.now);
-                    self.queue.runs.retry_at(hctx, at);
-                }
-            }
+            Hold::Order => self.wait_for_order(hctx),
         }
         // Nothing tells the core when a resource is there again, or when a device with nothing in
         // flight has room.
@@ -295,5 +287,37 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.queue.runs.retry_at(hctx, self.now + RETRY_DELAY);
         }
         RunStop::Held(hold)
+    }
+
+    /// Arranges for the run after one of `hctx` to which the elevator gave nothing.
+    fn wait_for_order(&mut self, hctx: HctxId) {
+        let elevator = self.queue.elevator.as_ref();
+        if let Some(at) = elevator.and_then(|of| of.ask_again_at(self.now)) {
+            self.queue.runs.retry_at(hctx, at);
+            return self.note_idling();
+        }
+        self.queue.runs.restart_on_completion(hctx);
+        // While the elevator idles, no completion need come. The first retry instant counts, so the
+        // 3 ms of `hold_run` neither delay an instant that is 2 ms away nor anticipate one that is
+        // 8 ms away.
+        if let Some(at) = self.queue.idles_until(hctx) {
+            debug_assert!(at > self.now, "[idling-bounded] until {at}, at {}", self.now);
+            self.queue.runs.retry_at(hctx, at);
+        }
+    }
+
+    /// A request has finished: runs the hardware queues if the elevator asks for that.
+    pub(super) fn follow_elevator(&mut self) {
+        if self.queue.elevator.as_ref().is_some_and(|elevator| elevator.wants_run()) {
+            self.queue.runs.mark_all();
+        }
+        self.note_idling();
+    }
+
+    /// Notes until when a paced elevator idles: then it is asked again.
+    pub(super) fn note_idling(&mut self) {
+        // One that holds nothing, or was not asked, may have a wait behind it.
+        let until = self.queue.idles_until(hctx_id(0)).filter(|at| *at > self.now);
+        self.queue.runs.idle_until(until);
     }
 }

@@ -49,7 +49,6 @@ mod busy;
 mod control;
 mod engine;
 mod erase;
-mod extension;
 mod fate;
 mod function;
 pub mod misuse;
@@ -64,7 +63,6 @@ mod tests;
 mod transfer;
 mod unit;
 
-pub use extension::Enhancement;
 pub use misuse::{Misuse, Wrong};
 pub use transfer::{DataError, Transferred};
 
@@ -127,8 +125,6 @@ pub enum RegistersKind {
         /// The supported functions, one bit each, for each of the six groups, group 1 (access mode)
         /// first.
         functions: [u16; 6],
-        /// The performance enhancement register, if there are extension registers.
-        enhancement: Option<Enhancement>,
     },
 }
 
@@ -164,7 +160,7 @@ impl From<NoAnswer> for HostError {
     }
 }
 
-/// The features in registers that never change.
+/// The features in EXT_CSD that never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Features {
     cache_bytes: u64,
@@ -246,13 +242,11 @@ pub struct Card {
     sequences: Sequences,
     /// The cache has taken a write since the last flush.
     is_soiled: bool,
-    /// SD: when the last flush ends.
-    flushes_until: Instant,
     /// The memory's work that the host does not see.
     memory_time: Duration,
     /// Good blocks of the last write.
     good_blocks: u32,
-    /// The bytes of the register being read, or the byte that is written to one.
+    /// The bytes of the register being read.
     register: Vec<u8>,
     last_command: Option<Command>,
     last_at: Instant,
@@ -282,10 +276,7 @@ impl Card {
             RegistersKind::Mmc { ext_csd } => Features::of(
                 &ExtCsd::parse(ext_csd).expect("the EXT_CSD of a card model should be valid"),
             ),
-            RegistersKind::Sd { enhancement, .. } => {
-                let cache_bytes = enhancement.map_or(0, |enhancement| enhancement.cache_bytes);
-                Features { cache_bytes, ..Features::NONE }
-            }
+            RegistersKind::Sd { .. } => Features::NONE,
         };
         Ok(Self {
             features,
@@ -315,7 +306,6 @@ impl Card {
                 timing.write.sequences,
             ),
             is_soiled: false,
-            flushes_until: Instant::ZERO,
             memory_time: Duration::ZERO,
             good_blocks: 0,
             register: Vec::with_capacity(512),
@@ -667,8 +657,7 @@ impl Card {
     }
 
     fn cache_on(&self) -> bool {
-        let is_on = self.ext_csd_bit(index::CACHE_CTRL, 0) || self.sd_cache_on();
-        self.features.cache_bytes > 0 && is_on
+        self.features.cache_bytes > 0 && self.ext_csd_bit(index::CACHE_CTRL, 0)
     }
 
     /// Returns the number of bytes that the card takes at wire speed.

@@ -18,7 +18,6 @@ mod doubtful_write;
 mod error;
 mod events;
 mod exclusive;
-mod extension;
 mod gone;
 mod hsq;
 mod left_open;

@@ -146,6 +146,8 @@ pub struct Bfq {
     /// While the device is held for the queue in service: since when, and until when.
     idled_since: Instant,
     idle_until: Option<Instant>,
+    /// Whether the device is held for the queue whose request finished last, or will be.
+    holds_for_last: bool,
     /// The queue whose request ended last, unless it is shared.
     last_completed: Option<usize>,
     budgets: Budgets,
@@ -215,6 +217,7 @@ impl Bfq {
             in_driver: 0,
             idled_since: Instant::ZERO,
             idle_until: None,
+            holds_for_last: false,
             last_completed: None,
             budgets: Budgets::new(most),
             rate: PeakRate::new(rotational),
@@ -433,6 +436,18 @@ impl Elevator for Bfq {
     /// The end of the wait for the process in service.
     fn poll_at(&self, _hctx: HctxId) -> Option<Instant> {
         self.idle_until
+    }
+
+    fn ask_again_at(&self, now: Instant) -> Option<Instant> {
+        Some(ticks::asked_again(now))
+    }
+
+    /// If the device has nothing to do, unless it is now held for the process whose request has
+    /// finished. So the completion at which a wait begins injects nothing, and that of an injected
+    /// request may inject another one.
+    fn wants_run(&self) -> bool {
+        // A request that came back goes in any case.
+        !self.head.is_empty() || (self.len > 0 && self.in_driver == 0 && !self.holds_for_last)
     }
 
     fn len(&self) -> u32 {

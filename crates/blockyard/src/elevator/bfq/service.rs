@@ -164,11 +164,12 @@ impl Bfq {
         }
         self.last_completed = Some(queue).filter(|of| !self.queues[*of].is(Marks::SHARED));
         self.note_soft_real_time_at_completion(queue);
+        self.holds_for_last = self.serving == Some(queue) && self.must_idle(queue);
         if self.serving != Some(queue) {
             return;
         }
         let dispatched = self.queues[queue].dispatched;
-        if self.must_idle(queue) {
+        if self.holds_for_last {
             if dispatched == 0 {
                 self.begin_to_idle(queue);
             }

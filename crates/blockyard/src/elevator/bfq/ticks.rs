@@ -31,6 +31,13 @@ pub(super) const fn in_ticks(span: Duration) -> Duration {
     Duration::from_ns(span.as_ns().div_ceil(TICK_NS).saturating_mul(TICK_NS))
 }
 
+/// Returns when a queue that got nothing at `now` asks again: after 3 ms, in Linux by a timer. That
+/// is one tick, and such a timer ends with the tick after: a queue that got nothing at 14.3 ms, in
+/// the tick that began at 12 ms, asks at 20 ms.
+pub(super) fn asked_again(now: Instant) -> Instant {
+    tick_of(now) + TICK + TICK
+}
+
 impl Bfq {
     /// Returns the beginning of the tick that goes on.
     pub(super) const fn tick(&self) -> Instant {

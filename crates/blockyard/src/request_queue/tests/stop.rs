@@ -1,11 +1,12 @@
 //! Why a run stops, what it leaves where, and what is asked for another run.
 
 use super::*;
+use crate::bio::Submitter;
 use crate::driver::Busy;
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
 use crate::policy::{
-    DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Insertion, KyberTunables, Model, Plugging,
-    SchedDepth,
+    BfqTunables, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Insertion, KyberTunables,
+    Model, Plugging, SchedDepth,
 };
 use crate::trace::{Action, Event, Hold};
 
@@ -518,4 +519,33 @@ fn a_batch_of_2017_keeps_one_request_among_several_hardware_queues() {
         }
         assert_eq!(rig.queue.plugs[CPU.index()].list.len(), plugged, "{hctxs}");
     }
+}
+
+/// Reader 1 of a disk ends a request at 1 ms, while one of reader 2 waits since 0 ms. The disk is
+/// held for reader 1 until 9 ms. Linux injects nothing at this completion: it asks bfq again by a
+/// timer of a tick, which ends with the tick after, at 8 ms. [no-lost-wake-up]
+#[test]
+fn a_completion_at_which_bfq_begins_to_idle_is_no_reason_to_ask_it() {
+    let limits = Limits { rotational: true, ..Limits::new(CAPACITY_SECTORS) };
+    let tunables = BfqTunables { low_latency: false, ..BfqTunables::default() };
+    let policies = Policies { elevator: ElevatorKind::Bfq(tunables), ..Policies::NONE };
+    let mut rig = Rig::new(1, 16, policies, limits);
+    for (process, sector) in [(1, 0), (2, 100_000)] {
+        let submitter = Submitter { process, ..Submitter::NONE };
+        rig.submit(CPU, Bio { submitter, ..Bio::read(sector, 8, sector) }).unwrap();
+        let _ = rig.settle();
+    }
+    assert_eq!(rig.host.driver.sent.len(), 1, "the device is kept for reader 1");
+    assert_eq!(rig.queue.poll_at(), Some(Instant::from_ns(8_000_000)));
+    rig.now = Instant::from_ns(1_000_000);
+    rig.complete();
+    assert_eq!(rig.forget_marks(), [0; 0]);
+    assert_eq!(rig.queue.poll_at(), Some(Instant::from_ns(8_000_000)));
+    rig.now = Instant::from_ns(8_000_000);
+    assert_eq!(rig.settle(), 1, "it is asked");
+    let until = Instant::from_ns(9_000_000);
+    assert_eq!((rig.host.driver.sent.len(), rig.queue.poll_at()), (0, Some(until)));
+    rig.now = until;
+    assert_eq!(rig.settle(), 1, "the wait is over");
+    assert_eq!(rig.sent_sectors(), [100_000]);
 }

@@ -248,3 +248,21 @@ fn an_idle_asynchronous_queue_is_used_again_last() {
     let last = [(); 2].map(|()| bfq.create(0, 1, 40, true));
     assert_eq!(last, [first, asynchronous]);
 }
+
+/// While the device is held for process 1, whose read has ended, its write goes. The end of the
+/// read is no reason to ask for more; that of the write is one, although the device is still held.
+#[test]
+fn the_end_of_an_injected_request_may_inject_another_one() {
+    let mut rig = Rig::new(true, plain(), Vec::new());
+    insert_at(&mut rig, 0, 1, 0);
+    rig.dispatch();
+    insert_at(&mut rig, 0, 2, 10_000);
+    let submitter = Submitter { process: 1, ..Submitter::NONE };
+    rig.insert(Bio::write(20_000, 64, 0).with_submitter(submitter));
+    rig.finish_served();
+    assert!(rig.bfq.poll_at(HCTX).is_some() && !rig.bfq.wants_run(), "held for process 1");
+    rig.dispatch();
+    assert_eq!((rig.bfq.counts().injected, rig.bfq.len()), (1, 1));
+    rig.finish_served();
+    assert!(rig.bfq.poll_at(HCTX).is_some() && rig.bfq.wants_run(), "of its write");
+}
