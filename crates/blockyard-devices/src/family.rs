@@ -78,6 +78,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) host: Option<HostPolicy>,
     /// Whether an MMC host's driver unmaps the memory of each request.
     pub(crate) unmaps: bool,
+    /// Whether the cache of an SD card is turned on, if it has one.
+    pub(crate) sd_cache: bool,
     /// The block translation table over persistent memory.
     pub(crate) btt: Option<&'a BttDesign>,
     /// The device's random draws.

@@ -246,6 +246,7 @@ cpus = 1
             polled: 0,
             host: None,
             unmaps: true,
+            sd_cache: true,
             btt: None,
             draws: Prng::new(1),
         };

@@ -322,6 +322,7 @@ pub fn model(device: &Device, design: &Design, hctxs: u16, draws: Prng) -> Resul
         polled: design.poll_queues.count.min(hctxs),
         host: design.host,
         unmaps: design.unmaps,
+        sd_cache: design.sd_cache,
         btt: design.btt.as_ref(),
         draws,
     };

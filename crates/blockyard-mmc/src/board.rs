@@ -7,7 +7,7 @@
 
 use super::block::{Context, Mmc};
 use super::card::Card;
-use super::command::{Command, Response};
+use super::command::{Command, Direction, Response};
 use super::controller::{HostController, HostError, HostEvent, MmcRequest, Part, Payload};
 use super::host::BusyDetect;
 use super::identify::{Answer, BusError, Failure, Identify, Step};
@@ -73,6 +73,11 @@ pub fn bring_up(board: &mut impl Board) -> Result<Box<Card>, Failure> {
             Step::Done(card) => return Ok(card),
             Step::Failed(failure) => return Err(failure),
             Step::Send { command, limit } => send(board, command, limit),
+            Step::SendByte { command, first, limit } => {
+                *board.block() = [0; 512];
+                board.block()[0] = first;
+                send(board, command, limit)
+            }
             Step::Drive(mode) => {
                 board.drive(mode);
                 Answer::Done
@@ -115,7 +120,7 @@ fn send(board: &mut impl Board, command: Command, limit: Duration) -> Answer<'_>
         Ok(response) => response,
         Err(error) => return Answer::Error(error),
     };
-    match command.data {
+    match command.data.filter(|data| data.direction == Direction::Read) {
         Some(data) => Answer::Data(response, &board.block()[..data.bytes() as usize]),
         None if response == Response::None => Answer::Done,
         None => Answer::Response(response),

@@ -7,6 +7,7 @@ use super::command::{Addressing, Direction, Rca};
 use super::host::HostCapabilities;
 use super::register::cid::Cid;
 use super::register::ext_csd::Hpi;
+use super::register::extension::ExtensionPlace;
 use blockyard::time::Duration;
 
 /// The properties of a card that the request path needs.
@@ -24,6 +25,9 @@ pub struct Target {
     pub set_block_count: bool,
     /// Whether the card's volatile cache is on.
     pub cache_on: bool,
+    /// The place of an SD card's performance enhancement register, which has the settings of its
+    /// cache. eMMC has them in EXT_CSD.
+    pub performance: Option<ExtensionPlace>,
     /// The number of requests that the card's command queue and the controller's engine both hold;
     /// 0 if there is no queue.
     pub queue_depth: u8,
@@ -65,6 +69,7 @@ impl Target {
             unit_sectors: card.data_sector_sectors(),
             set_block_count: card.set_block_count(host),
             cache_on: card.cache_on(),
+            performance: card.performance().map(|performance| performance.place),
             queue_depth: card.queue_depth(host),
             reliable_write: card.reliable_write(host),
             discard: card.discard_by().and_then(|by| card.erase_way(by)),
@@ -95,6 +100,7 @@ impl Target {
             unit_sectors: 1,
             set_block_count: false,
             cache_on: false,
+            performance: None,
             queue_depth: 0,
             reliable_write: ReliableWrite::None,
             discard: None,

@@ -142,8 +142,8 @@ fn profile(prng: &mut Prng, mmc: &mut MmcProfile, soldered_in: bool, cpus: u16) 
     };
     mmc.card.mode = Mode::new(pick(prng, timings), mmc.card.mode.width);
     let features = &mut mmc.card.features;
+    features.cache_bytes = pick(prng, &[0, 1 << 15, 1 << 19]);
     if is_emmc {
-        features.cache_bytes = pick(prng, &[0, 1 << 15, 1 << 19]);
         features.packed_writes = pick(prng, &[2, 5, 63]);
         features.packed_reads = pick(prng, &[2, 5, 63]);
         features.hpi = pick(prng, &[false, true]);
@@ -341,6 +341,8 @@ fn draw(seed: u64) -> Drawn {
     let queue = pick(prng, &["legacy-deadline", "mq-deadline", "mq-none", "mq-kyber"]);
     let mut design = Design::lookup(queue).expect("the design should be built in");
     design.host = Some(policy);
+    // Also over the queues of a kernel that leaves the cache of an SD card off.
+    design.sd_cache = true;
     let (cuts, within) =
         pick(prng, &[(0, 1), (0, 1), (80, 20_000), (80, 100_000), (20, 1_000_000)]);
     let power_cuts = (0..cuts).map(|_| us(prng.below(within))).collect();

@@ -321,7 +321,7 @@ impl Controller {
         let has_header = matches!(transaction.payload, Payload::Packed(_) | Payload::Block);
         if has_header && data.direction == Direction::Write {
             self.card
-                .packed_header(&self.block)
+                .show_block(&self.block)
                 .unwrap_or_else(|misuse| panic!("[misuse-ends-simulation] {misuse}"));
         }
         let blocks = u32::from(data.blocks);

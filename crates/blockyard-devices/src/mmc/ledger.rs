@@ -13,9 +13,9 @@
 //!   host cannot know ([`doubtful_writes`](blockyard_mmc::block::Counts::doubtful_writes)).
 //! - **[failed-transfer-recovered-first]** After a transfer that the controller reported as failed,
 //!   no transfer begins before the card has answered CMD13 as ready or has been reset.
-//! - **[status-read-after-switch]** Only the status after a switch (CMD6 of eMMC) or an erase
-//!   (CMD38) gives the result. So the host gets an answer to CMD13, or resets the card, before it
-//!   sends any other command.
+//! - **[status-read-after-switch]** Only the status after a switch (CMD6 of eMMC), a setting (CMD49
+//!   of SD) or an erase (CMD38) gives the result. So the host gets an answer to CMD13, or resets
+//!   the card, before it sends any other command.
 
 use crate::data::event::Place;
 use blockyard::bio::Op;
@@ -84,6 +84,7 @@ impl Ledger {
     pub(super) fn sent(&mut self, command: &Command, is_answered: bool) {
         use Opcode::{
             Erase, InterruptByStatus, InterruptByStop, SendStatus, StopTransmission, Switch,
+            WriteExtension,
         };
         match command.opcode {
             SendStatus => self.owes_question &= !is_answered,
@@ -93,7 +94,7 @@ impl Ledger {
                     !self.owes_question,
                     "[status-read-after-switch] {command} before the card was asked"
                 );
-                self.owes_question = matches!(opcode, Switch | Erase);
+                self.owes_question = matches!(opcode, Switch | Erase | WriteExtension);
             }
         }
     }

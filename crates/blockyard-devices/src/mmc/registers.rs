@@ -1,6 +1,6 @@
 //! The registers with which the card of a profile describes itself.
 
-use super::card::{Registers, RegistersKind};
+use super::card::{Enhancement, Registers, RegistersKind};
 use crate::mmc::profile::CardProfile;
 use blockyard::time::Duration;
 use blockyard_mmc::card::{Card, CardKind};
@@ -21,13 +21,20 @@ const CSD_SD: [u8; 16] = 0x400e_0032_5b59_0000_e9e5_7f80_0a40_4001_u128.to_be_by
 /// SCR of a card that supports CMD23 and whose erased blocks read as zeroes.
 const SCR: [u8; 8] = 0x0235_8003_0000_0000_u64.to_be_bytes();
 
+/// The same of a card that has extension registers, which CMD48 and CMD49 read and write.
+const SCR_A2: [u8; 8] = 0x0235_8007_0000_0000_u64.to_be_bytes();
+
 /// The registers of `card`, whose user area has `sectors` sectors. Fields that the request path
 /// does not read are zero.
 pub(super) fn registers(card: &CardProfile, sectors: u64) -> Registers {
     let kind = if card.is_emmc() {
         RegistersKind::Mmc { ext_csd: ext_csd(card) }
     } else {
-        RegistersKind::Sd { scr: SCR, ssr: Box::new([0; 64]), functions: [0; 6] }
+        let enhancement = Some(Enhancement::new(card.features.cache_bytes))
+            .filter(|enhancement| enhancement.cache_bytes > 0);
+        debug_assert!(card.features.cache_bytes == 0 || enhancement.is_some(), "a cache is stated");
+        let scr = if enhancement.is_some() { SCR_A2 } else { SCR };
+        RegistersKind::Sd { scr, ssr: Box::new([0; 64]), functions: [0; 6], enhancement }
     };
     Registers {
         ocr: 0x40ff_8000,
@@ -112,11 +119,11 @@ pub(super) fn known(registers: &Registers, mode: Mode, rca: Rca) -> Card {
             let cid = Cid::mmc(&cid, ext_csd.revision());
             (CardKind::Mmc { ext_csd: Some(Box::new(ext_csd)) }, cid, Csd::mmc(&csd))
         }
-        RegistersKind::Sd { scr, ssr, .. } => {
+        RegistersKind::Sd { scr, ssr, enhancement, .. } => {
             let kind = CardKind::Sd {
                 scr: Scr::parse(scr).expect("the SCR of a modelled card should be valid"),
                 ssr: Ssr::parse(ssr),
-                performance: None,
+                performance: enhancement.map(|enhancement| enhancement.known()),
             };
             (kind, Cid::sd(&cid), Csd::sd(&csd))
         }

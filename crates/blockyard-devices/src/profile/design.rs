@@ -46,6 +46,8 @@ pub struct Design {
     pub(crate) unmaps: bool,
     /// Whether a thread that submits to an MMC host sleeps in its driver, as since Linux 6.6.
     pub submitter_sleeps: bool,
+    /// Whether the cache of an SD card is turned on, if it has one, as since Linux 5.14.
+    pub sd_cache: bool,
     /// When a worker that is woken to run a hardware queue gets its processor.
     pub worker: WorkerTurn,
     /// Whether a synchronous call of a direct write with `O_SYNC` or `O_DSYNC` to a disk with a
@@ -229,6 +231,7 @@ pub(super) const QUEUE: &[&str] = &[
     "swq-merge",
     "plug",
     "submitter-sleeps",
+    "sd-cache",
     "worker",
     "sync-flush",
     "uncached",
@@ -310,6 +313,7 @@ const PLUG: &[(&str, Plugging)] = &[
 ];
 const WORKER: &[(&str, WorkerTurn)] =
     &[("at-once", WorkerTurn::AtOnce), ("by-lag", WorkerTurn::ByLag)];
+const SD_CACHE: &[(&str, bool)] = &[("on", true), ("off", false)];
 const SYNC_FLUSH: &[(&str, bool)] = &[("always", true), ("needed", false)];
 const UNCACHED: &[(&str, bool)] = &[("refused", false), ("by-flusher", true)];
 const BACKGROUND_PART: &[(&str, bool)] = &[("by-writeback", false), ("raised", true)];
@@ -422,6 +426,7 @@ impl Design {
             host: other.host,
             unmaps: other.unmaps,
             submitter_sleeps: other.submitter_sleeps,
+            sd_cache: other.sd_cache,
             host_lines: other.host_lines,
             ..self
         })
@@ -475,6 +480,7 @@ impl Design {
             host: host.policy,
             unmaps: !host.keeps_mappings,
             submitter_sleeps: queue.take_or("submitter-sleeps", Flag, linux::SUBMITTER_SLEEPS)?,
+            sd_cache: queue.take_or("sd-cache", OneOf(SD_CACHE), linux::SD_CACHE)?,
             worker: queue.take_or("worker", OneOf(WORKER), linux::WORKER)?,
             flushes_after_sync_writes: flushes_after_sync_writes(&queue)?,
             takes_uncached: queue.take_or("uncached", OneOf(UNCACHED), linux::TAKES_UNCACHED)?,

@@ -120,8 +120,8 @@ impl Device {
     /// Returns the device as jobs see it under `design`. The logical blocks of a disk in persistent
     /// memory are the sectors of its block translation table. Of the largest request that the
     /// hardware takes, the kernel allows a part: of 65535 sectors, 8192 under `mq-none` of Linux
-    /// 7.3 and 2560 under `mq-none-6.12`. A design that leaves transfers of a card open adds a
-    /// write cache.
+    /// 7.3 and 2560 under `mq-none-6.12`. A design of a kernel that leaves the cache of an SD card
+    /// off takes its write cache away, and one that leaves transfers of a card open adds one.
     #[must_use]
     pub fn under(&self, design: &Design) -> Cow<'_, Self> {
         let mut limits = self.limits.clone();
@@ -131,6 +131,11 @@ impl Device {
         }
         if let Some(of_hardware) = self.max_hw_sectors {
             limits.max_sectors = of_hardware.min(design.max_request_sectors);
+        }
+        if let (DeviceModel::Mmc(mmc), false) = (&self.model, design.sd_cache)
+            && !mmc.card.is_emmc()
+        {
+            limits.write_cache = false;
         }
         // Data of a transfer that is open needs a flush to be durable.
         limits.write_cache |= design.leaves_transfers_open();

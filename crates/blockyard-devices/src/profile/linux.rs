@@ -13,6 +13,9 @@ pub(super) const MAX_REQUEST_SECTORS: u32 = 8192;
 /// Whether a thread that submits to an MMC host sleeps in its driver: since Linux 6.6.
 pub(super) const SUBMITTER_SLEEPS: bool = true;
 
+/// Whether the cache of an SD card is turned on: since Linux 5.14.
+pub(super) const SD_CACHE: bool = true;
+
 /// When a worker gets the processor of a thread that runs: by its lag, since Linux 6.6.
 pub(super) const WORKER: WorkerTurn = WorkerTurn::ByLag;
 

@@ -517,8 +517,7 @@ fn contradictions_are_refused() {
     let queue = "base = \"sd-ux500\"\n[card]\nqueue-depth = 2\n";
     assert_eq!(
         device_error(queue),
-        "my.toml:3: the cache and the queue of SD cards are not modelled: no mainline Linux has their \
-         queue, and nothing here turns them on (docs/MMC_PIPELINE.md)"
+        "my.toml:3: the queue of SD cards is not modelled: no mainline Linux has it (docs/MMC_PIPELINE.md)"
     );
     let interrupted = "base = \"sd-ux500\"\n[card]\nhpi = true\n";
     assert_eq!(

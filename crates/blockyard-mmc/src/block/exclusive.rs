@@ -1,9 +1,12 @@
 //! Operations that have the card to themselves: flush, discard, write-zeroes, secure erase,
 //! sanitize.
 //!
-//! None of them transfers data. Each consists of one or several commands, and the card may be busy
-//! after the last one, perhaps for long. Their acts, the end included, are the thread's in every
-//! pipeline: as in Linux, the thread that dispatches waits for them.
+//! None of them transfers data of a request. Each consists of one or several commands, and the card
+//! may be busy after the last one, perhaps for long. Their acts, the end included, are the thread's
+//! in every pipeline: as in Linux, the thread that dispatches waits for them.
+//!
+//! A flush is CMD6 on eMMC. On SD it is CMD49, which sets a bit of an extension register, CMD13
+//! until the card is not busy, and CMD48, which reads whether the card has cleared the bit.
 //!
 //! A flush of a card whose cache is off has no command: it ends when the card is idle, and needs no
 //! bus.
@@ -35,20 +38,21 @@
 //!   that they are parts.
 
 use super::act::Context;
-use super::claim::{BUSY_LIMIT, BusStep, Claim, REQUEST_LIMIT};
+use super::claim::{BUSY_LIMIT, BusStep, Claim, LONGEST_PAUSE, Phase, REQUEST_LIMIT};
 use super::mmc::Mmc;
 use super::operation::Operation;
 use super::schedule::Due;
 use super::slot::{Kind, Slot, Stage};
 use super::tasks::direct_command::DirectEnd;
-use crate::card::time::{BKOPS, FLUSH, SANITIZE};
+use crate::card::time::{BKOPS, EXTENSION_WRITE, FLUSH, SANITIZE};
 use crate::command::status::Status as CardStatus;
-use crate::command::{Command, SwitchAccess};
-use crate::controller::{HostController, MmcRequest, Part, SlotId};
+use crate::command::{Command, Opcode, SwitchAccess};
+use crate::controller::{HostController, MmcRequest, Part, Payload, SlotId};
 use crate::exchange::{Cause, Exchange, Failure};
 use crate::host::BusyDetect;
 use crate::policy::Job;
 use crate::register::ext_csd::index;
+use crate::register::extension::ExtensionPlace;
 use crate::target::Target;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
@@ -62,7 +66,10 @@ impl Target {
     fn command_of(&self, operation: Operation, slot: &Slot) -> Option<Command> {
         let (erase, command) = slot.erase_step();
         match operation {
-            Operation::Flush => switch_once(slot, index::FLUSH_CACHE),
+            Operation::Flush => match self.performance {
+                Some(place) => extension_flush(slot, place.cache_flush()),
+                None => switch_once(slot, index::FLUSH_CACHE),
+            },
             Operation::Sanitize => switch_once(slot, index::SANITIZE_START),
             Operation::Background | Operation::CloseTransfer => None,
             Operation::Discard | Operation::WriteZeroes | Operation::SecureErase => {
@@ -76,6 +83,7 @@ impl Target {
     /// Returns how long the card may be busy with the present command of the operation in `slot`.
     fn limit_of(&self, operation: Operation, slot: &Slot) -> Duration {
         match operation {
+            Operation::Flush if self.performance.is_some() => EXTENSION_WRITE,
             Operation::Flush => FLUSH,
             Operation::Sanitize => SANITIZE,
             Operation::Background => BKOPS,
@@ -91,6 +99,16 @@ impl Target {
 /// Returns the switch that sets byte `at` of EXT_CSD to 1; `None` if the operation has sent it.
 fn switch_once(slot: &Slot, at: u16) -> Option<Command> {
     (slot.commands_done == 0).then(|| Command::switch(SwitchAccess::WriteByte, at, 1))
+}
+
+/// Returns the next command of a flush of an SD card: the byte at `flush` is written, and then read
+/// until the card has cleared it.
+fn extension_flush(slot: &Slot, flush: ExtensionPlace) -> Option<Command> {
+    match slot.commands_done {
+        0 => Some(Command::write_extension_byte(flush)),
+        1 => Some(Command::read_extension_byte(flush)),
+        _ => None,
+    }
 }
 
 /// Why no sanitize can begin.
@@ -261,7 +279,9 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn goes_direct(&self, slot: SlotId) -> bool {
         let of = &self.slots[slot.index()];
         let is_first_try = of.kind == Kind::Operation(Operation::Flush) && of.retries == 0;
-        is_first_try && !self.retune_needed && self.takes_direct()
+        // A direct command has no data, and CMD49 has.
+        let has_no_data = self.target.performance.is_none();
+        is_first_try && has_no_data && !self.retune_needed && self.takes_direct()
     }
 
     /// Sends the next command of the flush in `slot` through the engine, if the engine still takes
@@ -351,7 +371,36 @@ impl<H: HostController> Mmc<H> {
         let command = self.target.command_of(operation, &self.slots[slot.index()]);
         let command = command.expect("next command of an operation under way");
         let limit = self.busy_limit().expect("limit of a command that keeps the card busy");
-        self.launch(MmcRequest::plain(command, limit), context, now);
+        let mut request = MmcRequest::plain(command, limit);
+        if command.data.is_some() {
+            request.payload = Payload::Block;
+        }
+        if command.opcode == Opcode::WriteExtension {
+            self.slots[slot.index()].since = now;
+            *self.controller.block() = [0; 512];
+            self.controller.block()[0] = 1;
+        }
+        self.launch(request, context, now);
+    }
+
+    /// Returns whether the byte that an SD card sent says that it still flushes. Then it is asked
+    /// again after a pause, until the flush has taken too long.
+    ///
+    /// A card that is no longer busy after its 1 s can flush on. Linux does not ask again: its
+    /// flush fails there.
+    fn still_flushes(&mut self, slot: SlotId, now: Instant) -> bool {
+        let of = &self.slots[slot.index()];
+        let was_asked = of.kind == Kind::Operation(Operation::Flush) && of.commands_done == 1;
+        if !was_asked || self.target.performance.is_none() || self.controller.block()[0] & 1 == 0 {
+            return false;
+        }
+        if now >= self.slots[slot.index()].since + FLUSH {
+            self.busy_too_long(now);
+        } else {
+            let bus = self.bus.as_mut().expect("claim of a flush");
+            bus.phase = Phase::Due(now + LONGEST_PAUSE);
+        }
+        true
     }
 
     /// Ends the flush on the bus, which has no cache to flush, after a response that confirms the
@@ -389,8 +438,11 @@ impl<H: HostController> Mmc<H> {
 
     /// Acts on a command of an operation that is done: the next one follows, or the operation ends.
     pub(super) fn operation_command_done(&mut self, now: Instant) {
-        let bus = self.bus.as_ref().expect("claim of a command");
-        let slot = &mut self.slots[bus.slot.index()];
+        let slot = self.bus.as_ref().expect("claim of a command").slot;
+        if self.still_flushes(slot, now) {
+            return;
+        }
+        let slot = &mut self.slots[slot.index()];
         let operation = slot.kind.operation().expect("operation that sent a command");
         slot.commands_done += 1;
         debug_assert!(slot.commands_done <= 2 * ERASE_COMMANDS, "an operation without an end");

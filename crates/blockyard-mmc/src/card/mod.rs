@@ -59,7 +59,7 @@ pub enum CardKind {
         scr: Scr,
         /// Its SSR.
         ssr: Ssr,
-        /// Its performance enhancement register, if it has one. What it offers stays off.
+        /// Its performance enhancement register as last read, if it has one.
         performance: Option<Performance>,
     },
 }
@@ -95,7 +95,7 @@ impl Card {
     }
 
     /// Returns the performance enhancement register of an SD card that has one. The request path
-    /// uses neither the cache nor the queue that it offers.
+    /// uses the cache that it offers, and not the queue.
     #[must_use]
     pub const fn performance(&self) -> Option<&Performance> {
         match &self.kind {
@@ -127,8 +127,8 @@ impl Card {
         self.ext_csd().map_or(1, ExtCsd::data_sector_sectors)
     }
 
-    /// Returns the bytes of the volatile write cache; 0 if there is none. SD's cache is not used
-    /// here.
+    /// Returns the bytes of the volatile write cache of an eMMC device; 0 if there is none. An SD
+    /// card does not state its size.
     #[must_use]
     pub fn cache_bytes(&self) -> u64 {
         self.ext_csd().map_or(0, ExtCsd::cache_bytes)
@@ -137,7 +137,9 @@ impl Card {
     /// Returns whether the cache is on, so that a write that has ended is not durable yet.
     #[must_use]
     pub fn cache_on(&self) -> bool {
-        self.ext_csd().is_some_and(|ext_csd| ext_csd.cache_on() && ext_csd.cache_bytes() != 0)
+        let of_mmc = self.ext_csd();
+        of_mmc.is_some_and(|ext_csd| ext_csd.cache_on() && ext_csd.cache_bytes() != 0)
+            || self.performance().is_some_and(|performance| performance.cache_on)
     }
 
     /// Returns the number of requests that card and host's engine both hold, 1 to 32; 0 if one of

@@ -12,6 +12,8 @@ use blockyard::time::Duration;
 
 /// The limit of a switch if EXT_CSD does not state one.
 pub(crate) const SWITCH: Duration = Duration::from_ms(500);
+/// SD 5.7.2.5: the limit of a write of an extension register.
+pub const EXTENSION_WRITE: Duration = Duration::from_secs(1);
 /// The limit of a flush of the cache: no standard states one.
 pub const FLUSH: Duration = Duration::from_secs(30);
 /// The limit of a sanitize: no standard states one.

@@ -205,6 +205,20 @@ impl Command {
         Self::reading(Opcode::ReadExtension, place.argument() | 511, 512)
     }
 
+    /// CMD48 of SD: send the byte of the extension registers at `place`, in front of 511 bytes that
+    /// mean nothing.
+    #[must_use]
+    pub fn read_extension_byte(place: ExtensionPlace) -> Self {
+        Self::reading(Opcode::ReadExtension, place.argument(), 512)
+    }
+
+    /// CMD49 of SD: write the byte of the extension registers at `place` (5.7.2.5). It is the first
+    /// of a block of 512 bytes, whose others mean nothing. The card is then busy, up to 1 s.
+    #[must_use]
+    pub fn write_extension_byte(place: ExtensionPlace) -> Self {
+        Self::blocks(Opcode::WriteExtension, place.argument(), 1)
+    }
+
     /// CMD6 of SD, mode 0: list the functions. None changes.
     #[must_use]
     pub fn check_functions() -> Self {
@@ -432,6 +446,9 @@ mod tests {
             (Command::send_scr(), "ACMD51 (0x00000000)"),
             // Function 2 in bits 30 to 27, page 1 in 25 to 18, byte 16 in 17 to 9, 511 in 8 to 0.
             (Command::read_extension(place), "CMD48 (0x100421ff)"),
+            // LEN is 0 for one byte. Bit 26 would make the second byte of the data a mask.
+            (Command::read_extension_byte(place), "CMD48 (0x10042000)"),
+            (Command::write_extension_byte(place), "CMD49 (0x10042000)"),
             (Command::sd_status(), "ACMD13 (0x00000000)"),
             (Command::switch(SwitchAccess::ClearBits, 191, 255), "CMD6 (0x02bfff00)"),
             (Command::set_function(Group::CommandSystem, 14), "CMD6 (0x80ffffef)"),

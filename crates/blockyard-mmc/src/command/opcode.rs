@@ -190,6 +190,8 @@ opcodes! {
     ManageTasks = CMD 48 Mmc R1b, On, &[(Transfer, Programming)];
     /// Send a part of an extension register.
     ReadExtension = CMD 48 Sd R1, Off, &[(Transfer, Send)];
+    /// Write a part of an extension register.
+    WriteExtension = CMD 49 Sd R1, Off, &[(Transfer, Receive)];
     /// Send the SCR.
     SendScr = ACMD 51 Sd R1, Off, &[(Transfer, Send)];
     /// The next command is an application command.

@@ -2,9 +2,9 @@
 
 use super::moves::{Move, Taken};
 use super::step::{Answer, COMMAND, Failure, Step, TRIES};
-use crate::card::time::SWITCH;
+use crate::card::time::{EXTENSION_WRITE, SWITCH};
 use crate::card::{Card, CardKind};
-use crate::command::{Addressing, Command, Rca};
+use crate::command::{Addressing, Command, Opcode, Rca};
 use crate::host::HostCapabilities;
 use crate::mode::{IDENTIFICATION_HZ, Mode, SignalVoltage, Timing, TimingSet, Width};
 use crate::register::cid::Cid;
@@ -131,7 +131,10 @@ impl Identify {
             other => {
                 let command = self.command(other);
                 let limit = self.limit(&command);
-                Step::Send { command, limit }
+                match command.opcode {
+                    Opcode::WriteExtension => Step::SendByte { command, first: 1, limit },
+                    _ => Step::Send { command, limit },
+                }
             }
         }
     }
@@ -206,6 +209,7 @@ impl Identify {
     /// Returns the time limit of a command.
     fn limit(&self, command: &Command) -> Duration {
         match &self.found.ext_csd {
+            _ if command.opcode == Opcode::WriteExtension => EXTENSION_WRITE,
             _ if !command.response.has_busy() => COMMAND,
             Some(ext_csd) => ext_csd.generic_switch_time().unwrap_or(SWITCH),
             None => SWITCH,

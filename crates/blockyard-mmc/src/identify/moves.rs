@@ -51,6 +51,10 @@ pub(super) enum Move {
     Extensions,
     /// CMD48: the performance enhancement register.
     Performance(ExtensionPlace),
+    /// CMD49: the cache is turned on.
+    CacheOn(ExtensionPlace),
+    /// CMD48: the same register again, after [`Self::CacheOn`].
+    PerformanceAgain(ExtensionPlace),
     /// CMD6 of SD, mode 0.
     Functions,
     /// ACMD6 of SD.
@@ -75,7 +79,11 @@ impl Move {
     pub(super) const fn is_optional(self) -> bool {
         matches!(
             self,
-            Self::Setting(..) | Self::CheckSetting | Self::Extensions | Self::Performance(_)
+            Self::Setting(..)
+                | Self::CheckSetting
+                | Self::Extensions
+                | Self::Performance(_)
+                | Self::CacheOn(_)
         )
     }
 

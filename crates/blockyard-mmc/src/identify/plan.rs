@@ -34,7 +34,10 @@ impl Identify {
             Move::Scr => Command::send_scr(),
             Move::Ssr => Command::sd_status(),
             Move::Extensions => Command::read_extension(ExtensionPlace::GENERAL),
-            Move::Performance(place) => Command::read_extension(place),
+            Move::Performance(place) | Move::PerformanceAgain(place) => {
+                Command::read_extension(place)
+            }
+            Move::CacheOn(place) => Command::write_extension_byte(place.cache_enable()),
             Move::Functions => Command::check_functions(),
             Move::FourLanes => Command::set_bus_width(true),
             Move::AccessMode(mode) => Command::set_function(Group::AccessMode, mode),

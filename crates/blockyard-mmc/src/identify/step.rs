@@ -33,6 +33,16 @@ pub enum Step {
         /// The time limit.
         limit: Duration,
     },
+    /// Send `command`, and then a block of 512 bytes: `first`, and 511 zeros. Give up after
+    /// `limit`, if there is no response or busy does not end. Answer with [`Answer::Response`].
+    SendByte {
+        /// The command.
+        command: Command,
+        /// The first byte of its data.
+        first: u8,
+        /// The time limit.
+        limit: Duration,
+    },
     /// Switch the card's power off; or on, if it is off, with signals at 3.3 V. The mode of the bus
     /// follows.
     Power(bool),
@@ -54,7 +64,8 @@ pub enum Step {
 /// The result of a step.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer<'a> {
-    /// The step is done: any step but [`Step::Send`], and commands without a response.
+    /// The step is done: any step but [`Step::Send`] and [`Step::SendByte`], and commands without a
+    /// response.
     Done,
     /// The card answered, and busy is over.
     Response(Response),

@@ -83,6 +83,7 @@ impl Identify {
             | Move::Ssr
             | Move::Extensions
             | Move::Performance(_)
+            | Move::PerformanceAgain(_)
             | Move::ExtCsd
             | Move::Reread => self.take_data(first, opcode, answer)?,
             Move::VoltageSwitch
@@ -91,6 +92,7 @@ impl Identify {
             | Move::Switch(..)
             | Move::Check
             | Move::Setting(..)
+            | Move::CacheOn(_)
             | Move::CheckSetting => {
                 status(opcode, answer)?;
             }
@@ -134,8 +136,21 @@ impl Identify {
                 let place = extension::performance_place(data(opcode, answer)?);
                 self.moves.extend(place.map(Move::Performance));
             }
-            Move::Performance(_) => {
-                self.found.performance = Some(Performance::parse(data(opcode, answer)?));
+            Move::Performance(place) => {
+                let performance = Performance::parse(place, data(opcode, answer)?);
+                self.found.performance = Some(performance);
+                if performance.cache {
+                    // CMD13 says whether the card took the byte. The register says whether the
+                    // cache is on, and must be read: a cache that is on has to be flushed.
+                    self.moves.extend([
+                        Move::CacheOn(place),
+                        Move::CheckSetting,
+                        Move::PerformanceAgain(place),
+                    ]);
+                }
+            }
+            Move::PerformanceAgain(place) => {
+                self.found.performance = Some(Performance::parse(place, data(opcode, answer)?));
             }
             Move::ExtCsd => {
                 let ext_csd = ExtCsd::parse(data(opcode, answer)?).map_err(Failure::Register)?;

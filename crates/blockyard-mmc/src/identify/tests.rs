@@ -8,7 +8,7 @@ use crate::command::legal::legal;
 use crate::command::state::{CardState, Queue};
 use crate::command::status::Status;
 use crate::command::{Addressing, Command, Opcode, Rca, Response};
-use crate::command::{Direction, ResponseKind, Standard};
+use crate::command::{ResponseKind, Standard};
 use crate::host::HostCapabilities;
 use crate::mode::{Mode, SignalVoltage, Timing, TimingSet, Width};
 use crate::register::example;
@@ -175,19 +175,26 @@ fn a2(flaws: Flaws) -> Slot {
 }
 
 /// A card of class A2 has its queue and its cache in the performance enhancement register, which
-/// the general information places at function 2: two reads of 512 bytes, in the final mode.
+/// the general information places at function 2: two reads of 512 bytes, in the final mode. CMD49
+/// turns the cache on at byte 260, 0x104, and its limit is 1 s (SD 5.7.2.5). CMD13 and another read
+/// say whether it did.
 #[test]
-fn the_queue_and_the_cache_of_a_card_of_class_a2_are_found() {
+fn the_cache_of_a_card_of_class_a2_is_found_and_turned_on() {
     let mut slot = a2(Flaws::default());
     let card = slot.identify(&HostCapabilities::full()).unwrap();
     let performance = card.performance().unwrap();
     assert_eq!((performance.queue_depth, performance.cache), (32, true));
-    // Nothing turns them on.
-    assert_eq!((card.queue_depth(&HostCapabilities::full()), card.cache_on()), (0, false));
-    let texts: Vec<_> = slot.log.iter().map(ToString::to_string).collect();
-    let [.., ssr, general, performance] = &texts[..] else { panic!("{texts:?}") };
-    assert_eq!(ssr, "ACMD13 (0x00000000)");
-    assert_eq!([general, performance], ["CMD48 (0x000001ff)", "CMD48 (0x100001ff)"]);
+    assert_eq!((card.queue_depth(&HostCapabilities::full()), card.cache_on()), (0, true));
+    let [.., ssr, general, performance, on, status, again, done] = &slot.steps[..] else {
+        panic!("{:?}", slot.steps)
+    };
+    assert_eq!(ssr, "ACMD13 (0x00000000), 150 ms");
+    let register = "CMD48 (0x100001ff), 150 ms";
+    assert_eq!([general, performance, again], ["CMD48 (0x000001ff), 150 ms", register, register]);
+    assert_eq!(
+        [on, status, done],
+        ["CMD49 (0x10020800) with 1, 1000 ms", "CMD13 (0xb3680000), 150 ms", "done"]
+    );
     assert!(
         sdxc(Flaws::default()).identify(&HostCapabilities::full()).unwrap().performance().is_none()
     );
@@ -202,6 +209,30 @@ fn a_card_without_an_answer_to_cmd48_is_one_without_the_register() {
     assert_eq!((card.mode.timing, card.performance()), (Timing::Sdr104, None));
     let asked = opcodes(&slot).iter().filter(|&&opcode| opcode == Opcode::ReadExtension).count();
     assert_eq!(asked, usize::from(TRIES));
+}
+
+/// A card that does not take CMD49 has its cache off, which the register says.
+#[test]
+fn a_card_that_does_not_take_cmd49_has_no_cache() {
+    let flaws = Flaws { mute: Some((1, Opcode::WriteExtension)), ..Flaws::default() };
+    let mut slot = a2(flaws);
+    let card = slot.identify(&HostCapabilities::full()).unwrap();
+    assert_eq!((card.mode.timing, card.cache_on()), (Timing::Sdr104, false));
+    let asked = opcodes(&slot).iter().filter(|&&opcode| opcode == Opcode::WriteExtension).count();
+    assert_eq!(asked, usize::from(TRIES));
+}
+
+/// Nobody knows whether the cache is on if the register cannot be read again, and one that is on
+/// has to be flushed. So identification starts over, as with data that does not arrive in a mode.
+#[test]
+fn a_cache_of_which_nothing_is_known_is_not_used() {
+    let mut slot = a2(Flaws::default());
+    slot.identify(&HostCapabilities::full()).unwrap();
+    let last = slot.log.len() - 1;
+    let lost = (last..last + usize::from(TRIES)).collect();
+    let mut slot = a2(Flaws { lost, ..Flaws::default() });
+    let card = slot.identify(&HostCapabilities::full()).unwrap();
+    assert_eq!((card.mode.timing, card.cache_on()), (Timing::Sdr50, true));
 }
 
 #[test]

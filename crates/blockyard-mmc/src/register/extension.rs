@@ -7,6 +7,10 @@ const PERFORMANCE: u16 = 2;
 const HEADER: usize = 16;
 /// Bytes of a function in the list up to the first of its registers.
 const FUNCTION: usize = 48;
+/// The settings in the performance enhancement register, by byte; bit 0 of each.
+const CACHE_ENABLE: u16 = 260;
+const CACHE_FLUSH: u16 = 261;
+const LAST_SETTING: u16 = 262;
 
 /// The place of an extension register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +34,59 @@ impl ExtensionPlace {
         Self { function: high >> 1 & 0xf, page, offset: offset & 0x1ff }
     }
 
-    /// Returns the place in the argument of CMD48.
+    /// Returns the place in the argument of CMD48 and CMD49.
     pub(crate) fn argument(self) -> u32 {
         u32::from(self.function) << 27 | u32::from(self.page) << 18 | u32::from(self.offset) << 9
+    }
+
+    /// Returns the place in the argument of CMD48 and CMD49.
+    #[must_use]
+    pub const fn of_argument(argument: u32) -> Self {
+        Self {
+            function: (argument >> 27 & 0xf) as u8,
+            page: (argument >> 18 & 0xff) as u8,
+            offset: (argument >> 9 & 0x1ff) as u16,
+        }
+    }
+
+    /// Returns the number of the function, 0 to 15.
+    #[must_use]
+    pub const fn function(self) -> u8 {
+        self.function
+    }
+
+    /// Returns the byte in the page, 0 to 511.
+    #[must_use]
+    pub const fn offset(self) -> u16 {
+        self.offset
+    }
+
+    /// Returns the place of the byte that turns the cache on, if this is the place of a performance
+    /// enhancement register.
+    pub(crate) const fn cache_enable(self) -> Self {
+        self.plus(CACHE_ENABLE)
+    }
+
+    /// Returns the place of the byte that flushes the cache, likewise. The card clears it when the
+    /// cache is flushed.
+    pub(crate) const fn cache_flush(self) -> Self {
+        self.plus(CACHE_FLUSH)
+    }
+
+    const fn plus(self, bytes: u16) -> Self {
+        debug_assert!(self.has_settings(), "a setting beyond the page");
+        Self { offset: self.offset + bytes, ..self }
+    }
+
+    /// Returns whether the settings of a performance enhancement register here are on its page.
+    const fn has_settings(self) -> bool {
+        self.offset + LAST_SETTING < 512
     }
 }
 
 /// Returns the place of the performance enhancement register by the first page of the general
-/// information; `None` if the card has no such register, or lists it beyond this page.
+/// information; `None` if the card has no such register, lists it beyond this page, or has it so
+/// far back on its page that the settings are on the next one.
 #[must_use]
 pub fn performance_place(general: &[u8; 512]) -> Option<ExtensionPlace> {
     let revision = word(general, 0)?;
@@ -48,7 +97,7 @@ pub fn performance_place(general: &[u8; 512]) -> Option<ExtensionPlace> {
         let registers = entry[42];
         if revision == 0 && word(entry, 0)? == PERFORMANCE && registers == 1 {
             let address = entry[44..48].try_into().map(u32::from_le_bytes).ok()?;
-            return Some(ExtensionPlace::of_address(address));
+            return Some(ExtensionPlace::of_address(address)).filter(|place| place.has_settings());
         }
         at = usize::from(word(entry, 40)?);
     }
@@ -59,10 +108,12 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// The performance enhancement register: what the card can do. All of it is off until the host
-/// turns it on with CMD49.
+/// The performance enhancement register: what the card can do, and whether it is on. All of it is
+/// off until the host turns it on with CMD49.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Performance {
+    /// Where the register is.
+    pub place: ExtensionPlace,
     /// The register's revision.
     pub revision: u8,
     /// Whether the card maintains itself when it chooses to.
@@ -73,13 +124,16 @@ pub struct Performance {
     pub cache: bool,
     /// The number of tasks that the command queue holds, 2 to 32; 0 if there is no queue.
     pub queue_depth: u8,
+    /// Whether the cache is on, so that a write that has ended is not durable yet.
+    pub cache_on: bool,
 }
 
 impl Performance {
-    /// Reads the first bytes of the register.
+    /// Reads the register at `place`, from the 512 bytes that begin there.
     #[must_use]
-    pub fn parse(bytes: &[u8; 512]) -> Self {
+    pub fn parse(place: ExtensionPlace, bytes: &[u8; 512]) -> Self {
         Self {
+            place,
             revision: bytes[0],
             card_maintenance: bytes[2] & 1 != 0,
             host_maintenance: bytes[2] & 2 != 0,
@@ -88,6 +142,7 @@ impl Performance {
                 0 => 0,
                 depth => depth + 1,
             },
+            cache_on: bytes[usize::from(CACHE_ENABLE)] & 1 != 0,
         }
     }
 }
@@ -140,6 +195,12 @@ mod tests {
         let mut general = example::general(&[1, 2]);
         general[HEADER + 40..HEADER + 42].copy_from_slice(&500_u16.to_le_bytes());
         assert_eq!(performance_place(&general), None);
+        // The last setting is 262 bytes behind the start of the register, on a page of 512.
+        for (offset, is_there) in [(249_u16, true), (250, false)] {
+            let mut general = example::general(&[2]);
+            general[HEADER + 44..HEADER + 46].copy_from_slice(&offset.to_le_bytes());
+            assert_eq!(performance_place(&general).is_some(), is_there, "{offset}");
+        }
     }
 
     #[test]
@@ -148,14 +209,20 @@ mod tests {
         let place = ExtensionPlace::of_address(2 << 18 | 0x81 << 9 | 0x155);
         assert_eq!(place, ExtensionPlace { function: 2, page: 0x81, offset: 0x155 });
         assert_eq!(place.argument(), 2 << 27 | 0x81 << 18 | 0x155 << 9);
+        // Bit 26, the mask of a write, and LEN are no part of it.
+        assert_eq!(ExtensionPlace::of_argument(place.argument() | 1 << 26 | 0x1ff), place);
     }
 
     #[test]
     fn the_depth_is_one_more_than_its_field() {
-        let performance = Performance::parse(&example::performance());
+        let performance = Performance::parse(ExtensionPlace::GENERAL, &example::performance());
         assert!(performance.cache && performance.card_maintenance && performance.host_maintenance);
         assert_eq!((performance.queue_depth, performance.revision), (32, 0));
-        let none = Performance::parse(&[0; 512]);
+        assert!(!performance.cache_on);
+        let none = Performance::parse(ExtensionPlace::GENERAL, &[0; 512]);
         assert_eq!((none.queue_depth, none.cache), (0, false));
+        let mut on = example::performance();
+        on[260] = 1;
+        assert!(Performance::parse(ExtensionPlace::GENERAL, &on).cache_on);
     }
 }

@@ -7,7 +7,7 @@
 
 use blockyard_mmc::card::Card;
 use blockyard_mmc::command::status::Status;
-use blockyard_mmc::command::{Opcode, Response, ResponseKind};
+use blockyard_mmc::command::{Direction, Opcode, Response, ResponseKind};
 use blockyard_mmc::host::HostCapabilities;
 use blockyard_mmc::identify::{Answer, BusError, Failure, Identify, Step};
 use blockyard_mmc::register::Bits;
@@ -41,7 +41,7 @@ fn identify(host: &HostCapabilities, choice: u8, bytes: &[u8]) -> Result<Box<Car
         let command = match identify.next() {
             Step::Done(card) => return Ok(card),
             Step::Failed(failure) => return Err(failure),
-            Step::Send { command, .. } => command,
+            Step::Send { command, .. } | Step::SendByte { command, .. } => command,
             _ => {
                 identify.answered(Answer::Done);
                 continue;
@@ -66,8 +66,9 @@ fn identify(host: &HostCapabilities, choice: u8, bytes: &[u8]) -> Result<Box<Car
             ResponseKind::R7 => Response::Short(command.argument),
             _ => Response::Short(Status::READY_FOR_DATA),
         };
+        let sent = command.data.filter(|data| data.direction == Direction::Read);
         let data: Vec<u8> =
-            (0..command.data.map_or(0, |data| data.bytes())).map(|_| take(&mut bytes)).collect();
+            (0..sent.map_or(0, |data| data.bytes())).map(|_| take(&mut bytes)).collect();
         if data.is_empty() {
             identify.answered(Answer::Response(response));
         } else {

@@ -78,7 +78,8 @@ impl Card {
             Opcode::SetBlockLen if argument != SECTOR_BYTES => {
                 Err(Wrong::Unmodelled("a block of other than 512 bytes"))
             }
-            Opcode::ReadExtension => Err(Wrong::Unmodelled("an extension register")),
+            Opcode::ReadExtension => self.check_read_extension(argument),
+            Opcode::WriteExtension => self.check_write_extension(argument),
             _ => Ok(()),
         }
     }
@@ -211,7 +212,9 @@ impl Card {
             | Opcode::SendWrittenBlocks
             | Opcode::SwitchFunction
             | Opcode::SdTuningBlock
-            | Opcode::MmcTuningBlock => self.send_register(command, end),
+            | Opcode::MmcTuningBlock
+            | Opcode::ReadExtension => self.send_register(command, end),
+            Opcode::WriteExtension => self.begin_setting(argument, end),
             Opcode::SetBlockCount => self.announced = Some(self.announcement(argument)),
             Opcode::ReadSingle
             | Opcode::ReadMultiple
@@ -259,7 +262,6 @@ impl Card {
             | Opcode::SetBlockLen
             | Opcode::SetPreEraseCount
             | Opcode::SetCardDetect
-            | Opcode::ReadExtension
             | Opcode::Application => {}
         }
         false
@@ -288,6 +290,10 @@ impl Card {
             }
             (RegistersKind::Sd { functions, .. }, Opcode::SwitchFunction) => {
                 self.register.extend(self.functions.switch(functions, command.argument));
+            }
+            (RegistersKind::Sd { .. }, Opcode::ReadExtension) => {
+                let bytes = self.extension_bytes(command.argument, end);
+                self.register.extend(bytes);
             }
             (_, Opcode::SendWrittenBlocks) => {
                 self.register.extend(self.good_blocks.to_be_bytes());

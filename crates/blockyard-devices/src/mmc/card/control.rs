@@ -2,7 +2,7 @@
 
 use super::busy::{Busy, Work};
 use super::misuse::Wrong;
-use super::transfer::Transfer;
+use super::transfer::{Transfer, What};
 use super::{Card, RegistersKind};
 use crate::mmc::profile::BackgroundTiming;
 use blockyard::time::{Duration, Instant};
@@ -92,6 +92,10 @@ impl Card {
         }
         let boot = self.ext_csd_byte(index::PARTITION_CONFIG) & !0b111;
         self.set_ext_csd(index::PARTITION_CONFIG, boot);
+        if let Some(enhancement) = self.enhancement_mut() {
+            enhancement.cache_on = false;
+        }
+        self.flushes_until = Instant::ZERO;
     }
 
     /// Turns on the features that the core's identification turns on.
@@ -109,6 +113,9 @@ impl Card {
             if able {
                 self.set_ext_csd(at, value);
             }
+        }
+        if let Some(enhancement) = self.enhancement_mut() {
+            enhancement.cache_on = enhancement.cache_bytes > 0;
         }
     }
 
@@ -217,10 +224,7 @@ impl Card {
         let flushes = byte == index::FLUSH_CACHE && value & 1 != 0
             || byte == index::CACHE_CTRL && value & 1 == 0;
         if flushes && self.cache_on() {
-            self.close_pages(at);
-            if let Some(fate) = &mut self.fate {
-                fate.flush(self.engine.last_page()); // [certain-once-programmed]
-            }
+            self.begin_flush(at);
         }
         let (until, work) = match byte {
             index::FLUSH_CACHE if flushes && self.cache_on() => {
@@ -245,9 +249,17 @@ impl Card {
         until
     }
 
+    /// Closes the pages of the cache for a flush that begins at `at`, and which covers them.
+    pub(super) fn begin_flush(&mut self, at: Instant) {
+        self.close_pages(at);
+        if let Some(fate) = &mut self.fate {
+            fate.flush(self.engine.last_page()); // [certain-once-programmed]
+        }
+    }
+
     /// Returns the end of a flush of the cache, whose pages are closed, that begins at `at`. Then
     /// the cache has nothing to flush.
-    fn flushed_at(&mut self, at: Instant) -> Instant {
+    pub(super) fn flushed_at(&mut self, at: Instant) -> Instant {
         let write = &self.timing.write;
         let update = if self.is_soiled { write.finish } else { Duration::ZERO };
         let until = self.engine.done_at().max(at) + update + write.flush;
@@ -310,6 +322,10 @@ impl Card {
     pub(super) fn stop(&mut self, at: Instant) -> Option<Instant> {
         use blockyard_mmc::command::Direction;
         let mut transfer: Transfer = self.transfer.take()?;
-        (transfer.direction == Direction::Write).then(|| self.finish_write(&mut transfer, at))
+        match (transfer.direction, transfer.what) {
+            (Direction::Read, _) => None,
+            (Direction::Write, What::Setting(_)) => Some(self.drop_setting(at)),
+            (Direction::Write, _) => Some(self.finish_write(&mut transfer, at)),
+        }
     }
 }

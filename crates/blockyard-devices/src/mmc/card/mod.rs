@@ -49,6 +49,7 @@ mod busy;
 mod control;
 mod engine;
 mod erase;
+mod extension;
 mod fate;
 mod function;
 pub mod misuse;
@@ -63,6 +64,7 @@ mod tests;
 mod transfer;
 mod unit;
 
+pub use extension::Enhancement;
 pub use misuse::{Misuse, Wrong};
 pub use transfer::{DataError, Transferred};
 
@@ -125,6 +127,8 @@ pub enum RegistersKind {
         /// The supported functions, one bit each, for each of the six groups, group 1 (access mode)
         /// first.
         functions: [u16; 6],
+        /// The performance enhancement register, if there are extension registers.
+        enhancement: Option<Enhancement>,
     },
 }
 
@@ -160,7 +164,7 @@ impl From<NoAnswer> for HostError {
     }
 }
 
-/// The features in EXT_CSD that never change.
+/// The features in registers that never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Features {
     cache_bytes: u64,
@@ -242,11 +246,13 @@ pub struct Card {
     sequences: Sequences,
     /// The cache has taken a write since the last flush.
     is_soiled: bool,
+    /// SD: when the last flush ends.
+    flushes_until: Instant,
     /// The memory's work that the host does not see.
     memory_time: Duration,
     /// Good blocks of the last write.
     good_blocks: u32,
-    /// The bytes of the register being read.
+    /// The bytes of the register being read, or the byte that is written to one.
     register: Vec<u8>,
     last_command: Option<Command>,
     last_at: Instant,
@@ -276,7 +282,10 @@ impl Card {
             RegistersKind::Mmc { ext_csd } => Features::of(
                 &ExtCsd::parse(ext_csd).expect("the EXT_CSD of a card model should be valid"),
             ),
-            RegistersKind::Sd { .. } => Features::NONE,
+            RegistersKind::Sd { enhancement, .. } => {
+                let cache_bytes = enhancement.map_or(0, |enhancement| enhancement.cache_bytes);
+                Features { cache_bytes, ..Features::NONE }
+            }
         };
         Ok(Self {
             features,
@@ -306,6 +315,7 @@ impl Card {
                 timing.write.sequences,
             ),
             is_soiled: false,
+            flushes_until: Instant::ZERO,
             memory_time: Duration::ZERO,
             good_blocks: 0,
             register: Vec::with_capacity(512),
@@ -657,7 +667,8 @@ impl Card {
     }
 
     fn cache_on(&self) -> bool {
-        self.features.cache_bytes > 0 && self.ext_csd_bit(index::CACHE_CTRL, 0)
+        let is_on = self.ext_csd_bit(index::CACHE_CTRL, 0) || self.sd_cache_on();
+        self.features.cache_bytes > 0 && is_on
     }
 
     /// Returns the number of bytes that the card takes at wire speed.

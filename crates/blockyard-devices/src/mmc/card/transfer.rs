@@ -43,6 +43,8 @@ pub enum DataError {
 pub(super) enum What {
     /// A register or a tuning block, in blocks of this many bytes.
     Register(u32),
+    /// The setting of an extension register at this byte.
+    Setting(u16),
     /// Sectors of the medium.
     Medium,
 }
@@ -282,13 +284,19 @@ impl Card {
                     self.send_packed(&mut transfer, limit, blocks, at)
                 }
                 Direction::Read => self.send(&mut transfer, limit, blocks, at),
+                Direction::Write if transfer.what != What::Medium => {
+                    self.receive_setting(&mut transfer, at)
+                }
                 Direction::Write => self.receive(&mut transfer, limit, blocks, at),
             }
         };
         if transfer.left == 0 && transfer.state == TransferState::UnderWay && !transfer.open_ended {
             transfer.state = TransferState::Ended(done.end);
             if transfer.direction == Direction::Write {
-                done.busy_until = Some(self.finish_write(&mut transfer, done.end));
+                done.busy_until = Some(match transfer.what {
+                    What::Setting(offset) => self.set_extension(offset, done.end),
+                    _ => self.finish_write(&mut transfer, done.end),
+                });
             }
         }
         self.transfer = Some(transfer);
@@ -346,7 +354,7 @@ impl Card {
     ) -> Transferred {
         let bytes = match transfer.what {
             What::Register(bytes) => bytes,
-            What::Medium => SECTOR_BYTES,
+            What::Setting(_) | What::Medium => SECTOR_BYTES,
         };
         let good = self.good_blocks_of(blocks, self.timing.faults.read_crc_one_in);
         let failed = good < blocks;
@@ -395,6 +403,21 @@ impl Card {
         Transferred { begin, end, blocks: good, error, busy_until: None }
     }
 
+    /// Receives the block of a setting from the host.
+    fn receive_setting(&mut self, transfer: &mut Transfer, at: Instant) -> Transferred {
+        debug_assert_eq!(transfer.left, 1, "the data of CMD49 is one block");
+        let begin = at.max(transfer.from);
+        let end = begin + self.mode.time(self.mode.write_clocks(SECTOR_BYTES, 1));
+        let blocks = self.good_blocks_of(1, self.timing.faults.write_crc_one_in);
+        transfer.left -= blocks;
+        transfer.from = end;
+        if blocks == 0 {
+            transfer.state = TransferState::Failed;
+        }
+        let error = (blocks == 0).then_some(DataError::Crc);
+        Transferred { begin, end, blocks, error, busy_until: None }
+    }
+
     /// Receives blocks from the host.
     fn receive(
         &mut self,
@@ -403,7 +426,7 @@ impl Card {
         blocks: u32,
         at: Instant,
     ) -> Transferred {
-        debug_assert_eq!(transfer.what, What::Medium, "a transfer never writes a register");
+        debug_assert_eq!(transfer.what, What::Medium, "a setting is no sector");
         self.streams.forget();
         let good = self.good_blocks_of(blocks, self.timing.faults.write_crc_one_in);
         let failed = good < blocks;

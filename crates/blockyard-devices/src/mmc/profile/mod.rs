@@ -41,6 +41,15 @@ impl MmcProfile {
         profile
     }
 
+    /// Returns the profile of a host that leaves the cache of an SD card off.
+    pub(crate) fn without_sd_cache(&self) -> Self {
+        let mut profile = *self;
+        if !self.card.is_emmc() {
+            profile.card.features.cache_bytes = 0;
+        }
+        profile
+    }
+
     /// Returns the driver tags under `policy`: at most as many as the command queue holds, if there
     /// is one.
     pub fn tags(&self, policy: Option<HostPolicy>) -> u16 {
@@ -216,8 +225,7 @@ pub struct CardProfile {
     pub features: CardFeatures,
 }
 
-/// The features of a card besides reading and writing. SD cards have none of them here: their cache
-/// and their queue are not modelled.
+/// The features of a card besides reading and writing. Of these an SD card has only the cache here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CardFeatures {
     /// Bytes of its volatile cache; 0: it has no cache.
@@ -494,19 +502,23 @@ fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {
         hpi: card.take_or("hpi", Flag, false)?,
         bkops: card.take_or("bkops", Flag, false)?,
     };
-    if timing < Timing::MmcLegacy && features != CardFeatures::default() {
-        let of_a2 = ["cache", "queue-depth"].into_iter().find(|key| card.has(key));
-        let words = match of_a2 {
-            Some(_) => {
-                "the cache and the queue of SD cards are not modelled: no mainline Linux has their queue, and \
-                 nothing here turns them on (docs/MMC_PIPELINE.md)"
-            }
-            None => {
-                "an SD card has no packed commands, reliable writes, HPI or background operations"
+    let of_sd = CardFeatures { cache_bytes: features.cache_bytes, ..CardFeatures::default() };
+    if timing < Timing::MmcLegacy && features != of_sd {
+        let words = match features.queue_depth {
+            0 => "an SD card has no packed commands, reliable writes, HPI or background operations",
+            _ => {
+                "the queue of SD cards is not modelled: no mainline Linux has it (docs/MMC_PIPELINE.md)"
             }
         };
-        let keys = ["packed-writes", "packed-reads", "reliable-write-sectors", "hpi", "bkops"];
-        let key = of_a2.or_else(|| keys.into_iter().find(|key| card.has(key))).unwrap_or("timing");
+        let keys = [
+            "queue-depth",
+            "packed-writes",
+            "packed-reads",
+            "reliable-write-sectors",
+            "hpi",
+            "bkops",
+        ];
+        let key = keys.into_iter().find(|key| card.has(key)).unwrap_or("timing");
         return Err(card.wrong(key, Problem::Contradiction(words)));
     }
     if features.reliable_write_sectors > 0 && features.queue_depth > 0 {

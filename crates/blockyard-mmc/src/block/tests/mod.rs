@@ -18,6 +18,7 @@ mod doubtful_write;
 mod error;
 mod events;
 mod exclusive;
+mod extension;
 mod gone;
 mod hsq;
 mod left_open;

@@ -59,6 +59,9 @@ pub(super) struct Slot {
     /// eMMC: CMD1 came without voltages, so the device ignores other CMD1s until CMD0.
     pub(super) asked: bool,
     pub(super) switch_error: bool,
+    /// SD: the performance enhancement register, and the byte that CMD49 brings.
+    pub(super) performance: [u8; 512],
+    pub(super) brought: u8,
     /// Commands whose status reported that a switch failed.
     pub(super) reported: Vec<usize>,
     pub(super) log: Vec<Command>,
@@ -87,6 +90,8 @@ impl Slot {
             tolerant: false,
             asked: false,
             switch_error: false,
+            performance: performance(),
+            brought: 0,
             reported: Vec::new(),
             log: Vec::new(),
             steps: Vec::new(),
@@ -121,6 +126,9 @@ impl Slot {
                 Step::Send { command, limit } => {
                     std::format!("{command}, {} ms", limit.as_ns() / 1_000_000)
                 }
+                Step::SendByte { command, first, limit } => {
+                    std::format!("{command} with {first}, {} ms", limit.as_ns() / 1_000_000)
+                }
                 Step::Drive(Mode { timing, width, clock_hz, .. }) => {
                     std::format!("{timing:?}, {width:?}, {} kHz", clock_hz / 1000)
                 }
@@ -152,6 +160,11 @@ impl Slot {
                 Step::Tune(command) => self.tune(command),
                 Step::Send { command, limit } => {
                     assert!(limit > Duration::ZERO);
+                    self.send(command)
+                }
+                Step::SendByte { command, first, limit } => {
+                    assert!(limit > Duration::ZERO);
+                    self.brought = first;
                     self.send(command)
                 }
             };
@@ -188,6 +201,7 @@ impl Slot {
         self.width = Width::One;
         self.access = 0;
         self.tuned = false;
+        self.performance = performance();
         if let Kind::Mmc { ext_csd: Some(bytes), .. } = &mut self.kind {
             for at in [
                 index::HS_TIMING,
@@ -337,8 +351,8 @@ impl Slot {
             self.reported.push(number);
         }
         let status = self.status(before, reports);
-        if command.data.is_some_and(|data| data.direction == Direction::Read) {
-            self.state = self.state.after_data();
+        if command.data.is_some() {
+            self.state = self.state.after_data().after_busy();
         }
         if command.response.has_busy() {
             self.state = self.state.after_busy();
@@ -406,9 +420,15 @@ impl Slot {
             // The general information is function 0, and performance enhancement function 2.
             Opcode::ReadExtension => Obeyed::Data(match argument >> 27 {
                 0 => general(&[1, 2]).to_vec(),
-                2 => performance().to_vec(),
+                2 => self.performance.to_vec(),
                 other => panic!("no function {other}"),
             }),
+            Opcode::WriteExtension => {
+                let at = argument >> 9 & 0x1ff;
+                assert_eq!(argument, 2 << 27 | at << 9, "one byte of page 0 of function 2");
+                self.performance[usize::try_from(at).unwrap()] = self.brought;
+                Obeyed::Status
+            }
             Opcode::SdStatus => {
                 let mut bytes = vec![0; 64];
                 bytes[10] = 0x90;

@@ -45,6 +45,15 @@ fn identify(registers: Registers, host: &HostCapabilities) -> Box<blockyard_mmc:
                 Ok(Response::None)
             }
             Step::Voltage(_) => Ok(Response::None),
+            Step::SendByte { command, first, .. } => {
+                let reaction = card.command(&command, now + card.command_time());
+                let reaction = reaction.unwrap_or_else(|misuse| panic!("{misuse}"));
+                let mut block = [0; 512];
+                block[0] = first;
+                card.show_block(&block).unwrap();
+                now = card.transfer(1, reaction.at).unwrap().busy_until.unwrap();
+                reaction.answer.map_err(|_| BusError::NoResponse)
+            }
             Step::Tune(command) | Step::Send { command, .. } => {
                 let reaction = card.command(&command, now + card.command_time());
                 let reaction = reaction.unwrap_or_else(|misuse| panic!("{misuse}"));
@@ -115,6 +124,7 @@ fn an_sd_card_is_identified_up_to_sdr104() {
         scr: [0x02, 0x05, 0x80, 0x02, 0, 0, 0, 0],
         ssr: Box::new([0; 64]),
         functions: [0b11111, 0, 0, 0b1111, 0, 0],
+        enhancement: None,
     };
     let card = identify(registers, &HostCapabilities::full());
     assert_eq!((card.mode.timing, card.rca), (Timing::Sdr104, Rca(0x1234)));

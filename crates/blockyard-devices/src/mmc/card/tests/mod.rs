@@ -3,6 +3,7 @@
 mod behaviour;
 mod durable;
 mod ends;
+mod extension;
 mod failures;
 mod identified;
 mod open;
@@ -23,7 +24,12 @@ fn sd() -> Registers {
         ocr: 0x40ff_8000,
         cid: [1; 16],
         csd: [2; 16],
-        kind: RegistersKind::Sd { scr: [3; 8], ssr: Box::new([4; 64]), functions: [0; 6] },
+        kind: RegistersKind::Sd {
+            scr: [3; 8],
+            ssr: Box::new([4; 64]),
+            functions: [0; 6],
+            enhancement: None,
+        },
         sectors: 1 << 21,
         addressing: Addressing::Sectors,
     }

@@ -97,6 +97,8 @@ pub(super) struct Scripted {
     pub(super) busy: Duration,
     /// How long the card is busy after a switch, and after an erase.
     pub(super) switch_busy: Duration,
+    /// How often an SD card still says that it flushes.
+    pub(super) flushes_on: u32,
     /// How long the card is busy after its queue is turned on or off, or emptied.
     pub(super) queue_busy: Duration,
     pub(super) erase_busy: Duration,
@@ -188,6 +190,7 @@ impl Scripted {
             bad_sector: None,
             busy: us(100),
             switch_busy: us(500),
+            flushes_on: 0,
             queue_busy: us(0),
             erase_busy: us(700),
             level: 0,

@@ -108,7 +108,7 @@ impl Scripted {
         Some(at)
     }
 
-    /// Takes the header of a packed read.
+    /// Takes the header of a packed read, or a setting of an SD card.
     fn play_header(
         &mut self,
         transaction: &MmcRequest,
@@ -120,6 +120,15 @@ impl Scripted {
             // The card waits for the missing or damaged block.
             return self.fail(at, Part::Data, error);
         }
+        if transaction.command.opcode == Opcode::WriteExtension {
+            let mut expected = [0; 512];
+            expected[0] = 1;
+            assert_eq!(self.block, expected, "the data of {}", transaction.command);
+            self.volatile.clear();
+            self.tell(at, HostEvent::DataDone);
+            self.data_ends(at);
+            return Some(at);
+        }
         assert_eq!(transaction.announce.unwrap().argument, 1 << 30 | 1, "block count of a header");
         self.header = Some(self.block);
         self.tell(at, HostEvent::DataDone);
@@ -127,7 +136,7 @@ impl Scripted {
         Some(at)
     }
 
-    /// Sends EXT_CSD.
+    /// Sends EXT_CSD, or the byte of a setting.
     fn play_register(
         &mut self,
         transaction: &MmcRequest,
@@ -138,6 +147,13 @@ impl Scripted {
         if let Some(error) = failure {
             self.data_ends(at);
             return self.fail(at, Part::Data, error);
+        }
+        if transaction.command.opcode == Opcode::ReadExtension {
+            self.block[0] = u8::from(self.flushes_on > 0);
+            self.flushes_on = self.flushes_on.saturating_sub(1);
+            self.tell(at, HostEvent::DataDone);
+            self.data_ends(at);
+            return Some(at);
         }
         assert_eq!(transaction.command, Command::send_ext_csd());
         assert_eq!(transaction.data().unwrap().bytes(), 512);

@@ -1,0 +1,86 @@
+//! Flushes of an SD card, by its extension registers.
+
+use super::exclusive::FLUSH;
+use super::*;
+use crate::block::claim::LONGEST_PAUSE;
+use crate::command::Opcode;
+use crate::controller::{HostError, Part};
+use crate::register::extension::ExtensionPlace;
+
+/// A bench with an SD card that has a cache and no queue, under `policy`.
+fn bench(policy: HostPolicy) -> Bench {
+    let place = ExtensionPlace::of_argument(1 << 27);
+    let target = Target {
+        performance: Some(place),
+        reliable_write: ReliableWrite::None,
+        queue_depth: 0,
+        ..emmc()
+    };
+    Bench::with(Policies::NONE, Scripted::new(policy.transfer, policy.busy), target, policy)
+}
+
+/// Returns the commands on the bus after a write that has ended, up to the end of a flush.
+fn flushed(bench: &mut Bench) -> Vec<Opcode> {
+    flushed_with(bench, None)
+}
+
+/// The same, with a fault of the command of this number, from 0.
+fn flushed_with(bench: &mut Bench, fault: Option<(usize, Fault)>) -> Vec<Opcode> {
+    bench.writes(1);
+    bench.settle();
+    let before = bench.spans().len();
+    bench.script().faults.extend(fault.map(|(at, fault)| (before + at, fault)));
+    bench.submit([FLUSH]);
+    bench.settle();
+    bench.spans()[before..].iter().map(|span| span.command).collect()
+}
+
+/// CMD49 sets the bit, CMD13 waits until the card is not busy, and CMD48 reads the bit.
+#[test]
+fn a_flush_sets_a_bit_and_asks_whether_the_card_has_cleared_it() {
+    let policies = every_policy().into_iter().filter(|policy| policy.pipeline != Pipeline::Cqe);
+    for policy in policies {
+        let mut bench = bench(policy);
+        let commands = flushed(&mut bench);
+        bench.all_ended_with(Status::Ok, 2);
+        assert!(bench.script().is_durable(0), "{policy:?}");
+        let first = commands.first().copied();
+        assert_eq!(first, Some(Opcode::WriteExtension), "{policy:?}: {commands:?}");
+        let between = &commands[1..commands.len() - 1];
+        assert!(!between.is_empty(), "{policy:?}: nobody asked whether the card is ready");
+        assert!(between.iter().all(|command| *command == Opcode::SendStatus), "{policy:?}");
+        assert_eq!(commands.last(), Some(&Opcode::ReadExtension), "{policy:?}");
+    }
+}
+
+/// The card is asked again every 32.768 ms, the longest pause, for up to 30 s.
+#[test]
+fn a_card_that_flushes_on_is_asked_again_up_to_a_limit() {
+    for (flushes_on, status, resets) in
+        [(2, Status::Ok, 0), (915, Status::Ok, 0), (916, Status::Timeout, 1)]
+    {
+        let mut bench = bench(HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware));
+        bench.script().flushes_on = flushes_on;
+        let commands = flushed(&mut bench);
+        assert_eq!((bench.ended[&900], bench.script().resets), (status, resets), "{flushes_on}");
+        let asked = commands.iter().filter(|&&command| command == Opcode::ReadExtension).count();
+        assert_eq!(asked, usize::try_from(flushes_on + 1 - u32::from(resets > 0)).unwrap());
+        let reads = bench.spans().iter().filter(|span| span.command == Opcode::ReadExtension);
+        let begun: Vec<_> = reads.map(|span| span.from).collect();
+        assert!(begun.windows(2).all(|pair| pair[1].since(pair[0]) >= LONGEST_PAUSE));
+    }
+}
+
+/// A flush whose CMD49 or CMD48 fails begins again with CMD49.
+#[test]
+fn a_flush_that_fails_begins_again() {
+    // With busy in hardware these are CMD49, CMD13 and CMD48.
+    let timeout = Fault::Error(Part::Data, HostError::Timeout, 0);
+    for at in [0, 2] {
+        let mut bench = bench(HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware));
+        let commands = flushed_with(&mut bench, Some((at, timeout)));
+        bench.all_ended_with(Status::Ok, 2);
+        let sent = commands.iter().filter(|&&command| command == Opcode::WriteExtension).count();
+        assert_eq!((sent, bench.script().resets), (2, 0), "{at}: {commands:?}");
+    }
+}
