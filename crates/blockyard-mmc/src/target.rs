@@ -26,7 +26,7 @@ pub struct Target {
     /// Whether the card's volatile cache is on.
     pub cache_on: bool,
     /// The place of an SD card's performance enhancement register, which has the settings of its
-    /// cache. eMMC has them in EXT_CSD.
+    /// cache and its queue. eMMC has them in EXT_CSD.
     pub performance: Option<ExtensionPlace>,
     /// The number of requests that the card's command queue and the controller's engine both hold;
     /// 0 if there is no queue.

@@ -64,7 +64,7 @@ fn burst(options: &str, card: &str) -> u64 {
 /// then takes 430 us for the tables and 1 ms for the command.
 #[test]
 fn a_cache_takes_a_burst_and_a_flush_waits_for_it() {
-    let without = burst("", "cache = \"0B\"");
+    let without = burst("", "cache = \"0B\"\nqueue-depth = 0");
     let with = burst("", "");
     let flushed = burst("--end_fsync=1", "");
     println!("without {without} us, with {with} us, flushed {flushed} us");

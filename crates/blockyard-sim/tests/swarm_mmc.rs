@@ -71,7 +71,7 @@ fn policy(prng: &mut Prng, mmc: &MmcProfile) -> HostPolicy {
     if has == BusyDetect::Hardware {
         pipelines.extend([Pipeline::Hsq(hsq); 3]);
     }
-    if is_emmc {
+    if mmc.card.features.queue_depth > 0 {
         pipelines.extend([Pipeline::Cqe; 3]);
     }
     let pipeline = pick(prng, &pipelines);
@@ -143,6 +143,10 @@ fn profile(prng: &mut Prng, mmc: &mut MmcProfile, soldered_in: bool, cpus: u16) 
     mmc.card.mode = Mode::new(pick(prng, timings), mmc.card.mode.width);
     let features = &mut mmc.card.features;
     features.cache_bytes = pick(prng, &[0, 1 << 15, 1 << 19]);
+    if !is_emmc && features.cache_bytes > 0 {
+        features.queue_depth = pick(prng, &[0, 2, 32]);
+        host.queue_engine_depth = 32;
+    }
     if is_emmc {
         features.packed_writes = pick(prng, &[2, 5, 63]);
         features.packed_reads = pick(prng, &[2, 5, 63]);
@@ -150,6 +154,9 @@ fn profile(prng: &mut Prng, mmc: &mut MmcProfile, soldered_in: bool, cpus: u16) 
         features.bkops = pick(prng, &[false, true]);
     }
     let timing = &mut mmc.card.timing;
+    if !is_emmc && features.queue_depth > 0 {
+        timing.read.parallel = pick(prng, &[1, 2]);
+    }
     timing.write.flush = us(pick(prng, &[0, 2000]));
     timing.read.access = us(pick(prng, &[0, 30, 200]));
     let spread = Spread::new(&[(0, 20), (50_000_000, 100), (100_000_000, 400)]);
@@ -563,6 +570,7 @@ fn transfers_that_stay_open_lose_nothing() {
     };
     for seed in seeds {
         let drawn = left_open(seed);
+        let _told = Told(seed, &drawn);
         let (report, counts) = run(seed, &drawn)
             .unwrap_or_else(|what| panic!("seed {seed}: {what}\n{}", drawn.told()));
         continued += report.family.mmc.as_ref().map_or(0, |mmc| mmc.continued.iter().sum::<u64>());

@@ -30,8 +30,9 @@ pub(super) fn registers(card: &CardProfile, sectors: u64) -> Registers {
     let kind = if card.is_emmc() {
         RegistersKind::Mmc { ext_csd: ext_csd(card) }
     } else {
-        let enhancement = Some(Enhancement::new(card.features.cache_bytes))
-            .filter(|enhancement| enhancement.cache_bytes > 0);
+        let features = &card.features;
+        let enhancement = Some(Enhancement::new(features.cache_bytes, features.queue_depth))
+            .filter(|has| has.cache_bytes > 0 || has.queue_depth > 0);
         debug_assert!(card.features.cache_bytes == 0 || enhancement.is_some(), "a cache is stated");
         let scr = if enhancement.is_some() { SCR_A2 } else { SCR };
         RegistersKind::Sd { scr, ssr: Box::new([0; 64]), functions: [0; 6], enhancement }

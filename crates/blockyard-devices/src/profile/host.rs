@@ -110,10 +110,9 @@ pub(crate) fn asked(policy: &HostPolicy, why: Unsupported) -> Ask {
             "pipeline",
             "use another pipeline, or a device with `queue-engine-depth` in its `[host]`",
         ),
-        Unsupported::NoCardQueue => (
-            "pipeline",
-            "use another pipeline, or an eMMC device with `queue-depth` in its `[card]`",
-        ),
+        Unsupported::NoCardQueue => {
+            ("pipeline", "use another pipeline, or a card with `queue-depth` in its `[card]`")
+        }
         Unsupported::EngineCopiesNothing => ("transfer", "`pipeline = \"cqe\"` needs `dma`"),
         Unsupported::NoBounceBuffers => {
             ("bounce", "use `none`, or a device with `bounce-buffers = true` in its `[host]`")

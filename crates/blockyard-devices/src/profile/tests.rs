@@ -517,7 +517,7 @@ fn contradictions_are_refused() {
     let queue = "base = \"sd-ux500\"\n[card]\nqueue-depth = 2\n";
     assert_eq!(
         device_error(queue),
-        "my.toml:3: the queue of SD cards is not modelled: no mainline Linux has it (docs/MMC_PIPELINE.md)"
+        "my.toml:3: the queue of an SD card holds 2 to 32 tasks, and goes only with a `cache`"
     );
     let interrupted = "base = \"sd-ux500\"\n[card]\nhpi = true\n";
     assert_eq!(

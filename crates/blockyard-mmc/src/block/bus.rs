@@ -386,7 +386,10 @@ impl<H: HostController> Mmc<H> {
         let settled = bus.had_trouble() || !self.pack.is_empty();
         if self.pack.is_empty() {
             self.retire(bus.slot, status, bus.by);
-            self.ready.advance();
+            // Behind the close of a transfer, requests wait that were not sent.
+            if !self.slots[bus.slot.index()].is_exclusive() {
+                self.ready.advance();
+            }
         } else {
             let done = if let PackStep::Done(done) = bus.pack_step { done } else { 0 };
             self.retire_packed(done, status, bus.by);

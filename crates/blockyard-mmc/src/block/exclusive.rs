@@ -389,6 +389,7 @@ impl<H: HostController> Mmc<H> {
     /// A card that is no longer busy after its 1 s can flush on. Linux does not ask again: its
     /// flush fails there.
     fn still_flushes(&mut self, slot: SlotId, now: Instant) -> bool {
+        debug_assert!(self.bus.is_some(), "the card is asked on the bus");
         let of = &self.slots[slot.index()];
         let was_asked = of.kind == Kind::Operation(Operation::Flush) && of.commands_done == 1;
         if !was_asked || self.target.performance.is_none() || self.controller.block()[0] & 1 == 0 {

@@ -94,8 +94,7 @@ impl Card {
         }
     }
 
-    /// Returns the performance enhancement register of an SD card that has one. The request path
-    /// uses the cache that it offers, and not the queue.
+    /// Returns the performance enhancement register of an SD card that has one.
     #[must_use]
     pub const fn performance(&self) -> Option<&Performance> {
         match &self.kind {
@@ -143,10 +142,14 @@ impl Card {
     }
 
     /// Returns the number of requests that card and host's engine both hold, 1 to 32; 0 if one of
-    /// the two has no command queue. SD's queue is not used here.
+    /// the two has no command queue.
     #[must_use]
     pub fn queue_depth(&self, host: &HostCapabilities) -> u8 {
-        self.ext_csd().map_or(0, ExtCsd::queue_depth).min(host.queue_engine_tasks())
+        let of_card = match &self.kind {
+            CardKind::Mmc { ext_csd } => ext_csd.as_deref().map_or(0, ExtCsd::queue_depth),
+            CardKind::Sd { performance, .. } => performance.map_or(0, |found| found.queue_depth),
+        };
+        of_card.min(host.queue_engine_tasks())
     }
 
     /// Returns the largest number of writes, and of reads, in one packed command; 0 if there are

@@ -15,7 +15,7 @@ pub enum Standard {
     Sd,
 }
 
-/// When a command is legal, depending on eMMC's command queue.
+/// When a command is legal, depending on the command queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueRule {
     /// With the queue off.
@@ -134,7 +134,7 @@ opcodes! {
     SendStatus = CMD 13 Both R1, Any,
         stays![StandBy Transfer Send Receive Programming Disconnect];
     /// Send the set of tasks that are ready.
-    SendQueueStatus = CMD 13 Mmc R1, On, stays![Transfer Send Receive Programming];
+    SendQueueStatus = CMD 13 Both R1, On, stays![Transfer Send Receive Programming];
     /// Interrupt the present operation, by CMD13.
     InterruptByStatus = CMD 13 Mmc R1b, Any, stays![Programming];
     /// Send the SD status.
@@ -178,20 +178,22 @@ opcodes! {
     SdSendOpCond = ACMD 41 Sd R3, Off, &[(Idle, Ready)];
     /// Turn the pull-up for card detection on or off.
     SetCardDetect = ACMD 42 Sd R1, Off, stays![Transfer];
+    /// Forget tasks.
+    ManageQueue = CMD 43 Sd R1b, On, &[(Transfer, Programming)];
     /// A task's parameters.
-    QueueTaskParameters = CMD 44 Mmc R1, On, stays![Transfer Send Receive Programming];
+    QueueTaskParameters = CMD 44 Both R1, On, stays![Transfer Send Receive Programming];
     /// A task's address.
-    QueueTaskAddress = CMD 45 Mmc R1, On, stays![Transfer Send Receive Programming];
+    QueueTaskAddress = CMD 45 Both R1, On, stays![Transfer Send Receive Programming];
     /// Transfer a task that reads.
-    ExecuteRead = CMD 46 Mmc R1, On, &[(Transfer, Send)];
+    ExecuteRead = CMD 46 Both R1, On, &[(Transfer, Send)];
     /// Transfer a task that writes.
-    ExecuteWrite = CMD 47 Mmc R1, On, &[(Transfer, Receive)];
+    ExecuteWrite = CMD 47 Both R1, On, &[(Transfer, Receive)];
     /// Forget tasks.
     ManageTasks = CMD 48 Mmc R1b, On, &[(Transfer, Programming)];
     /// Send a part of an extension register.
-    ReadExtension = CMD 48 Sd R1, Off, &[(Transfer, Send)];
+    ReadExtension = CMD 48 Sd R1, Drained, &[(Transfer, Send)];
     /// Write a part of an extension register.
-    WriteExtension = CMD 49 Sd R1, Off, &[(Transfer, Receive)];
+    WriteExtension = CMD 49 Sd R1, Drained, &[(Transfer, Receive)];
     /// Send the SCR.
     SendScr = ACMD 51 Sd R1, Off, &[(Transfer, Send)];
     /// The next command is an application command.

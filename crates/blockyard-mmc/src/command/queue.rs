@@ -1,5 +1,6 @@
-//! Commands of eMMC's command queue (JESD84-B51 6.6.39): CMD44 and CMD45 describe a task, CMD13
-//! reports tasks that are ready, and CMD46 or CMD47 executes a task. CMD48 removes tasks.
+//! Commands of the command queue (JESD84-B51 6.6.39; SD 6.0): CMD44 and CMD45 describe a task,
+//! CMD13 reports tasks that are ready, and CMD46 or CMD47 executes a task. CMD48 of eMMC and CMD43
+//! of SD remove tasks.
 
 use super::address::Rca;
 use super::catalogue::Command;
@@ -107,13 +108,19 @@ impl Command {
         Self::blocks(Opcode::ExecuteWrite, task.argument(), blocks)
     }
 
-    /// CMD48: forget all tasks.
+    /// CMD43 of SD: forget all tasks.
+    #[must_use]
+    pub fn sd_discard_queue() -> Self {
+        Self::plain(Opcode::ManageQueue, 1)
+    }
+
+    /// CMD48 of eMMC: forget all tasks.
     #[must_use]
     pub fn discard_queue() -> Self {
         Self::plain(Opcode::ManageTasks, 1)
     }
 
-    /// CMD48: forget `task`.
+    /// CMD48 of eMMC: forget `task`.
     #[must_use]
     pub fn discard_task(task: TaskId) -> Self {
         Self::plain(Opcode::ManageTasks, task.argument() | 2)
@@ -151,6 +158,7 @@ mod tests {
             (Command::execute_read(task, 8), "CMD46 (0x001f0000)"),
             (Command::execute_write(task, 8), "CMD47 (0x001f0000)"),
             (Command::discard_queue(), "CMD48 (0x00000001)"),
+            (Command::sd_discard_queue(), "CMD43 (0x00000001)"),
             (Command::discard_task(task), "CMD48 (0x001f0002)"),
             (Command::send_queue_status(Rca(1)), "CMD13 (0x00018000)"),
         ] {

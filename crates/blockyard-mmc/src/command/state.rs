@@ -103,10 +103,10 @@ impl CardState {
     }
 }
 
-/// The part of eMMC's command queue that decides what is legal.
+/// The part of the command queue that decides what is legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// Off, as after power-up and always on SD.
+    /// Off, as after power-up.
     Off,
     /// On, without a task.
     Empty,

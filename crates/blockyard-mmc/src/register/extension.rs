@@ -10,7 +10,7 @@ const FUNCTION: usize = 48;
 /// The settings in the performance enhancement register, by byte; bit 0 of each.
 const CACHE_ENABLE: u16 = 260;
 const CACHE_FLUSH: u16 = 261;
-const LAST_SETTING: u16 = 262;
+const QUEUE_ENABLE: u16 = 262;
 
 /// The place of an extension register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,12 @@ impl ExtensionPlace {
         self.plus(CACHE_FLUSH)
     }
 
+    /// Returns the place of the byte that turns the command queue on, likewise. Bit 1 would make
+    /// the queue sequential, for which no class promises a rate.
+    pub(crate) const fn queue_enable(self) -> Self {
+        self.plus(QUEUE_ENABLE)
+    }
+
     const fn plus(self, bytes: u16) -> Self {
         debug_assert!(self.has_settings(), "a setting beyond the page");
         Self { offset: self.offset + bytes, ..self }
@@ -80,7 +86,7 @@ impl ExtensionPlace {
 
     /// Returns whether the settings of a performance enhancement register here are on its page.
     const fn has_settings(self) -> bool {
-        self.offset + LAST_SETTING < 512
+        self.offset + QUEUE_ENABLE < 512
     }
 }
 

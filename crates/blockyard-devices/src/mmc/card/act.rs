@@ -242,7 +242,7 @@ impl Card {
             Opcode::QueueTaskParameters => self.tasks.describe(Parameters::parse(argument)),
             Opcode::QueueTaskAddress => return self.queue_task(argument, end),
             Opcode::ExecuteRead | Opcode::ExecuteWrite => self.execute(command, end),
-            Opcode::ManageTasks => {
+            Opcode::ManageTasks | Opcode::ManageQueue => {
                 let one = argument & 0xf == 2;
                 self.tasks.forget(one.then(|| task_number(argument)));
                 self.set_busy(end, end + self.timing.control.interrupt, Work::Indivisible);

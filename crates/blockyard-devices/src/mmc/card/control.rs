@@ -93,7 +93,7 @@ impl Card {
         let boot = self.ext_csd_byte(index::PARTITION_CONFIG) & !0b111;
         self.set_ext_csd(index::PARTITION_CONFIG, boot);
         if let Some(enhancement) = self.enhancement_mut() {
-            enhancement.cache_on = false;
+            (enhancement.cache_on, enhancement.queue_on) = (false, false);
         }
         self.flushes_until = Instant::ZERO;
     }

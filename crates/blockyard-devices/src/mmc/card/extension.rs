@@ -21,21 +21,27 @@ const CODE: u8 = 2;
 /// The settings of the performance enhancement register, by byte; bit 0 of each.
 const CACHE_ENABLE: u16 = 260;
 const CACHE_FLUSH: u16 = 261;
+const QUEUE_ENABLE: u16 = 262;
 
 /// What the performance enhancement register of an SD card says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enhancement {
     /// Bytes of the volatile cache; 0: there is none. No register states them.
     pub cache_bytes: u64,
+    /// Tasks in its command queue, 2 to 32; 0: there is none.
+    pub queue_depth: u8,
     /// Whether the cache is on.
     pub(crate) cache_on: bool,
+    /// Whether the queue is on.
+    pub(crate) queue_on: bool,
 }
 
 impl Enhancement {
-    /// A cache of `cache_bytes`, which is off.
+    /// A cache of `cache_bytes` and a queue of `queue_depth` tasks, which are off.
     #[must_use]
-    pub const fn new(cache_bytes: u64) -> Self {
-        Self { cache_bytes, cache_on: false }
+    pub const fn new(cache_bytes: u64, queue_depth: u8) -> Self {
+        debug_assert!(queue_depth <= 32, "more tasks than CMD44 can name");
+        Self { cache_bytes, queue_depth, cache_on: false, queue_on: false }
     }
 
     /// The general information, with one function.
@@ -53,7 +59,9 @@ impl Enhancement {
     fn register(&self) -> [u8; 512] {
         let mut bytes = [0; 512];
         bytes[4] = u8::from(self.cache_bytes > 0);
+        bytes[6] = self.queue_depth.saturating_sub(1);
         bytes[usize::from(CACHE_ENABLE)] = u8::from(self.cache_on);
+        bytes[usize::from(QUEUE_ENABLE)] = u8::from(self.queue_on);
         bytes
     }
 
@@ -84,6 +92,11 @@ impl Card {
         self.enhancement().is_some_and(|enhancement| enhancement.cache_on)
     }
 
+    /// Returns whether the queue of an SD card is on.
+    pub(super) fn sd_queue_on(&self) -> bool {
+        self.enhancement().is_some_and(|enhancement| enhancement.queue_on)
+    }
+
     /// Checks that this card models a read of what `argument` of CMD48 names.
     pub(super) fn check_read_extension(&self, argument: u32) -> Result<(), Wrong> {
         let function = ExtensionPlace::of_argument(argument).function();
@@ -96,8 +109,8 @@ impl Card {
     pub(super) fn check_write_extension(&self, argument: u32) -> Result<(), Wrong> {
         let place = ExtensionPlace::of_argument(argument);
         let is_one = argument & (1 << 26 | 0x1ff) == 0;
-        let is_setting =
-            place.function() == FUNCTION && matches!(place.offset(), CACHE_ENABLE | CACHE_FLUSH);
+        let is_setting = place.function() == FUNCTION
+            && matches!(place.offset(), CACHE_ENABLE | CACHE_FLUSH | QUEUE_ENABLE);
         if self.enhancement().is_some() && is_one && is_setting {
             Ok(())
         } else {
@@ -155,7 +168,8 @@ impl Card {
         let is_on = self.register.first().is_some_and(|byte| byte & 1 != 0);
         let ends_flushed = match offset {
             CACHE_ENABLE => !is_on,
-            _ => is_on,
+            CACHE_FLUSH => is_on,
+            _ => false,
         };
         let mut until = at + self.timing.control.switch;
         if ends_flushed && self.cache_on() {
@@ -163,10 +177,12 @@ impl Card {
             self.flushes_until = self.flushed_at(at);
             until = self.flushes_until.min(at + EXTENSION_WRITE).max(until);
         }
-        if offset == CACHE_ENABLE
-            && let Some(enhancement) = self.enhancement_mut()
-        {
-            enhancement.cache_on = is_on && enhancement.cache_bytes > 0;
+        if let Some(enhancement) = self.enhancement_mut() {
+            match offset {
+                CACHE_ENABLE => enhancement.cache_on = is_on && enhancement.cache_bytes > 0,
+                QUEUE_ENABLE => enhancement.queue_on = is_on && enhancement.queue_depth > 0,
+                _ => {}
+            }
         }
         debug_assert!(
             until <= at + EXTENSION_WRITE.max(self.timing.control.switch),

@@ -37,7 +37,7 @@
 //!
 //! # Not modelled
 //!
-//! Secure erase, the cache barrier, RPMB, SD's command queue, I/O cards, and block sizes other than
+//! Secure erase, the cache barrier, RPMB, I/O cards, and block sizes other than
 //! 512 bytes are not modelled: a host that asks for one gets a [`Misuse`]. The card accepts any
 //! voltage. Erased sectors cost a copy like others. A cache empties by itself, oldest page first,
 //! as fast as pages are programmed; data that waits for the rest of its page counts as programmed
@@ -283,8 +283,9 @@ impl Card {
                 &ExtCsd::parse(ext_csd).expect("the EXT_CSD of a card model should be valid"),
             ),
             RegistersKind::Sd { enhancement, .. } => {
-                let cache_bytes = enhancement.map_or(0, |enhancement| enhancement.cache_bytes);
-                Features { cache_bytes, ..Features::NONE }
+                let Enhancement { cache_bytes, queue_depth, .. } =
+                    enhancement.unwrap_or(Enhancement::new(0, 0));
+                Features { cache_bytes, queue_depth, ..Features::NONE }
             }
         };
         Ok(Self {
@@ -663,7 +664,7 @@ impl Card {
     }
 
     fn queue(&self) -> Queue {
-        self.tasks.queue(self.ext_csd_bit(index::CMDQ_MODE_EN, 0))
+        self.tasks.queue(self.ext_csd_bit(index::CMDQ_MODE_EN, 0) || self.sd_queue_on())
     }
 
     fn cache_on(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The command queue inside an eMMC device: numbered tasks, each ready from some instant on.
+//! The command queue inside a card: numbered tasks, each ready from some instant on.
 
 use super::misuse::Wrong;
 use super::transfer::Ahead;

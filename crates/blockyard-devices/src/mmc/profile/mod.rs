@@ -112,7 +112,7 @@ pub struct MmcHostProfile {
     /// Whether transfers may be announced (CMD23).
     pub set_block_count: bool,
     /// Tasks that its command queue engine holds; 0: it has no engine.
-    pub(crate) queue_engine_depth: u8,
+    pub queue_engine_depth: u8,
     /// Whether the engine takes direct commands, and at most 31 tasks besides.
     pub queue_engine_direct: bool,
     /// Whether it has bounce buffers.
@@ -225,13 +225,14 @@ pub struct CardProfile {
     pub features: CardFeatures,
 }
 
-/// The features of a card besides reading and writing. Of these an SD card has only the cache here.
+/// The features of a card besides reading and writing. Of these an SD card has only the cache and
+/// the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CardFeatures {
     /// Bytes of its volatile cache; 0: it has no cache.
     pub cache_bytes: u64,
-    /// Tasks in its command queue, 0 or 1 to 32.
-    pub(crate) queue_depth: u8,
+    /// Tasks in its command queue: 0, or 1 to 32, of an SD card 2 to 32.
+    pub queue_depth: u8,
     /// The largest number of writes in a packed command, 0 to 63.
     pub packed_writes: u8,
     /// The largest number of reads in a packed command, 0 to 63.
@@ -502,22 +503,17 @@ fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {
         hpi: card.take_or("hpi", Flag, false)?,
         bkops: card.take_or("bkops", Flag, false)?,
     };
-    let of_sd = CardFeatures { cache_bytes: features.cache_bytes, ..CardFeatures::default() };
-    if timing < Timing::MmcLegacy && features != of_sd {
-        let words = match features.queue_depth {
-            0 => "an SD card has no packed commands, reliable writes, HPI or background operations",
-            _ => {
-                "the queue of SD cards is not modelled: no mainline Linux has it (docs/MMC_PIPELINE.md)"
-            }
-        };
-        let keys = [
-            "queue-depth",
-            "packed-writes",
-            "packed-reads",
-            "reliable-write-sectors",
-            "hpi",
-            "bkops",
-        ];
+    let CardFeatures { cache_bytes, queue_depth, .. } = features;
+    let of_sd = CardFeatures { cache_bytes, queue_depth, ..CardFeatures::default() };
+    let is_sd = timing < Timing::MmcLegacy;
+    if is_sd && queue_depth > 0 && (queue_depth == 1 || cache_bytes == 0) {
+        let words = "the queue of an SD card holds 2 to 32 tasks, and goes only with a `cache`";
+        return Err(card.wrong("queue-depth", Problem::Contradiction(words)));
+    }
+    if is_sd && features != of_sd {
+        let words =
+            "an SD card has no packed commands, reliable writes, HPI or background operations";
+        let keys = ["packed-writes", "packed-reads", "reliable-write-sectors", "hpi", "bkops"];
         let key = keys.into_iter().find(|key| card.has(key)).unwrap_or("timing");
         return Err(card.wrong(key, Problem::Contradiction(words)));
     }

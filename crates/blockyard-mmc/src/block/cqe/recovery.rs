@@ -5,7 +5,8 @@
 //! 1. The engine halts ([`HALT_LIMIT`]). If it does not, the bus is taken from it.
 //! 2. CMD13 asks for the card's status, CMD12 stops a transfer that the card is at, and CMD13 is
 //!    repeated until the card is ready.
-//! 3. CMD48 makes the card forget all tasks, and CMD13 is repeated until the card is ready.
+//! 3. CMD48, or CMD43 of SD, makes the card forget all tasks, and CMD13 is repeated until the card
+//!    is ready.
 //! 4. The engine halts once more ([`LAST_HALT_LIMIT`]) and forgets all tasks ([`CLEAR_LIMIT`]). If
 //!    it does not do both in time, it is disabled and enabled again.
 //! 5. Each task is tried again, or ends.

@@ -6,13 +6,14 @@ use crate::block::mmc::Mmc;
 use crate::block::power::Power;
 use crate::block::tasks::change::{Change, Step};
 use crate::block::tasks::state::{Cqe, State};
+use crate::card::time::EXTENSION_WRITE;
 use crate::command::{Command, SwitchAccess};
-use crate::controller::{HostController, MmcRequest};
+use crate::controller::{HostController, MmcRequest, Payload};
 use crate::exchange::Exchange;
 use crate::register::ext_csd::index::CMDQ_MODE_EN;
 use blockyard::time::Instant;
 
-/// Returns the CMD6 that turns the card's queue `on`, or off.
+/// Returns the CMD6 of eMMC that turns the card's queue `on`, or off.
 fn switch_queue(on: bool) -> Command {
     Command::switch(SwitchAccess::WriteByte, CMDQ_MODE_EN, u8::from(on))
 }
@@ -87,7 +88,7 @@ impl<H: HostController> Mmc<H> {
         }
         match self.change().step {
             Step::Retune => self.retune_before_tasks(now),
-            Step::QueueOn => self.send_for_engine(switch_queue(true), now),
+            Step::QueueOn => self.turn_queue(true, now),
             Step::Enable => {
                 self.engine().enable(now);
                 self.set_engine_state(State::On);
@@ -96,7 +97,7 @@ impl<H: HostController> Mmc<H> {
                 self.engine().disable(now);
                 self.change().next(Step::QueueOff, now);
             }
-            Step::QueueOff => self.send_for_engine(switch_queue(false), now),
+            Step::QueueOff => self.turn_queue(false, now),
             Step::Status => self.send_for_engine(Command::send_status(self.target.rca), now),
             Step::HandleStatus(answer) => {
                 self.change().step = Step::Status; // for a card that is still busy
@@ -105,7 +106,12 @@ impl<H: HostController> Mmc<H> {
             Step::Stop(direction) => {
                 self.send_for_engine(Command::stop_transmission(direction), now);
             }
-            Step::Discard => self.send_for_engine(Command::discard_queue(), now),
+            Step::Discard => {
+                let is_sd = self.target.performance.is_some();
+                let discard =
+                    if is_sd { Command::sd_discard_queue } else { Command::discard_queue };
+                self.send_for_engine(discard(), now);
+            }
             Step::Halt | Step::HaltAgain | Step::Clear | Step::ClearUnhalted => {
                 self.command_engine(now)
             }
@@ -114,14 +120,28 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Puts `command` on the bus for the engine.
+    /// Turns the card's queue `on`, or off: by CMD6, or by CMD49 of SD.
+    fn turn_queue(&mut self, on: bool, now: Instant) {
+        let Some(place) = self.target.performance else {
+            return self.send_for_engine(switch_queue(on), now);
+        };
+        debug_assert!(self.engine_exchange().is_none(), "the block is in use");
+        *self.controller.block() = [0; 512];
+        self.controller.block()[0] = u8::from(on);
+        self.send_for_engine(Command::write_extension_byte(place.queue_enable()), now);
+    }
+
+    /// Puts `command` on the bus for the engine. Its data, if it has any, is the controller's
+    /// block.
     fn send_for_engine(&mut self, command: Command, now: Instant) {
         debug_assert!(self.bus.is_none(), "[one-claim-on-bus]: {command} for the engine");
         let limit = match self.change().step {
             Step::Stop(_) => self.target.write_limit,
+            _ if command.data.is_some() => EXTENSION_WRITE,
             _ => self.target.switch_limit,
         };
-        let request = MmcRequest::plain(command, limit);
+        let payload = if command.data.is_some() { Payload::Block } else { Payload::None };
+        let request = MmcRequest { payload, ..MmcRequest::plain(command, limit) };
         // During a recovery, the response may be about tasks that were under way
         // ([suspect-tasks-redone]).
         let after_write = self.has_unconfirmed_write() && !self.change().recovers();

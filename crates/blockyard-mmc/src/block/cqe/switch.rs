@@ -1,9 +1,9 @@
 //! Turning the engine on and off, and what the card reports meanwhile.
 //!
-//! CMD6 turns the card's queue on before the engine, and off after it. Only the status that follows
-//! says whether that worked. A card that does not become ready, or does not take the command, is
-//! reset. Where the card's queue cannot be turned on, the first request in line fails, so that this
-//! does not repeat for ever.
+//! CMD6, or CMD49 of SD, turns the card's queue on before the engine, and off after it. Only the
+//! status that follows says whether that worked. A card that does not become ready, or does not
+//! take the command, is reset. Where the card's queue cannot be turned on, the first request in
+//! line fails, so that this does not repeat for ever.
 
 use crate::block::act::Context;
 use crate::block::claim::Phase;
@@ -50,7 +50,9 @@ impl<H: HostController> Mmc<H> {
         } else {
             self.check_unconfirmed_write(&exchange);
         }
-        if exchange.status().is_none() {
+        // A card that did not get the data of CMD49 waits for it, and has not changed its queue.
+        let lacks_data = exchange.failure().is_some_and(|failure| failure.part == Part::Data);
+        if exchange.status().is_none() || lacks_data {
             return self.engine_request_unanswered(&exchange, now);
         }
         match step {
@@ -64,8 +66,8 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Acts on a command without a response: it is sent again once the card has reported its
-    /// status, or controller and card are reset.
+    /// Acts on a command without a response, or whose data failed: it is sent again once the card
+    /// has reported its status, or controller and card are reset.
     fn engine_request_unanswered(&mut self, exchange: &Exchange, now: Instant) {
         let change = self.change();
         match change.step {

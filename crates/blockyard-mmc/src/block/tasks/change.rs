@@ -43,13 +43,13 @@ pub(in crate::block) struct Recovery {
 pub(in crate::block) enum Step {
     /// The bus is tuned while the engine is off.
     Retune,
-    /// CMD6 turns the card's queue on.
+    /// CMD6, or CMD49 of SD, turns the card's queue on.
     QueueOn,
     /// The engine gets the bus.
     Enable,
     /// The engine, which has no task, loses the bus.
     Disable,
-    /// CMD6 turns the card's queue off.
+    /// CMD6, or CMD49 of SD, turns the card's queue off.
     QueueOff,
     /// The engine halts.
     Halt,
@@ -59,7 +59,7 @@ pub(in crate::block) enum Step {
     HandleStatus(Exchange),
     /// CMD12 ends a transfer in this direction.
     Stop(Direction),
-    /// CMD48 makes the card forget its tasks.
+    /// CMD48, or CMD43 of SD, makes the card forget its tasks.
     Discard,
     /// The engine halts once more.
     HaltAgain,

@@ -1,4 +1,4 @@
-//! Flushes of an SD card, by its extension registers.
+//! Flushes and the command queue of an SD card, by its extension registers.
 
 use super::exclusive::FLUSH;
 use super::*;
@@ -7,13 +7,13 @@ use crate::command::Opcode;
 use crate::controller::{HostError, Part};
 use crate::register::extension::ExtensionPlace;
 
-/// A bench with an SD card that has a cache and no queue, under `policy`.
+/// A bench with an SD card that has a cache and a queue, under `policy`.
 fn bench(policy: HostPolicy) -> Bench {
     let place = ExtensionPlace::of_argument(1 << 27);
     let target = Target {
         performance: Some(place),
         reliable_write: ReliableWrite::None,
-        queue_depth: 0,
+        queue_depth: DEPTH,
         ..emmc()
     };
     Bench::with(Policies::NONE, Scripted::new(policy.transfer, policy.busy), target, policy)
@@ -82,5 +82,62 @@ fn a_flush_that_fails_begins_again() {
         bench.all_ended_with(Status::Ok, 2);
         let sent = commands.iter().filter(|&&command| command == Opcode::WriteExtension).count();
         assert_eq!((sent, bench.script().resets), (2, 0), "{at}: {commands:?}");
+    }
+}
+
+fn cqe() -> Bench {
+    bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware))
+}
+
+/// Returns the numbers of all commands that were sent.
+fn sent(bench: &mut Bench) -> Vec<u8> {
+    bench.script().commands.keys().copied().collect()
+}
+
+/// CMD49 and CMD13 turn the queue on; tasks are those of eMMC. Nothing turns it off while there is
+/// only reading and writing.
+#[test]
+fn cmd49_turns_the_queue_of_an_sd_card_on_and_its_tasks_are_emmcs() {
+    let mut bench = cqe();
+    bench.submit(mixture(2, 200));
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 200);
+    assert_eq!(sent(&mut bench), [13, 44, 45, 46, 47, 49]);
+    assert_eq!(bench.script().commands[&49], 1);
+}
+
+/// CMD49 has data, so no engine takes it as a direct command: the queue is turned off for a flush,
+/// and on again for the next task.
+#[test]
+fn a_flush_turns_the_queue_of_an_sd_card_off() {
+    let mut bench = cqe();
+    let commands = flushed(&mut bench);
+    bench.submit([Bio::read(500, 8, 1)]);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 3);
+    assert!(bench.script().is_durable(0));
+    let written = commands.iter().filter(|&&of| of == Opcode::WriteExtension).count();
+    let read = commands.iter().filter(|&&of| of == Opcode::ReadExtension).count();
+    assert_eq!((written, read), (2, 1), "{commands:?}");
+    assert_eq!(bench.script().commands[&49], 4, "on, off, flush, on");
+    assert_eq!(bench.count(ActKind::DisableEngine), 1);
+}
+
+/// A task that fails has the card forget all tasks, by CMD43. A CMD49 whose data fails, the first
+/// command of all, is sent again after the card was stopped.
+#[test]
+fn the_queue_of_an_sd_card_is_recovered_by_cmd43() {
+    let failed = Fault::Error(Part::Data, HostError::Timeout, 0);
+    for (at, expected) in [(2, vec![12, 13, 43, 44, 45, 46, 49]), (0, vec![12, 13, 44, 45, 46, 49])]
+    {
+        let mut bench = cqe();
+        bench.script().faults.insert(at, failed);
+        bench.script().engine.access.extend((0..8).map(|at| (100 * at, us(1000))));
+        bench.reads(8);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 8);
+        assert_eq!(sent(&mut bench), expected, "{at}");
+        assert_eq!(bench.script().commands[&49], if at == 0 { 2 } else { 1 });
+        assert_eq!(bench.script().resets, 0);
     }
 }

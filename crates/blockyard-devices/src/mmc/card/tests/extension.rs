@@ -1,17 +1,20 @@
 //! The cache of an SD card, in pages of 4 KiB that take 1 ms, and its extension registers.
 
 use super::*;
+use blockyard_mmc::command::queue::{TaskId, TaskParameters};
 use blockyard_mmc::register::extension::{ExtensionPlace, performance_place};
 
-/// The places of the settings: bytes 260 and 261 of page 0 of function 1.
+/// The places of the settings: bytes 260 to 262 of page 0 of function 1.
 const ENABLE: ExtensionPlace = ExtensionPlace::of_argument(1 << 27 | 260 << 9);
 const FLUSH: ExtensionPlace = ExtensionPlace::of_argument(1 << 27 | 261 << 9);
 
-/// A card with a cache of 64 KiB, 16 pages, and a buffer of two pages.
+const QUEUE: ExtensionPlace = ExtensionPlace::of_argument(1 << 27 | 262 << 9);
+
+/// A card with a cache of 64 KiB, 16 pages, a buffer of two pages, and a queue of 8 tasks.
 fn host() -> Host {
     let mut registers = sd();
     if let RegistersKind::Sd { enhancement, .. } = &mut registers.kind {
-        *enhancement = Some(Enhancement::new(1 << 16));
+        *enhancement = Some(Enhancement::new(1 << 16, 8));
     }
     Host::new(registers, slow())
 }
@@ -100,6 +103,33 @@ fn a_flush_that_takes_long_goes_on_behind_the_busy_time() {
     // The other page, and 3.05 ms as above.
     host.idle(Duration::from_ms(1004));
     assert_eq!(host.byte(FLUSH), 0);
+}
+
+/// CMD43 forgets a task, and only then is the queue empty enough for CMD49 to turn it off.
+#[test]
+fn the_queue_of_an_sd_card_takes_tasks_while_it_is_on() {
+    let mut host = host();
+    let read = TaskParameters::new(TaskId::new(7), Direction::Read, 8);
+    let describe = Command::queue_task_parameters(read);
+    assert!(matches!(host.misuse(&describe), Wrong::Illegal(_)), "the queue is off");
+    host.set(QUEUE, 1);
+    host.wait();
+    assert_eq!(
+        (host.byte(QUEUE), host.byte(ExtensionPlace::of_argument(1 << 27 | 6 << 9))),
+        (1, 7)
+    );
+    let ninth = TaskParameters::new(TaskId::new(8), Direction::Read, 8);
+    assert_eq!(host.misuse(&Command::queue_task_parameters(ninth)), Wrong::Task(8));
+    let _ = host.send(&describe);
+    let _ = host.send(&Command::queue_task_address(0));
+    let off = Command::write_extension_byte(QUEUE);
+    assert!(matches!(host.misuse(&off), Wrong::Illegal(_)), "a task is in it");
+    assert!(matches!(host.misuse(&Command::read_single(0)), Wrong::Illegal(_)));
+    let _ = host.send(&Command::sd_discard_queue());
+    host.wait();
+    host.set(QUEUE, 0);
+    host.wait();
+    let _ = host.send(&Command::read_single(0));
 }
 
 /// Settings that the card does not model end a simulation, and so does another card's register.

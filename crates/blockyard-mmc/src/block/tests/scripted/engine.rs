@@ -79,12 +79,17 @@ impl Engine {
             Opcode::Switch if super::is_queue_switch(command) => {
                 self.card_queue = command.argument >> 8 & 1 != 0;
             }
-            Opcode::ManageTasks => {
+            Opcode::ManageTasks | Opcode::ManageQueue => {
                 assert_eq!(command.argument, 1, "all of them");
                 self.card_tasks.clear();
             }
             _ => {}
         }
+    }
+
+    /// Turns the card's queue on or off.
+    pub(super) const fn turn_queue(&mut self, on: bool) {
+        self.card_queue = on;
     }
 
     /// The engine is off, without tasks.

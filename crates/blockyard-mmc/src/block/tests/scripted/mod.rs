@@ -305,7 +305,8 @@ impl Scripted {
         };
         assert!(follows <= 1 || follows == self.erase + 1, "{command} after {}", self.erase);
         self.erase = follows % 3;
-        let for_engine = command.opcode == Opcode::ManageTasks || is_queue_switch(command);
+        let is_discard = matches!(command.opcode, Opcode::ManageTasks | Opcode::ManageQueue);
+        let for_engine = is_discard || is_queue_switch(command);
         let is_plain = command.data.is_none() && command.opcode != Opcode::StopTransmission;
         if is_plain && !for_engine {
             self.note(command);

@@ -4,6 +4,7 @@
 //! the transaction ended early, with the event that says so.
 
 use super::*;
+use crate::register::extension::ExtensionPlace;
 
 impl Scripted {
     /// Plays `transaction` from `now`: the card's state afterwards, and the events with their
@@ -121,10 +122,13 @@ impl Scripted {
             return self.fail(at, Part::Data, error);
         }
         if transaction.command.opcode == Opcode::WriteExtension {
-            let mut expected = [0; 512];
-            expected[0] = 1;
-            assert_eq!(self.block, expected, "the data of {}", transaction.command);
-            self.volatile.clear();
+            let [value, zeros @ ..] = &self.block;
+            assert_eq!(zeros, &[0; 511], "the data of {}", transaction.command);
+            match (ExtensionPlace::of_argument(transaction.command.argument).offset(), value) {
+                (261, 1) => self.volatile.clear(),
+                (262, 0 | 1) => self.engine.turn_queue(*value == 1),
+                other => panic!("byte and value {other:?}"),
+            }
             self.tell(at, HostEvent::DataDone);
             self.data_ends(at);
             return Some(at);
