@@ -4,7 +4,8 @@
 # iostat has a column for flushes, f/s. But a flush that a file system or a program asks for is also
 # an empty write to the block layer, and counts in the fifth field of /sys/block/*/stat when it has
 # ended. So syncs double w/s and halve wareq-sz, and w_await is the mean of writes and flushes. A
-# device of dm or md counts the empty writes, but no flush: its f/s is 0 whatever happens.
+# device of dm counts the empty writes, but no flush: its f/s is 0 whatever happens. A RAID 1 of md
+# counted neither.
 #
 # Here fio does 100 direct writes of 4 KiB, with fdatasync behind each or none, to a null_blk device
 # with a cache, through a linear device of dm. Writes, flushes, and KiB per write of iostat:

@@ -2,10 +2,10 @@
 # Linux's dm-delay with a delay of 1 ms delays each read by 4 ms, and 32 at once end together.
 #
 # The target takes its delays in milliseconds, and makes whole ticks of the kernel of them, 4 ms
-# each in Debian. A delayed bio goes on at a tick. So delays of 1 to 4 ms are one delay, and a disk
-# that is made slower by 5 ms is slower by 8. From 50 ms on, one tick more is added. With many in
-# flight, nothing comes between two ticks, and all that are due come at once: the rate of the disk
-# is 32 per 4 ms at depth 32, and not 32 per ms.
+# each in Debian. A delayed bio goes on at a tick. So 1 and 2 ms are one delay, and a disk that is
+# made slower by 5 ms is slower by 8. From 50 ms on, one tick more is added. With many in flight,
+# nothing comes between two ticks, and all that are due come at once: 32 each 4 ms at depth 32, and
+# not 32 each ms.
 #
 # Here the disk below takes 0.1 ms for a read, and fio reads for a second at depth 1 and 32. The
 # milliseconds for which a read lasts:
