@@ -93,7 +93,7 @@ pub trait Memory {
     ///
     /// # Errors
     ///
-    /// Returns the medium's error.
+    /// Returns the medium's error. If writes were lost, every later flush fails too.
     fn flush(&self) -> Result<(), MediaError> {
         self.fence()
     }

@@ -3,6 +3,7 @@
 
 use crate::claim::{busy, claim, is_written, release};
 use blockyard_btt::MediaError;
+use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{
     AtFlags, FallocateFlags, FileType, FlockOperation, SeekFrom, StatxFlags, fallocate, flock,
     fstat, fstatvfs, seek, statx,
@@ -95,6 +96,29 @@ pub(crate) fn take_room(file: &File, at: u64, len: u64) -> io::Result<()> {
         // Without this call, a file system has no holes that matter, and a block device has none.
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The synchronisations of a file so far. An error is permanent: the kernel reports once that it
+/// has lost writes, and may then have forgotten them.
+#[derive(Debug, Default)]
+pub(crate) struct Synced {
+    has_failed: AtomicBool,
+}
+
+impl Synced {
+    /// Synchronises the file by `sync`.
+    ///
+    /// # Errors
+    ///
+    /// This synchronisation failed, or an earlier one.
+    pub(crate) fn by(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let done = sync();
+        // The report for this call may have gone to that of another thread.
+        match self.has_failed.fetch_or(done.is_err(), Ordering::SeqCst) {
+            true => Err(io::Error::other("an earlier synchronisation of the file failed")),
+            false => done,
+        }
     }
 }
 

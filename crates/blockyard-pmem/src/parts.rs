@@ -1,7 +1,7 @@
 //! The bytes of an image: those of one file, or of several parts one after another.
 
 use crate::device;
-use crate::file::{hole, is_whole, len, lock, take_room, unlock};
+use crate::file::{Synced, hole, is_whole, len, lock, take_room, unlock};
 use crate::pool::HEADER_BYTES;
 use crate::pool_set::{PoolPart, PoolSet, kind_of};
 use rustix::fs::{Advice, fadvise};
@@ -18,6 +18,7 @@ const PART_BYTES_MIN: u64 = 2 << 20;
 #[derive(Debug)]
 pub(crate) struct Parts {
     parts: Vec<Part>,
+    synced: Synced,
     /// They are device DAX, which can only be mapped.
     is_device: bool,
     /// Only the first part has a header.
@@ -65,7 +66,8 @@ impl Parts {
         let device = device::bytes(&file)?;
         let len = device.map_or_else(|| len(&file), Ok)?;
         let part = Part { file, path: None, skipped: 0, start: 0, len };
-        Ok(Self { parts: vec![part], is_device: device.is_some(), single_header: false })
+        let synced = Synced::default();
+        Ok(Self { parts: vec![part], synced, is_device: device.is_some(), single_header: false })
     }
 
     /// Puts the parts of a set together, whose files `open` opens or makes.
@@ -78,7 +80,8 @@ impl Parts {
         mut open: impl FnMut(&PoolPart) -> io::Result<File>,
     ) -> io::Result<Self> {
         let PoolSet { ref parts, single_header } = *set;
-        let mut all = Self { parts: Vec::new(), is_device: false, single_header };
+        let synced = Synced::default();
+        let mut all = Self { parts: Vec::new(), synced, is_device: false, single_header };
         for part in parts {
             if part.path.exists()
                 && kind_of(&part.path).map_err(|error| named(&part.path, &error))?.is_dir()
@@ -196,7 +199,7 @@ impl Parts {
     }
 
     pub(crate) fn sync_data(&self) -> io::Result<()> {
-        self.parts.iter().try_for_each(|part| part.file.sync_data())
+        self.synced.by(|| self.parts.iter().try_for_each(|part| part.file.sync_data()))
     }
 
     /// Returns the number of bytes at `at` that are known to be a hole. A hole ends with its part.

@@ -1,6 +1,7 @@
 //! Files that are accessed by system calls: a failure of the medium is an error of one call, and
-//! earlier writes are not lost. One test mounts a full file system, in a namespace of its own, and
-//! one makes a block device. Where that is not permitted, the test says so and passes.
+//! earlier writes are not lost. If the kernel has lost some after all, each flush fails. Tests
+//! mount a full file system, in a namespace of its own, and make block devices. Where that is not
+//! permitted, they say so and pass.
 
 use blockyard_btt::{Btt, Container, IoError, MediaError, Memory, check};
 use blockyard_pmem::{Durability, Image, ImageMemory, ImageOptions, NewImage};
@@ -53,19 +54,52 @@ fn check(path: &Path) {
 #[test]
 fn a_full_file_system_fails_a_write_and_nothing_else() {
     let _alone = alone();
-    if let Some(folder) = std::env::var_os(INSIDE) {
-        let folder = Path::new(&folder);
-        BY_CALLS.into_iter().for_each(|durability| fill(folder, durability));
+    let Some(folder) = small_file_system("a_full_file_system_fails_a_write_and_nothing_else")
+    else {
         return;
+    };
+    BY_CALLS.into_iter().for_each(|durability| fill(&folder, durability));
+}
+
+/// The page cache of a block device takes more than there is room for behind it. The kernel tells
+/// that once: the second flush succeeded.
+#[test]
+fn a_flush_that_failed_fails_again() {
+    let _alone = alone();
+    let Some(folder) = small_file_system("a_flush_that_failed_fails_again") else { return };
+    for durability in [Durability::Calls, Durability::Process] {
+        let path = folder.join("image");
+        drop(create(&path, Durability::Calls)); // of 32 MiB, on a file system of 16 MiB
+        let Some(device) = Loop::over(&path) else { return };
+        let btt = open(&device.0, durability);
+        let mut worker = btt.worker();
+        for lba in 0..5000 {
+            worker.write(lba, &[7; 4096]).expect("the page cache takes it");
+        }
+        for _ in 0..3 {
+            let flushed = btt.flush();
+            assert_eq!(flushed, Err(IoError::Media(MediaError::Failed)), "{durability:?}");
+        }
+        drop(worker);
+        drop(btt);
+        drop(device);
+        std::fs::remove_file(&path).expect("existing file");
     }
-    let folder = file("full");
+}
+
+/// Runs the test called `name` of this program again, where a file system of 16 MiB is mounted.
+/// Returns its folder when it is run there.
+fn small_file_system(name: &str) -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os(INSIDE) {
+        return Some(PathBuf::from(folder));
+    }
+    let folder = file(name);
     std::fs::create_dir_all(&folder).expect("space on the test disk");
-    let script = "mount -t tmpfs -o size=16m none \"$1\" || exit 99; exec \"$0\" --exact \
-                  a_full_file_system_fails_a_write_and_nothing_else";
+    let script = "mount -t tmpfs -o size=16m none \"$1\" || exit 99; exec \"$0\" --exact \"$2\"";
     let this = std::env::current_exe().expect("path of this test");
     let run = Command::new("unshare")
         .args(["--mount", "sh", "-c", script])
-        .args([this.as_os_str(), folder.as_os_str()])
+        .args([this.as_os_str(), folder.as_os_str(), name.as_ref()])
         .env(INSIDE, &folder)
         .output();
     std::fs::remove_dir(&folder).expect("an empty folder");
@@ -76,6 +110,7 @@ fn a_full_file_system_fails_a_write_and_nothing_else() {
         Ok(run) => assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout)),
         Err(error) => println!("skipped: no unshare: {error}"),
     }
+    None
 }
 
 fn fill(folder: &Path, durability: Durability) {

@@ -19,7 +19,7 @@ mod bus_errors;
 
 pub use bus_errors::catch_bus_errors;
 
-use crate::file::{media, relax};
+use crate::file::{Synced, media, relax};
 use crate::lines::{self, Copying, Lines};
 use crate::parts::{Part, Parts};
 use blockyard_btt::{MediaError, Memory};
@@ -56,7 +56,7 @@ enum Home {
     /// In the mapping: what is written ends with it. The parts give the contents, and stay locked.
     Mapping { contents: Parts },
     /// The caller has mapped them.
-    Caller,
+    Caller(Synced),
 }
 
 /// What becomes of the stores to a mapping.
@@ -162,7 +162,7 @@ impl Mapped {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
         }
         let lines = persistent.then(lines).transpose()?;
-        let home = Home::Caller;
+        let home = Home::Caller(Synced::default());
         let is_synchronous = false;
         let guard = Guard::none();
         Ok(Self { start, len, home, writable, copying, lines, is_synchronous, guard })
@@ -224,7 +224,7 @@ impl Mapped {
     pub fn look_for_cut(&self) -> Result<(), MediaError> {
         let parts = match &self.home {
             Home::Parts(parts) | Home::Mapping { contents: parts } => parts,
-            Home::Caller => return self.accessed(),
+            Home::Caller(_) => return self.accessed(),
         };
         if !parts.are_whole() {
             self.guard.break_up();
@@ -272,7 +272,7 @@ impl Mapped {
 impl Drop for Mapped {
     fn drop(&mut self) {
         self.guard.end();
-        if !matches!(self.home, Home::Caller) {
+        if !matches!(self.home, Home::Caller(_)) {
             // SAFETY: the mapping is ours, and nothing points into it any more.
             let unmapped = unsafe { munmap(self.all(), self.len) };
             debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped");
@@ -447,12 +447,12 @@ impl Memory for Mapped {
         let flushed = match &self.home {
             Home::Mapping { .. } => Ok(()),
             Home::Parts(parts) => parts.sync_data(),
-            Home::Caller => {
+            Home::Caller(synced) => synced.by(|| {
                 let before = self.start.addr().get() % rustix::param::page_size();
                 let page = self.all().wrapping_byte_sub(before);
                 // SAFETY: the pages of the mapping, of which nothing changes.
                 unsafe { msync(page, before + self.len, MsyncFlags::SYNC) }.map_err(Into::into)
-            }
+            }),
         };
         flushed.map_err(|error| media(&error))?;
         self.look_for_cut() // what was written to a broken mapping is not in the file
