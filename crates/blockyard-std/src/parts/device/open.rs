@@ -7,7 +7,7 @@
 //!   only when it is opened: it is opened once more, and refused if the path names another device
 //!   then. The witness of lost writes (`File::witness`) is opened through the descriptor.
 
-use super::file::{Damaged, File};
+use super::file::{Damaged, Durable, File};
 use super::overlap::Overlaps;
 use super::{FILE_REQUEST_SECTORS, limits};
 use crate::parts::ring::Backing;
@@ -160,13 +160,10 @@ impl File {
         let system = rustix::fs::fstatfs(&fd).ok().filter(|_| !is_block_device);
         let knows_fua =
             is_block_device || system.is_some_and(|system| WITH_FUA.contains(&system.f_type));
-        let witness = match read_only {
-            true => None,
-            false => Some(Arc::new(open_again(&fd, path).map_err(refused)?)),
-        };
+        let witness = if read_only { None } else { Some(open_again(&fd, path).map_err(refused)?) };
         let mut file = Self {
             fd: Arc::new(fd),
-            witness,
+            witness: witness.map(Arc::new),
             block_bytes: 1,
             direct_block,
             size_bytes,
@@ -176,6 +173,7 @@ impl File {
             has_fua: true,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(false),
+            durable: Durable::default(),
             damaged,
         };
         file.fit_size();
@@ -199,6 +197,7 @@ impl File {
             size_bytes,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(self.has_lost_writes.load(Ordering::SeqCst)),
+            durable: Durable::default(),
             damaged,
             ..*self
         };

@@ -180,6 +180,42 @@ fn a_lost_write_fails_every_later_flush() {
     }
 }
 
+/// The kernel tells one of two calls that are in flight together. If it tells the write, the flush
+/// must fail too: it covers the writes that were lost.
+///
+/// Checks [failed-flush-stays-failed].
+#[test]
+fn a_flush_beside_a_write_with_fua_asks_for_lost_writes() {
+    for (is_lost, flushed) in [(true, Status::IoError), (false, Status::Ok)] {
+        let jobs = Jobs::new(RefCell::new(Slab::default()));
+        let outbox = Rc::new(Outbox::default());
+        let reports = Arc::default();
+        let mut queue = queue(&jobs, &outbox, &reports, |_| ());
+        let pages = Rc::new(Pages::new(4096).expect("memory should suffice for one page"));
+        let page = Transfer { place: Place::Buffer { pages, lead: 0 }, ..Transfer::new(0, 4096) };
+        let durable = Asked { flags: Flags::FUA, ..Asked::from(Op::Write) };
+        queue.begin(Owner::Lane, durable, page, Instant::ZERO);
+        queue.advance(Instant::ZERO);
+        let write = outbox.begun.borrow_mut().pop_front().expect("the write is in flight");
+        let mut loss =
+            Loss { is_lost, told: Vec::new(), tells_any_write: false, of_writes: Vec::new() };
+        let told = loss.answer(&write.io).map_err(io::Error::from_raw_os_error);
+        let none = Transfer::new(0, 0);
+        let flush = Asked::from(Op::Flush);
+        let status = ends_by(&mut queue, &outbox, flush, none, |io| loss.answer(io));
+        assert_eq!(status, flushed);
+        outbox.end(write.number, told);
+        queue.advance(Instant::ZERO);
+        let ended = queue.next_ended(&mut false).expect("the write has ended");
+        assert_eq!(ended.status, flushed);
+        assert_eq!(reports.0.load(Ordering::Relaxed), u32::from(is_lost));
+        // Alone, it asks nobody.
+        let answer = &[Ok(0)][..usize::from(!is_lost)];
+        let status = ends(&mut queue, &outbox, flush, Transfer::new(0, 0), answer);
+        assert_eq!(status, flushed);
+    }
+}
+
 /// A file system whose writes of zeroes take nothing kept its lane busy for ever.
 #[test]
 fn zeroes_of_which_nothing_is_written_fail() {
