@@ -34,6 +34,7 @@ mod tally;
 #[path = "swarm/total.rs"]
 mod total;
 
+use blockyard::prng::Prng;
 use core::cell::Cell;
 use core::panic::AssertUnwindSafe;
 use draw::Plan;
@@ -145,6 +146,26 @@ fn an_elevator_that_idles_leaves_no_bio_waiting() {
     }
     println!("{withheld} runs got nothing; without polls {stuck} of 100 systems stop");
     assert!(withheld > 100 && stuck > 50, "{withheld} runs got nothing, {stuck} systems stop");
+}
+
+/// The same of bfq, which is asked by a timer and at the completions that it names: it never gives
+/// nothing for ever, holds the device for a bounded time, and keeps every other rule.
+/// [no-lost-wake-up], [idling-bounded]
+#[test]
+fn bfq_leaves_no_bio_waiting() {
+    let mut withheld = 0;
+    let mut stuck = 0;
+    for seed in 0..300 {
+        let plan = Plan::new(seed).with_bfq(&mut Prng::new(seed));
+        match run(seed, plan.clone(), None) {
+            Ok(summary) => withheld += summary.tally.withheld,
+            Err(what) => panic!("seed {seed}: {what}\n{plan:#?}"),
+        }
+        let forgetful = run(seed, plan, Some(Flaw::ForgetPolls));
+        stuck += u32::from(forgetful.is_err_and(|what| what.starts_with("[no-lost-wake-up]")));
+    }
+    println!("{withheld} runs got nothing; without polls {stuck} of 300 systems stop");
+    assert!(withheld > 100 && stuck > 100, "{withheld} runs got nothing, {stuck} systems stop");
 }
 
 #[test]

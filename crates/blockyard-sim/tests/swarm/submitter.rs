@@ -44,7 +44,10 @@ impl Submitter {
     pub(crate) fn next_bio(&mut self, prng: &mut Prng, limits: &Limits, cookie: u64) -> Bio {
         let bio = match self.drawn {
             Some(bio) => Bio { cookie, ..bio },
-            None => self.plan.bio(prng, limits, self.at, cookie),
+            None => {
+                let drawn = self.plan.bio(prng, limits, self.at, cookie);
+                drawn.with_submitter(self.plan.submitter)
+            }
         };
         self.drawn = Some(bio);
         bio

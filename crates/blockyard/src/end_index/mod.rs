@@ -5,8 +5,9 @@
 //! request may be filed under an older end sector than its own; whoever lets it grow files it
 //! again. Of requests with the same end the newest comes first.
 //!
-//! The index remembers the request filed last until it is removed. Only this request is tried for
-//! front merges, and for discards that merge as ranges wherever they lie.
+//! The index remembers the request filed last until it is removed, or the first one filed after the
+//! last merge, if an elevator files the others behind it. Only this request is tried for front
+//! merges, and for discards that merge as ranges wherever they lie.
 
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Fit, Merge, fit};
@@ -38,6 +39,14 @@ impl EndIndex {
     pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, end: u64) {
         self.ends.insert(nodes, id, end);
         self.last = Some(id);
+    }
+
+    /// Files `id`, which is not filed, under `end`. It becomes the last one only if there is none:
+    /// the one that others tried first stays until it leaves.
+    pub fn insert_behind_last(&mut self, nodes: &mut HashNodes, id: RequestId, end: u64) {
+        let last = self.last;
+        self.insert(nodes, id, end);
+        self.last = last.or(Some(id));
     }
 
     /// Removes `id` if it is filed here.

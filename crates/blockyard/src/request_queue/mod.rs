@@ -121,6 +121,8 @@ pub struct RequestQueue {
     policies: Policies,
     /// [`Policies::issues_directly`].
     issues_directly: bool,
+    /// Whether requests in a plug take bios of their own submitter only.
+    plugs_by_submitter: bool,
     /// Whether requests are listed before they are filed in the elevator.
     lists_insertions: bool,
     limits: Limits,
@@ -259,6 +261,8 @@ impl RequestQueue {
         config.check(tags);
         let (ctxs, feeder_at, feeders) = software_queues(&config.map, config.policies.swq_merge);
         let busy = config.policies.busy;
+        // In Linux a plug belongs to one thread. Bfq charges a request to the one who began it.
+        let plugs_by_submitter = elevator.as_ref().is_some_and(|of| of.bfq_counts().is_some());
         let paced = elevator.as_ref().is_some_and(|of| of.ask_again_at(Instant::ZERO).is_some());
         Self {
             id,
@@ -294,6 +298,7 @@ impl RequestQueue {
             one_map: config.map.read.is_empty() && config.map.poll.is_empty(),
             map: config.map,
             issues_directly: config.policies.issues_directly(),
+            plugs_by_submitter,
             lists_insertions: config.policies.elevator.lists_insertions(),
             policies: config.policies,
             limits: config.limits,

@@ -9,6 +9,7 @@ pub(crate) use faults::KINDS;
 pub(crate) use pause::{Pause, PausePlan};
 pub(crate) use submitter::{Pattern, SubmitterPlan};
 
+use blockyard::bio::Submitter;
 use blockyard::hardware_queue::QueueMap;
 use blockyard::layer::fault::FaultRule;
 use blockyard::policy::ElevatorKind;
@@ -155,6 +156,18 @@ impl Plan {
         self.idles = true;
         for queue in &mut self.queues {
             queue.policies.elevator = ElevatorKind::Other;
+        }
+        self
+    }
+
+    /// The same system, in which every disk has bfq, and each thread is a process of one of three
+    /// groups.
+    pub(crate) fn with_bfq(mut self, prng: &mut Prng) -> Self {
+        for queue in &mut self.queues {
+            queue.policies.elevator = ElevatorKind::Bfq(system::bfq(prng));
+        }
+        for (submitter, process) in self.submitters.iter_mut().zip(1..) {
+            submitter.submitter = Submitter { process, group: process % 3 };
         }
         self
     }

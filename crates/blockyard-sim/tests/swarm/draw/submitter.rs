@@ -1,7 +1,7 @@
 //! Threads that submit bios, and the bios.
 
 use super::{between, one_in, small};
-use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass};
+use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass, Submitter};
 use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::request_queue::QueueConfig;
@@ -19,6 +19,8 @@ pub(crate) enum Pattern {
 /// A thread that submits bios.
 #[derive(Clone, Debug)]
 pub(crate) struct SubmitterPlan {
+    /// Who it is for an elevator that tells processes apart.
+    pub(crate) submitter: Submitter,
     pub(crate) cpu: CpuId,
     pub(crate) queue: QueueId,
     pub(crate) depth: u64,
@@ -63,6 +65,7 @@ impl SubmitterPlan {
         let zone_len = prng.pick(&[64, 512, 1 << 13]);
         let zone = prng.below(2) * zone_len; // few zones, so that submitters meet
         Self {
+            submitter: Submitter::NONE,
             cpu: CpuId(small(prng, 0, u64::from(cpus) - 1)),
             queue: QueueId(u16::try_from(queue).expect("a queue number should fit 16 bits")),
             depth: prng.pick(&[1, 2, 8, 32, 64]),

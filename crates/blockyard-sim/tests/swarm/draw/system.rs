@@ -3,9 +3,9 @@
 use super::one_in;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    AdiosDiscards, AdiosModel, AdiosTunables, BusyTrack, DeadlineTunables, Dequeue, Dispatch,
-    ElevatorKind, HeadLists, Insertion, KyberAdjust, KyberStaging, KyberTunables, Merges, Model,
-    Plugging, Policies, Restart, SchedDepth, SwqMerge, TagWakes, WbtTunables,
+    AdiosDiscards, AdiosModel, AdiosTunables, BfqTunables, BusyTrack, DeadlineTunables, Dequeue,
+    Dispatch, ElevatorKind, HeadLists, Insertion, KyberAdjust, KyberStaging, KyberTunables, Merges,
+    Model, Plugging, Policies, Restart, SchedDepth, SwqMerge, TagWakes, WbtTunables,
 };
 use blockyard::prng::Prng;
 use blockyard::time::Duration;
@@ -81,6 +81,23 @@ fn adios(prng: &mut Prng) -> AdiosTunables {
         fixed_order: prng.pick(&[false, true]),
         discards: prng.pick(&[AdiosDiscards::Barriers, AdiosDiscards::Sorted]),
         ..AdiosTunables::default()
+    }
+}
+
+/// Draws tunables of bfq.
+pub(super) fn bfq(prng: &mut Prng) -> BfqTunables {
+    let ms = Duration::from_ms;
+    BfqTunables {
+        slice_idle: prng.pick(&[ms(0), Duration::from_us(50), ms(8), ms(1000)]),
+        low_latency: prng.pick(&[false, true]),
+        strict_guarantees: prng.pick(&[false, false, true]),
+        timeout_sync: prng.pick(&[ms(1), ms(20), ms(124)]),
+        max_budget: prng.pick(&[0, 1, 64, 16_384]),
+        fifo_expire_sync: prng.pick(&[ms(0), ms(125)]),
+        async_depth: prng.pick(&[None, Some(1)]),
+        merges_queues: prng.pick(&[true, false]),
+        plug_stops_clock: prng.pick(&[true, false]),
+        ..BfqTunables::default()
     }
 }
 

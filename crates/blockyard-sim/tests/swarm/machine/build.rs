@@ -13,6 +13,7 @@ use crate::tally::Tally;
 use blockyard::bio::Op;
 use blockyard::elevator::Elevator;
 use blockyard::elevator::adios::Adios;
+use blockyard::elevator::bfq::Bfq;
 use blockyard::elevator::checked::Checked as CheckedElevator;
 use blockyard::elevator::deadline::Deadline;
 use blockyard::elevator::kyber::Kyber;
@@ -86,6 +87,9 @@ fn queue(
         }
         ElevatorKind::Adios(tunables) if plan.checks_elevators => {
             Box::new(Adios::new(requests, config.limits.rotational, tunables))
+        }
+        ElevatorKind::Bfq(tunables) if plan.checks_elevators => {
+            Box::new(Bfq::new(requests, config.limits.rotational, tunables))
         }
         _ => return RequestQueue::new(id, config, host),
     };

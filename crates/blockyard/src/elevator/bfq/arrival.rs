@@ -45,7 +45,7 @@ impl Bfq {
         self.queues[queue].sorted.insert(&mut self.nodes, id, sector);
         self.queues[queue].fifo.push_back(requests, id);
         if requests[id].extent().is_mergeable() {
-            self.ends.insert(&mut self.end_nodes, id, requests[id].end_sector());
+            self.ends.insert_behind_last(&mut self.end_nodes, id, requests[id].end_sector());
         }
         self.arrived(queue, process, id);
         self.end_wait(queue, id);

@@ -296,9 +296,9 @@ fn index(at: usize) -> u32 {
 }
 
 impl Elevator for Bfq {
-    /// A bio joins only a request of its own queue: the one filed last, one that it continues, or,
-    /// unless [`Merges`] says otherwise, one that continues it. A request that is about to be
-    /// inserted joins one of any queue.
+    /// A bio joins only a request of its own queue: the one that grew last, or came first if that
+    /// one has gone (Linux's `last_merge`); unless [`Merges`] says otherwise, one that it continues
+    /// or that continues it. A request that is about to be inserted joins one of any queue.
     fn find_merge(
         &mut self,
         requests: &Requests,

@@ -1,7 +1,7 @@
 use super::*;
-use crate::bio::{Flags, Op};
+use crate::bio::{Flags, Op, Submitter};
 use crate::driver::Busy;
-use crate::policy::{Merges, Model};
+use crate::policy::{BfqTunables, ElevatorKind, Merges, Model};
 use crate::trace::{Action, Event, Sink};
 
 #[test]
@@ -207,6 +207,28 @@ fn a_request_that_leaves_the_plug_joins_its_neighbour_and_keeps_its_gap() {
         rig.settle();
         let sectors: Vec<_> = rig.host.driver.sent.iter().map(|sent| sent.sectors).collect();
         assert_eq!(sectors, sent, "{gap:?}");
+    }
+}
+
+/// Two clients of one thread write blocks that touch, in one batch. Bfq charges a request to the
+/// client who began it, so each keeps its own; mq-deadline tells nobody apart. The second write of
+/// client 1 joins its first one.
+#[test]
+fn a_plug_joins_bios_of_one_submitter_under_bfq() {
+    let bfq = ElevatorKind::Bfq(BfqTunables::default());
+    for (elevator, plugged) in [(bfq, &[16, 8][..]), (Policies::mq_deadline().elevator, &[24])] {
+        let policies = Policies { elevator, ..Policies::mq_deadline() };
+        let mut rig = Rig::new(1, 8, policies, Limits::new(CAPACITY_SECTORS));
+        rig.queue.plug(CPU);
+        for (process, sector) in [(1, 0), (1, 8), (2, 16)] {
+            let submitter = Submitter { process, ..Submitter::NONE };
+            rig.submit(CPU, Bio::write(sector, 8, sector).with_submitter(submitter)).unwrap();
+        }
+        let plug = &rig.queue.plugs[CPU.index()].list;
+        let mut sectors: Vec<_> =
+            plug.iter_back(&rig.queue.requests).map(|id| rig.queue.requests[id].sectors).collect();
+        sectors.reverse();
+        assert_eq!(sectors, plugged);
     }
 }
 

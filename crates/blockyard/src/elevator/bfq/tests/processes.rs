@@ -266,3 +266,29 @@ fn the_end_of_an_injected_request_may_inject_another_one() {
     rig.finish_served();
     assert!(rig.bfq.poll_at(HCTX).is_some() && rig.bfq.wants_run(), "of its write");
 }
+
+/// Whether a read of process 1 at `sector` finds a request to join.
+fn may_join(rig: &mut Rig, sector: u64) -> bool {
+    let submitter = Submitter { process: 1, ..Submitter::NONE };
+    let bio = Bio::read(sector, 64, 0).with_submitter(submitter);
+    let ctx = Ctx { cpu: CpuId(0), hctx: HCTX };
+    let limits = Limits::new(1 << 30);
+    rig.bfq.find_merge(&rig.requests, &limits, ctx, &Extent::from(&bio), true).is_some()
+}
+
+/// With `nomerges = 1` a bio joins one request only, which Linux calls `last_merge`: the first one
+/// that comes, until it goes or another one grows.
+#[test]
+fn one_request_takes_others_until_it_goes() {
+    let mut rig = Rig::new(true, plain(), Vec::new());
+    rig.bfq.merges_kind = Merges::Last;
+    for sector in [0, 10_000, 20_000] {
+        insert_at(&mut rig, 0, 1, sector);
+    }
+    let joins = [64, 10_064, 20_064].map(|sector| may_join(&mut rig, sector));
+    assert_eq!(joins, [true, false, false]);
+    rig.dispatch();
+    insert_at(&mut rig, 0, 1, 30_000);
+    let joins = [64, 10_064, 20_064, 30_064].map(|sector| may_join(&mut rig, sector));
+    assert_eq!(joins, [false, false, false, true], "the first one has gone");
+}
