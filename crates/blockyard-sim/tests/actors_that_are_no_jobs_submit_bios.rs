@@ -11,7 +11,7 @@ use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_bytes};
 use blockyard_sim::simulate::{Report, Simulation};
 use blockyard_sim::world::{Actor, World};
-use blockyard_trace::observe::{ActorId, Observer};
+use blockyard_trace::observe::ActorId;
 use std::sync::{Arc, Mutex};
 
 /// What an actor has seen.
@@ -38,8 +38,8 @@ const PERIOD: Duration = Duration::from_us(1000);
 /// The processor time of a step of the actor, apart from that of the queue.
 const OWN_COST: Duration = Duration::from_ns(250);
 
-impl<O: Observer> Actor<O> for Scrubber {
-    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+impl Actor for Scrubber {
+    fn act(&mut self, world: &mut World<'_>, _cpu: CpuId) -> Duration {
         let now = world.now();
         self.seen.lock().unwrap().acts.push(now);
         let is_due = now >= self.next_at;
@@ -67,7 +67,7 @@ impl<O: Observer> Actor<O> for Scrubber {
         }
     }
 
-    fn on_bio_end(&mut self, world: &mut World<O>, number: u32, status: Status) -> bool {
+    fn on_bio_end(&mut self, world: &mut World<'_>, number: u32, status: Status) -> bool {
         assert_eq!(status, Status::Ok);
         self.seen.lock().unwrap().ends.push((number, world.now()));
         false

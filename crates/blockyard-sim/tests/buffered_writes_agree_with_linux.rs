@@ -20,9 +20,11 @@ use blockyard_fio::measure::JobReport;
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 use blockyard_trace::observe::Observer;
 use oracle::{Parameters, Recorder, archive, displaced};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 /// The kernels: the name of the archive, and the end of the names of its designs.
 const KERNELS: [(&str, &str); 2] = [("6.12", "-6.12"), ("7.3", "")];
@@ -319,18 +321,20 @@ impl Recording {
         let parameters = Parameters::of(&self.job);
         let design = parameters.design_on(&self.design);
         let device = parameters.device_on(1);
-        let watch = Watch::default();
+        let mut watch = Watch::default();
+        let written_back = Rc::clone(&watch.written_back);
         let conditions = Conditions { file_system: file_system.as_ref(), ..Conditions::new(1) };
-        let mut simulation = Simulation::observed(&jobs, &device, &design, conditions, watch)
+        let mut simulation = Simulation::observed(&jobs, &device, &design, conditions, &mut watch)
             .map_err(|error| error.to_string())?;
         let mut levels = Vec::new();
         while simulation.advance(EVENTS).unwrap_or_else(|error| panic!("{}: {error}", self.name)) {
             let written: u64 = jobs_of(&simulation.report()).iter().map(|(_, bytes)| bytes).sum();
-            let dirty = written.saturating_sub(simulation.observer().written_back);
+            let dirty = written.saturating_sub(written_back.get());
             levels.push((simulation.world().now().as_ns() / 1000, dirty / 4096));
         }
         let jobs = jobs_of(&simulation.report());
-        Ok(simulation.observer().traced(levels, jobs))
+        drop(simulation);
+        Ok(watch.traced(levels, jobs))
     }
 
     /// Returns what a run misses, each as `NAME FIGURE`.
@@ -459,7 +463,8 @@ fn region(begins: &[u64], bio: &str) -> usize {
 struct Watch {
     recorder: Recorder,
     awaited: Vec<String>,
-    written_back: u64,
+    /// The bytes that the device has written, which the run reads, too.
+    written_back: Rc<Cell<u64>>,
 }
 
 impl Sink for Watch {
@@ -472,7 +477,7 @@ impl Sink for Watch {
             self.awaited.push(format!("{kind}{letter} {range}"));
         }
         if event.action.letter() == Some('C') && event.op == blockyard::bio::Op::Write {
-            self.written_back += u64::from(event.sectors) * 512;
+            self.written_back.update(|bytes| bytes + u64::from(event.sectors) * 512);
         }
     }
 }

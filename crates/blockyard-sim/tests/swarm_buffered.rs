@@ -477,8 +477,9 @@ fn run(seed: u64, flaw: Option<Flaw>) -> Result<[u64; 4], String> {
         verify: Some(&verify),
         ..Conditions::new(seed)
     };
+    let mut seen = Seen(&watch);
     let mut simulation =
-        Simulation::observed(&jobs, &device, &design, conditions, Seen(&watch)).unwrap();
+        Simulation::observed(&jobs, &device, &design, conditions, &mut seen).unwrap();
     let mut ended = vec![[0; 2]; plan.jobs.len()];
     // The step before which the call of each job began.
     let mut began = vec![0; plan.jobs.len()];

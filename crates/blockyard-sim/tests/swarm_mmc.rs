@@ -407,8 +407,8 @@ fn run(seed: u64, drawn: &Drawn) -> Result<(Report, Counts), String> {
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
     let conditions =
         Conditions { verify: Some(verify), sleeps, checked: true, ..Conditions::new(seed) };
-    let watch = Watch(CpuId(profile.host.interrupt_cpu));
-    let mut simulation = Simulation::observed(&jobs, device, design, conditions, watch)
+    let mut watch = Watch(CpuId(profile.host.interrupt_cpu));
+    let mut simulation = Simulation::observed(&jobs, device, design, conditions, &mut watch)
         .map_err(|wrong| wrong.to_string())?;
     simulation.check_every_step();
     for _ in 0..20_000 {

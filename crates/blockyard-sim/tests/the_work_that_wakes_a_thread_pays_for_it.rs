@@ -57,10 +57,9 @@ fn run(rw: &str, design: &str, card: &str, wakeup: &str) -> (Report, [Duration; 
     let job = format!("--name=x --direct=1 --size=1g --bs=4k --io_size=800k --rw={rw}");
     let jobs = parse_args(job.split(' '), &NoSource).unwrap();
     let conditions = Conditions::new(1);
-    let mut simulation =
-        Simulation::observed(&jobs, &device, &design, conditions, Spent::default()).unwrap();
-    while simulation.advance(1 << 20).unwrap() {}
-    (simulation.report(), simulation.observer().times)
+    let mut spent = Spent::default();
+    let simulation = Simulation::observed(&jobs, &device, &design, conditions, &mut spent).unwrap();
+    (simulation.finish().unwrap(), spent.times)
 }
 
 const DESIGNS: [&str; 5] =

@@ -7,7 +7,7 @@
 //!
 //! A queue's event between the start and the end of a piece of work belongs to that work. Any other
 //! event belongs to the machine, such as a queue's timer or the wake-up of another queue. A world
-//! behaves the same with any observer. The observer `()` ignores everything.
+//! behaves the same with any observer, and without one.
 
 use blockyard::driver::Finished;
 use blockyard::time::Instant;
@@ -16,6 +16,7 @@ use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_mmc::block::{ActKind, Context};
 use blockyard_mmc::bus_use::BusUse;
 use blockyard_mmc::controller::SlotId;
+use core::fmt;
 
 /// The thread or processor that runs a hardware queue, and so calls the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,42 +148,67 @@ pub trait Observer: Sink {
     fn device_done(&mut self, finished: &Finished, now: Instant) {
         let _ = (finished, now);
     }
+
+    /// Returns whether the observer can take no more events, as a recorder with a full disk. The
+    /// run is in vain then.
+    fn is_broken(&self) -> bool {
+        false
+    }
 }
 
-/// Ignores all events, at no cost.
-impl Observer for () {}
+impl fmt::Debug for dyn Observer + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("dyn Observer")
+    }
+}
 
-/// Forwards to an observer that the caller keeps.
-impl<O: Observer> Observer for &mut O {
+/// Forwards to the observer that the caller keeps, if there is one.
+impl Observer for Option<&mut dyn Observer> {
     fn world_begins(&mut self, setting: &Setting) {
-        (**self).world_begins(setting);
+        if let Some(observer) = self {
+            observer.world_begins(setting);
+        }
     }
 
     fn task_begins(&mut self, task: TaskId, name: &str) {
-        (**self).task_begins(task, name);
+        if let Some(observer) = self {
+            observer.task_begins(task, name);
+        }
     }
 
     fn work_begins(&mut self, cpu: CpuId, work: &Work, now: Instant) {
-        (**self).work_begins(cpu, work, now);
+        if let Some(observer) = self {
+            observer.work_begins(cpu, work, now);
+        }
     }
 
     fn work_ends(&mut self, end: Instant) {
-        (**self).work_ends(end);
+        if let Some(observer) = self {
+            observer.work_ends(end);
+        }
     }
 
     fn spun(&mut self, cpu: CpuId, since: Instant, now: Instant) {
-        (**self).spun(cpu, since, now);
+        if let Some(observer) = self {
+            observer.spun(cpu, since, now);
+        }
     }
 
     fn polled(&mut self, cpu: CpuId, since: Instant, now: Instant) {
-        (**self).polled(cpu, since, now);
+        if let Some(observer) = self {
+            observer.polled(cpu, since, now);
+        }
     }
 
     fn bus_used(&mut self, used: &BusUse) {
-        (**self).bus_used(used);
+        if let Some(observer) = self {
+            observer.bus_used(used);
+        }
     }
 
     fn device_done(&mut self, finished: &Finished, now: Instant) {
-        (**self).device_done(finished, now);
+        if let Some(observer) = self {
+            observer.device_done(finished, now);
+        }
     }
 }

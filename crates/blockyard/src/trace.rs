@@ -188,8 +188,21 @@ impl Sink for () {
     fn event(&mut self, _event: &Event<'_>) {}
 }
 
+/// No sink, or one that listens.
+impl<S: Sink> Sink for Option<S> {
+    fn listens(&self) -> bool {
+        self.as_ref().is_some_and(Sink::listens)
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        if let Some(sink) = self {
+            sink.event(event);
+        }
+    }
+}
+
 /// A sink that another owner keeps.
-impl<S: Sink> Sink for &mut S {
+impl<S: Sink + ?Sized> Sink for &mut S {
     fn listens(&self) -> bool {
         (**self).listens()
     }
@@ -262,6 +275,13 @@ mod tests {
             <&mut (Counter, Counter) as Sink>::event(&mut &mut pair, &event);
             assert_eq!((pair.0.heard, pair.1.heard), (u32::from(one), u32::from(other)));
             assert_eq!(<&mut _ as Sink>::listens(&&mut pair), one || other, "{one} or {other}");
+            let mut absent: Option<Counter> = None;
+            absent.event(&event);
+            assert!(!absent.listens(), "nobody listens");
+            let mut present = Some(pair.0);
+            present.event(&event);
+            assert_eq!(present.listens(), one, "{one}");
+            assert_eq!(present.map(|counter| counter.heard), Some(u32::from(one) + 1));
         }
         assert!(Eager.listens() && !().listens());
     }

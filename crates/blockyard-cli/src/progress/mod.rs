@@ -117,13 +117,11 @@ pub(crate) fn simulate(
     progress: &Progress,
 ) -> Result<Report, SimulationError> {
     let run = progress.begin();
-    match recorder {
-        None => finish(Simulation::under(jobs, device, design, conditions)?, &run, |()| false),
-        Some(recorder) => {
-            let simulation = Simulation::observed(jobs, device, design, conditions, recorder)?;
-            finish(simulation, &run, |recorder| recorder.is_broken())
-        }
-    }
+    let simulation = match recorder {
+        None => Simulation::under(jobs, device, design, conditions),
+        Some(recorder) => Simulation::observed(jobs, device, design, conditions, recorder),
+    };
+    finish(simulation?, &run)
 }
 
 /// Tells what the runs leave unsaid: power cuts after the end, why a run was stopped.
@@ -151,14 +149,10 @@ fn warn_of_late_cuts(verify: &Verify, outcome: &Outcome) {
 }
 
 /// Runs `simulation` to its end, or until its observer stops it.
-fn finish<O: Observer>(
-    mut simulation: Simulation<O>,
-    run: &Run<'_>,
-    is_pointless: impl Fn(&O) -> bool,
-) -> Result<Report, SimulationError> {
+fn finish(mut simulation: Simulation<'_>, run: &Run<'_>) -> Result<Report, SimulationError> {
     run.is_prepared();
     while simulation.advance(SLICE)? {
-        if is_pointless(simulation.observer()) {
+        if simulation.observer().is_some_and(Observer::is_broken) {
             break;
         }
         run.has_reached(simulation.world().now().as_ns());

@@ -35,13 +35,13 @@ use std::borrow::Cow;
 // A group that jobs may name is one that bfq tells apart.
 const _: () = assert!(CGROUPS_MAX as usize == GROUPS_MAX);
 
-pub(super) fn build_world<O: Observer>(
+pub(super) fn build_world<'o>(
     jobs: &[Job],
     device: &Device,
     design: &Design,
     conditions: Conditions<'_>,
-    mut observer: O,
-) -> Result<World<O>, SimulationError> {
+    mut observer: Option<&'o mut dyn Observer>,
+) -> Result<World<'o>, SimulationError> {
     let policies = pairing::policies(device, design);
     let machine = device.machine;
     let all_draws = Prng::new(conditions.seed);
@@ -114,8 +114,8 @@ fn uses_files(job: &Job) -> bool {
 
 /// Lets `world` write dirty pages of the device back, if there may be some, and puts `file_system`
 /// on each disk.
-fn write_back<O: Observer>(
-    world: &mut World<O>,
+fn write_back(
+    world: &mut World<'_>,
     (device, design): (&Device, &Design),
     dirties: bool,
     file_system: Option<&profile::FileSystem>,
@@ -131,14 +131,14 @@ fn write_back<O: Observer>(
 }
 
 /// Returns a world on the machine of `device`, with a queue of `config` for each disk of `host`.
-fn join_world<O: Observer>(
+fn join_world<'o>(
     device: &Device,
     design: &Design,
-    host: SimHost<O>,
+    host: SimHost<'o>,
     config: &QueueConfig,
     tags: TagSetConfig,
     elevator: Option<MakeElevator>,
-) -> World<O> {
+) -> World<'o> {
     let machine = device.machine;
     let queues: Vec<_> = (0..tags.queues)
         .map(|disk| match elevator {
@@ -217,8 +217,8 @@ fn misfit(rule: &FaultRule, device: &Device) -> Option<String> {
 }
 
 /// Makes `world` verify the data of `device` under `design`, which its stack keeps.
-pub(super) fn begin_verifying<O: Observer>(
-    world: &mut World<O>,
+pub(super) fn begin_verifying(
+    world: &mut World<'_>,
     verify: &Verify,
     (device, design): (&Device, &Design),
     seed: u64,

@@ -158,8 +158,8 @@ impl Conditions<'_> {
 
 /// One job file on one device under one design.
 #[derive(Debug)]
-pub struct Simulation<O = ()> {
-    world: World<O>,
+pub struct Simulation<'o> {
+    world: World<'o>,
     jobs: Vec<Job>,
     /// The job and reporting group of each entry of the world's statistics.
     entries: Vec<(usize, u32)>,
@@ -181,7 +181,7 @@ pub struct Simulation<O = ()> {
 /// far fewer.
 const FRUITLESS_EVENTS_MAX: u64 = 1 << 25;
 
-impl Simulation {
+impl<'o> Simulation<'o> {
     /// Returns a simulation of `jobs` on `device` under `design`, with all random draws from
     /// `seed`.
     ///
@@ -209,22 +209,30 @@ impl Simulation {
         design: &Design,
         conditions: Conditions<'_>,
     ) -> Result<Self, SimulationError> {
-        Self::observed(jobs, device, design, conditions, ())
+        Self::build(jobs, device, design, conditions, None)
     }
-}
 
-impl<O: Observer> Simulation<O> {
-    /// Returns a simulation like [`Simulation::under`], with all events passed to `observer`.
+    /// Returns a simulation like [`Self::under`], with all events passed to `observer`.
     ///
     /// # Errors
     ///
-    /// Those of [`Simulation::under`]. After an error the observer has received nothing.
+    /// Those of [`Self::under`]. After an error the observer has received nothing.
     pub fn observed(
         jobs: &JobFile,
         device: &Device,
         design: &Design,
         conditions: Conditions<'_>,
-        observer: O,
+        observer: &'o mut dyn Observer,
+    ) -> Result<Self, SimulationError> {
+        Self::build(jobs, device, design, conditions, Some(observer))
+    }
+
+    fn build(
+        jobs: &JobFile,
+        device: &Device,
+        design: &Design,
+        conditions: Conditions<'_>,
+        observer: Option<&'o mut dyn Observer>,
     ) -> Result<Self, SimulationError> {
         pairing::check_queues(design, device.machine.cpus)?;
         pairing::check(design, device)?;
@@ -292,7 +300,7 @@ impl<O: Observer> Simulation<O> {
         &mut self,
         cpu: CpuId,
         begin: Instant,
-        make: impl FnOnce(ActorId) -> Box<dyn Actor<O> + Send>,
+        make: impl FnOnce(ActorId) -> Box<dyn Actor + Send>,
     ) -> ActorId {
         self.world.add_actor(cpu, begin, make)
     }
@@ -385,14 +393,14 @@ impl<O: Observer> Simulation<O> {
 
     /// Returns the world.
     #[must_use]
-    pub const fn world(&self) -> &World<O> {
+    pub const fn world(&self) -> &World<'o> {
         &self.world
     }
 
-    /// Returns the observer.
+    /// Returns the observer, if there is one.
     #[must_use]
-    pub const fn observer(&self) -> &O {
-        &self.world.host.sink.1
+    pub fn observer(&self) -> Option<&dyn Observer> {
+        self.world.host.sink.1.as_deref()
     }
 
     /// Returns the measurements so far.

@@ -16,7 +16,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
 use blockyard_devices::profile::DISKS_MAX;
 use blockyard_devices::terms::Completion;
-use blockyard_trace::observe::{ActorId, Observer, Work};
+use blockyard_trace::observe::{ActorId, Work};
 use core::fmt;
 use std::collections::VecDeque;
 
@@ -30,30 +30,30 @@ pub const ADDED_ACTORS_MAX: u32 = 16 + 2 * DISKS_MAX as u32;
 /// happen at the beginning, in [`act`](Self::act), and its consequences for others at the end. The
 /// contexts of an MMC host's driver are the exception: their changes come at the end
 /// ([`begin_paying`](Self::begin_paying)).
-pub trait Actor<O>: fmt::Debug {
+pub trait Actor: fmt::Debug {
     /// Returns the queue whose lock the next piece of work needs before it begins
     /// ([lock-before-work]).
-    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+    fn queue_to_lock(&self, world: &World<'_>) -> Option<QueueId> {
         let _ = world;
         None
     }
 
     /// Begins work that changes nothing before `cpu` has paid for it. Returns whether the actor
     /// works in this way; otherwise [`Self::act`] does the work.
-    fn begin_paying(&mut self, world: &mut World<O>, cpu: CpuId) -> bool {
+    fn begin_paying(&mut self, world: &mut World<'_>, cpu: CpuId) -> bool {
         let _ = (world, cpu);
         false
     }
 
     /// Does a piece of work on `cpu`. Returns its cost, without the locks that it used.
-    fn act(&mut self, world: &mut World<O>, cpu: CpuId) -> Duration {
+    fn act(&mut self, world: &mut World<'_>, cpu: CpuId) -> Duration {
         let _ = (world, cpu);
         Duration::ZERO
     }
 
     /// Plans what follows the piece of work on `cpu`, which began now and costs `cost` in all.
     /// Returns how much longer the actor keeps the processor.
-    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, cost: Duration) -> Duration {
+    fn plan_next(&mut self, world: &mut World<'_>, cpu: CpuId, cost: Duration) -> Duration {
         let _ = (world, cpu, cost);
         Duration::ZERO
     }
@@ -61,7 +61,7 @@ pub trait Actor<O>: fmt::Debug {
     /// Notes that bio `number` of the actor has ended. Returns whether the actor is to be woken. It
     /// must not submit bios here, in the middle of a completion: it is woken, and submits in
     /// [`act`](Self::act).
-    fn on_bio_end(&mut self, world: &mut World<O>, number: u32, status: Status) -> bool {
+    fn on_bio_end(&mut self, world: &mut World<'_>, number: u32, status: Status) -> bool {
         let _ = (world, number, status);
         false
     }
@@ -69,10 +69,10 @@ pub trait Actor<O>: fmt::Debug {
 
 /// An actor that was added, and the processor on which it acts.
 #[derive(Debug)]
-pub(super) struct Added<O> {
+pub(super) struct Added {
     cpu: CpuId,
     /// The actor; `None` while a call of the actor is under way.
-    actor: Option<Box<dyn Actor<O> + Send>>,
+    actor: Option<Box<dyn Actor + Send>>,
     /// The bios that ended during such a call. The actor learns of them at its end.
     ended: VecDeque<(u32, Status)>,
     /// The queue at which the actor waits: for a tag, or for a place of throttled writeback.
@@ -87,8 +87,8 @@ pub(super) struct Added<O> {
 /// What a message says when an actor is called during its own call.
 const BUSY: &str = "an actor should be called by one call at a time";
 
-impl<O> World<O> {
-    fn added(&mut self, id: ActorId) -> &mut Added<O> {
+impl World<'_> {
+    fn added(&mut self, id: ActorId) -> &mut Added {
         &mut self.actors[id.0 as usize]
     }
 
@@ -97,7 +97,7 @@ impl<O> World<O> {
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Adds an actor, which `make` makes with its number. It acts on `cpu`, for the first time at
     /// `begin`, and for as long as a job runs.
     ///
@@ -109,7 +109,7 @@ impl<O: Observer> World<O> {
         &mut self,
         cpu: CpuId,
         begin: Instant,
-        make: impl FnOnce(ActorId) -> Box<dyn Actor<O> + Send>,
+        make: impl FnOnce(ActorId) -> Box<dyn Actor + Send>,
     ) -> ActorId {
         let id = self.add_sleeping_actor(cpu, make);
         self.wake_actor_at(id, begin);
@@ -120,7 +120,7 @@ impl<O: Observer> World<O> {
     pub(super) fn add_sleeping_actor(
         &mut self,
         cpu: CpuId,
-        make: impl FnOnce(ActorId) -> Box<dyn Actor<O> + Send>,
+        make: impl FnOnce(ActorId) -> Box<dyn Actor + Send>,
     ) -> ActorId {
         let number = u32::try_from(self.actors.len()).unwrap_or(u32::MAX);
         assert!(number < ADDED_ACTORS_MAX, "a world has at most {ADDED_ACTORS_MAX} added actors");
@@ -261,7 +261,7 @@ impl<O: Observer> World<O> {
 
     /// Ends a call of an actor, and tells it of the bios that ended during the call. Returns the
     /// cost of its wake-up, if one of them wakes it.
-    fn put_back(&mut self, id: ActorId, mut actor: Box<dyn Actor<O> + Send>) -> Duration {
+    fn put_back(&mut self, id: ActorId, mut actor: Box<dyn Actor + Send>) -> Duration {
         let mut wakes = false;
         while let Some((number, status)) = self.added(id).ended.pop_front() {
             self.added(id).is_told = true;

@@ -4,9 +4,9 @@ use super::{Event, World};
 use blockyard::time::{Duration, Instant};
 use blockyard_fio::job::ExitWhat;
 use blockyard_fio::measure::steady::SteadyWatch;
-use blockyard_trace::observe::{Observer, TaskId};
+use blockyard_trace::observe::TaskId;
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Makes the tasks with the statistics of `task` end in the steady state that its job
     /// describes. The task begins at `begin`.
     pub(super) fn watch_for_steady_state(

@@ -19,7 +19,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, SECTOR_BYTES};
 use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_fio::measure::call_time::CallPart;
-use blockyard_trace::observe::{Observer, TaskId, Work};
+use blockyard_trace::observe::{TaskId, Work};
 
 /// The maximum number of bios that one piece of work submits, so that completions wait no longer.
 pub(super) const PIECE_BIOS_MAX: u32 = 64;
@@ -28,18 +28,18 @@ pub(super) const PIECE_BIOS_MAX: u32 = 64;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageCopy(pub(super) TaskId);
 
-impl<O: Observer> Actor<O> for PageCopy {
-    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+impl Actor for PageCopy {
+    fn act(&mut self, world: &mut World<'_>, _cpu: CpuId) -> Duration {
         world.end_rest(self.0);
         world.copy_page(self.0)
     }
 
-    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, cost: Duration) -> Duration {
+    fn plan_next(&mut self, world: &mut World<'_>, cpu: CpuId, cost: Duration) -> Duration {
         Job(self.0).plan_next(world, cpu, cost)
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Begins or continues a task's call, and submits the bios that are due.
     pub(super) fn continue_buffered(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];

@@ -16,7 +16,7 @@ use blockyard::bio::{Bio, Flags};
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::Duration;
 use blockyard::unit::{CpuId, QueueId};
-use blockyard_trace::observe::{ActorId, Observer};
+use blockyard_trace::observe::ActorId;
 
 /// The next step of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ struct Committer {
 }
 
 impl Committer {
-    fn journal<'w, O>(&self, world: &'w mut World<O>) -> &'w mut Journal {
+    fn journal<'w>(&self, world: &'w mut World<'_>) -> &'w mut Journal {
         world.cache.file_system().expect("a committer has a file system").journal(self.disk)
     }
 
@@ -74,9 +74,9 @@ impl Committer {
 
     /// Submits `sectors` at `sector`. Returns whether there was a tag; otherwise the committer
     /// waits for one.
-    fn write<O: Observer>(
+    fn write(
         &mut self,
-        world: &mut World<O>,
+        world: &mut World<'_>,
         (sector, sectors): (u64, u64),
         flags: Flags,
         cost: &mut Duration,
@@ -101,7 +101,7 @@ impl Committer {
     }
 
     /// Submits the blocks of the commit under a plug. Returns whether all are submitted.
-    fn write_body<O: Observer>(&mut self, world: &mut World<O>, cost: &mut Duration) -> bool {
+    fn write_body(&mut self, world: &mut World<'_>, cost: &mut Duration) -> bool {
         while let Step::Body(left @ 1..) = self.step {
             if !self.is_plugged {
                 self.is_plugged = true;
@@ -119,7 +119,7 @@ impl Committer {
     }
 
     /// Ends the plug.
-    fn unplug<O: Observer>(&mut self, world: &mut World<O>) -> Duration {
+    fn unplug(&mut self, world: &mut World<'_>) -> Duration {
         if !core::mem::take(&mut self.is_plugged) {
             return Duration::ZERO;
         }
@@ -128,7 +128,7 @@ impl Committer {
     }
 
     /// Takes the next step. Returns whether another one can follow without waiting.
-    fn advance<O: Observer>(&mut self, world: &mut World<O>, cost: &mut Duration) -> bool {
+    fn advance(&mut self, world: &mut World<'_>, cost: &mut Duration) -> bool {
         match self.step {
             Step::Idle => {
                 let now = world.now;
@@ -181,8 +181,8 @@ impl Committer {
     }
 }
 
-impl<O: Observer> Actor<O> for Committer {
-    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+impl Actor for Committer {
+    fn act(&mut self, world: &mut World<'_>, _cpu: CpuId) -> Duration {
         let mut cost = Duration::ZERO;
         // A step waits for the writes of the one before. Syncs that ask for the next commit, and
         // alarms, wake the committer meanwhile.
@@ -192,7 +192,7 @@ impl<O: Observer> Actor<O> for Committer {
         cost
     }
 
-    fn on_bio_end(&mut self, _world: &mut World<O>, _number: u32, status: Status) -> bool {
+    fn on_bio_end(&mut self, _world: &mut World<'_>, _number: u32, status: Status) -> bool {
         debug_assert!(self.in_flight > 0, "a bio that ends must be in flight");
         self.in_flight -= 1;
         if status != Status::Ok {
@@ -202,7 +202,7 @@ impl<O: Observer> Actor<O> for Committer {
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Puts `file_system` on the disks, and adds a committer for each journal.
     pub(crate) fn put_file_system(&mut self, file_system: FileSystem) {
         if file_system.has_journals() {

@@ -18,12 +18,12 @@ pub(super) struct CompletionHandler {
     pub(super) interrupt: bool,
 }
 
-impl<O: Observer> Actor<O> for CompletionHandler {
-    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+impl Actor for CompletionHandler {
+    fn queue_to_lock(&self, world: &World<'_>) -> Option<QueueId> {
         world.locking.completing.then_some(self.finished.queue)
     }
 
-    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+    fn act(&mut self, world: &mut World<'_>, _cpu: CpuId) -> Duration {
         world.complete_request(self.finished, self.interrupt)
     }
 }
@@ -32,18 +32,18 @@ impl<O: Observer> Actor<O> for CompletionHandler {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VectorHandler(pub(super) HctxId);
 
-impl<O: Observer> Actor<O> for VectorHandler {
-    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+impl Actor for VectorHandler {
+    fn queue_to_lock(&self, world: &World<'_>) -> Option<QueueId> {
         let first = world.vectors[self.0.index()].front();
         first.filter(|_| world.locking.completing).map(|finished| finished.queue)
     }
 
-    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+    fn act(&mut self, world: &mut World<'_>, _cpu: CpuId) -> Duration {
         world.handle_vector(self.0)
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Schedules the events of the device.
     pub(super) fn schedule_device(&mut self) {
         while let Some((at, event)) = self.device_events.pop_front() {

@@ -7,9 +7,9 @@
 use super::World;
 use blockyard::time::Instant;
 use blockyard::unit::QueueId;
-use blockyard_trace::observe::{Observer, TaskId, Work};
+use blockyard_trace::observe::{TaskId, Work};
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Ends a task whose last step ends at `end`, or lets it write back before.
     pub(super) fn end_task(&mut self, id: TaskId, end: Instant) {
         let at = id.0 as usize;

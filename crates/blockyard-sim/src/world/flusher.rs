@@ -18,7 +18,7 @@ use blockyard::bio::Flags;
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
-use blockyard_trace::observe::{ActorId, Observer, Work};
+use blockyard_trace::observe::{ActorId, Work};
 
 /// The maximum number of pages of a flusher under writeback. Linux has no such bound, but tags
 /// bound their requests; these are 128 MiB.
@@ -127,13 +127,13 @@ impl Flusher {
     }
 
     /// Whether there are more pages than the limits of the background.
-    fn is_over_background<O>(&self, world: &mut World<O>) -> bool {
+    fn is_over_background(&self, world: &mut World<'_>) -> bool {
         let limits = world.flushing.as_ref().map(|flushing| flushing.limits);
         limits.is_some_and(|limits| world.cache.is_over_background(self.disk, limits, world.now))
     }
 
     /// Whether pages are too old, if the flusher has not looked for `dirty-writeback`.
-    fn are_pages_old<O: Observer>(&self, world: &mut World<O>) -> bool {
+    fn are_pages_old(&self, world: &mut World<'_>) -> bool {
         let now = world.now;
         let period = world.machine.dirty_writeback;
         let looked = &mut world.writeback(self.disk).looked_at_age;
@@ -147,7 +147,7 @@ impl Flusher {
 
     /// Returns why the flusher begins to write, if it does. Uncached writes come first, and then
     /// the age of pages.
-    fn new_reason<O: Observer>(&mut self, world: &mut World<O>) -> Option<Reason> {
+    fn new_reason(&mut self, world: &mut World<'_>) -> Option<Reason> {
         let is_kicked = core::mem::take(&mut world.writeback(self.disk).is_kicked);
         self.wanted = if is_kicked { world.cache.levels().transient(self.disk) } else { 0 };
         if self.wanted > 0 {
@@ -162,7 +162,7 @@ impl Flusher {
     }
 
     /// Begins the next turn, if there is a reason to.
-    fn begin_turn<O: Observer>(&mut self, world: &mut World<O>) -> bool {
+    fn begin_turn(&mut self, world: &mut World<'_>) -> bool {
         debug_assert_eq!(self.chunk_left, 0, "the turn before should have ended");
         let (wanted, age) = match self.reason {
             Some(Reason::Age) => (self.wanted, world.machine.dirty_expire),
@@ -184,7 +184,7 @@ impl Flusher {
     }
 
     /// Submits bios until enough are submitted.
-    fn write<O: Observer>(&mut self, world: &mut World<O>, cost: &mut Duration) -> Piece {
+    fn write(&mut self, world: &mut World<'_>, cost: &mut Duration) -> Piece {
         for _ in 0..PIECE_BIOS_MAX {
             if self.chunk_left == 0 && !self.begin_turn(world) {
                 return Piece::Done;
@@ -228,7 +228,7 @@ impl Flusher {
     /// Ends the writing. The flusher goes on if uncached writes have woken it meanwhile, or if
     /// there was another reason than the background, and there is that, too. Otherwise it plans its
     /// next look.
-    fn rest<O: Observer>(&mut self, world: &mut World<O>) {
+    fn rest(&mut self, world: &mut World<'_>) {
         let ended = self.reason.take();
         self.chunk_left = 0;
         let is_other = ended.is_some_and(|reason| reason != Reason::Background);
@@ -242,7 +242,7 @@ impl Flusher {
 impl Flusher {
     /// Whether the time of a look has come, which is then taken. An event that comes early, since
     /// the look was put off, is followed by another one.
-    fn takes_look<O: Observer>(&self, world: &mut World<O>) -> bool {
+    fn takes_look(&self, world: &mut World<'_>) -> bool {
         let now = world.now;
         let writeback = world.writeback(self.disk);
         writeback.event_at = writeback.event_at.filter(|at| *at > now);
@@ -255,8 +255,8 @@ impl Flusher {
     }
 }
 
-impl<O: Observer> Actor<O> for Flusher {
-    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+impl Actor for Flusher {
+    fn act(&mut self, world: &mut World<'_>, _cpu: CpuId) -> Duration {
         let now = world.now;
         let looks = self.takes_look(world);
         // A flusher that writes has another piece of work before it, or waits.
@@ -293,7 +293,7 @@ impl<O: Observer> Actor<O> for Flusher {
         cost
     }
 
-    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, _cost: Duration) -> Duration {
+    fn plan_next(&mut self, world: &mut World<'_>, cpu: CpuId, _cost: Duration) -> Duration {
         if core::mem::take(&mut self.has_more) {
             let work = Work::Actor(self.id);
             match self.plugged {
@@ -305,12 +305,12 @@ impl<O: Observer> Actor<O> for Flusher {
         Duration::ZERO
     }
 
-    fn on_bio_end(&mut self, _world: &mut World<O>, _number: u32, _status: Status) -> bool {
+    fn on_bio_end(&mut self, _world: &mut World<'_>, _number: u32, _status: Status) -> bool {
         core::mem::take(&mut self.waits_for_room)
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Adds a flusher for each disk. Without them only syncs write dirty pages back. The kernel
     /// raises the part of a quiet disk in the background limit, or does not.
     pub(crate) fn flush(&mut self, raises_part: bool) {

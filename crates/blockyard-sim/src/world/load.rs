@@ -29,7 +29,7 @@ pub struct DirtReport {
     pub left_bytes: u64,
 }
 
-impl<O> World<O> {
+impl World<'_> {
     /// Returns the load.
     #[must_use]
     pub fn load(&self) -> Load {

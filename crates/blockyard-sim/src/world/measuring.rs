@@ -7,9 +7,9 @@ use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard_fio::job::encoded;
 use blockyard_fio::measure::{JobStats, Taken};
-use blockyard_trace::observe::{Observer, TaskId};
+use blockyard_trace::observe::TaskId;
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Ends the measurement. If all jobs have ended before it began, the whole run counts.
     pub(crate) fn end_measuring(&mut self) {
         if self.now < self.measure_from {

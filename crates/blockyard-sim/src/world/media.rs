@@ -7,7 +7,6 @@ use blockyard::status::SubmitError;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 use blockyard_devices::data::verify::{Verified, Verifier};
-use blockyard_trace::observe::Observer;
 
 /// The maximum number of power cuts in a run. Each power cut checks all data on the media.
 pub const POWER_CUTS_MAX: usize = 100_000;
@@ -15,7 +14,7 @@ pub const POWER_CUTS_MAX: usize = 100_000;
 /// The `expect` text for the media of a world that verifies data.
 const KEPT: &str = "media of a world that verifies";
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Verifies the data on the media of the stack with `verifier`. The stack must keep data.
     pub fn verify(&mut self, verifier: Verifier) {
         assert!(self.host.driver.media().is_some(), "a stack under verification must keep data");

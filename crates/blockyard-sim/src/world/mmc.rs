@@ -112,8 +112,8 @@ impl DriverContext {
     }
 }
 
-impl<O: Observer> Actor<O> for DriverContext {
-    fn begin_paying(&mut self, world: &mut World<O>, cpu: CpuId) -> bool {
+impl Actor for DriverContext {
+    fn begin_paying(&mut self, world: &mut World<'_>, cpu: CpuId) -> bool {
         let switch_cost = world.switch(cpu, &self.work());
         let (driver, host) = world.mmc_parts();
         if self.0 == Context::Interrupt {
@@ -137,13 +137,13 @@ impl<O: Observer> Actor<O> for DriverContext {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DriverTimer;
 
-impl<O: Observer> Actor<O> for DriverTimer {
-    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+impl Actor for DriverTimer {
+    fn act(&mut self, world: &mut World<'_>, _cpu: CpuId) -> Duration {
         world.machine.interrupt
     }
 }
 
-impl<O> World<O> {
+impl World<'_> {
     /// Returns the state of the MMC host and of its driver's threads, if the device is one.
     pub(super) fn host_standstill(&self) -> Option<HostStandstill> {
         let host = self.host.driver.model().mmc()?;
@@ -162,7 +162,7 @@ impl<O> World<O> {
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Returns the driver of the MMC host, and the host.
     ///
     /// # Panics

@@ -124,7 +124,7 @@ use blockyard_trace::observe::{ActorId, Observer, Runner, TaskId, Work};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The host of a world. It passes events to the world's own counts, then to the observer.
-pub(crate) type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
+pub(crate) type SimHost<'o> = Host<Stack, ((CostSink, StageStats), Option<&'o mut dyn Observer>)>;
 
 /// The kinds of event.
 #[derive(Clone, Copy, Debug)]
@@ -163,9 +163,9 @@ enum Event {
     PowerCut(Duration),
 }
 
-/// Processors, tasks, queues and a device, with the observer `O`.
+/// Processors, tasks, queues and a device, with an observer that lives for `'o`.
 #[derive(Debug)]
-pub struct World<O = ()> {
+pub struct World<'o> {
     now: Instant,
     events: EventHeap<Event>,
     /// The event scheduled last, which may precede all events of the heap.
@@ -179,7 +179,7 @@ pub struct World<O = ()> {
     /// Whether each call of an asynchronous engine plugs its I/Os, however few.
     plugs_calls: bool,
     /// The device with its tags, and the sinks of all events.
-    pub host: SimHost<O>,
+    pub host: SimHost<'o>,
     queues: Vec<RequestQueue>,
     /// The instant of the earliest scheduled timer of each queue.
     queue_timers: Vec<Option<Instant>>,
@@ -218,7 +218,7 @@ pub struct World<O = ()> {
     reach: Reach,
     tasks: Vec<Task>,
     /// The actors that were added.
-    actors: Vec<Added<O>>,
+    actors: Vec<Added>,
     /// The statistics of each instance, or of each group that is reported as one.
     pub stats: Vec<JobStats>,
     /// The logs of tasks, if any were requested.
@@ -242,14 +242,14 @@ pub struct World<O = ()> {
     verifier: Option<Box<Verifier>>,
 }
 
-impl<O: Observer> World<O> {
+impl<'o> World<'o> {
     /// Returns a world on `machine` with `queues` over `host`, at instant zero. The workers of each
     /// disk's hardware queues use `worker_cpu`. Tasks poll the hardware queues that `polled` names.
     #[must_use]
     pub fn new(
         machine: MachineProfile,
         policies: &Policies,
-        host: SimHost<O>,
+        host: SimHost<'o>,
         queues: Vec<RequestQueue>,
         worker_cpu: Vec<CpuId>,
         polled: PolledQueues,

@@ -10,11 +10,11 @@ use super::queue::Worker;
 use super::step::Job;
 use blockyard::time::Duration;
 use blockyard::unit::{CpuId, QueueId};
-use blockyard_trace::observe::{Observer, Work};
+use blockyard_trace::observe::Work;
 
 /// Each piece of work belongs to one actor. This is the list of the world's own.
-impl<O: Observer> Actor<O> for Work {
-    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+impl Actor for Work {
+    fn queue_to_lock(&self, world: &World<'_>) -> Option<QueueId> {
         match *self {
             Self::Complete { finished, interrupt } => {
                 CompletionHandler { finished, interrupt }.queue_to_lock(world)
@@ -27,7 +27,7 @@ impl<O: Observer> Actor<O> for Work {
         }
     }
 
-    fn begin_paying(&mut self, world: &mut World<O>, cpu: CpuId) -> bool {
+    fn begin_paying(&mut self, world: &mut World<'_>, cpu: CpuId) -> bool {
         match *self {
             Self::Interrupt | Self::MmcDriver(_) => {
                 DriverContext::of(self).begin_paying(world, cpu)
@@ -36,7 +36,7 @@ impl<O: Observer> Actor<O> for Work {
         }
     }
 
-    fn act(&mut self, world: &mut World<O>, cpu: CpuId) -> Duration {
+    fn act(&mut self, world: &mut World<'_>, cpu: CpuId) -> Duration {
         match *self {
             Self::Complete { finished, interrupt } => {
                 CompletionHandler { finished, interrupt }.act(world, cpu)
@@ -54,7 +54,7 @@ impl<O: Observer> Actor<O> for Work {
         }
     }
 
-    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, cost: Duration) -> Duration {
+    fn plan_next(&mut self, world: &mut World<'_>, cpu: CpuId, cost: Duration) -> Duration {
         match *self {
             Self::Step(task) => Job(task).plan_next(world, cpu, cost),
             Self::Copy(task) => PageCopy(task).plan_next(world, cpu, cost),

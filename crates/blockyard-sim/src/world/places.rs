@@ -10,7 +10,7 @@ use super::{Event, World};
 use crate::machine::worker::Worker;
 use blockyard::time::Instant;
 use blockyard::unit::{CpuId, HctxId, QueueId};
-use blockyard_trace::observe::{Observer, Runner};
+use blockyard_trace::observe::Runner;
 
 /// Requests for a run after which the worker of a hardware queue moves.
 const BATCH: u32 = 8;
@@ -85,7 +85,7 @@ impl Places {
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Lets workers share their processors by their lag, each hardware queue on the processors that
     /// `cpus` names for it. Without this call a worker stays on one processor, where it takes turns
     /// with the other threads.

@@ -12,18 +12,18 @@ use blockyard_trace::observe::{Observer, TaskId, Work};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Poller(pub(super) TaskId);
 
-impl<O: Observer> Actor<O> for Poller {
-    fn act(&mut self, world: &mut World<O>, cpu: CpuId) -> Duration {
+impl Actor for Poller {
+    fn act(&mut self, world: &mut World<'_>, cpu: CpuId) -> Duration {
         world.poll_completions(cpu)
     }
 
-    fn plan_next(&mut self, world: &mut World<O>, _cpu: CpuId, cost: Duration) -> Duration {
+    fn plan_next(&mut self, world: &mut World<'_>, _cpu: CpuId, cost: Duration) -> Duration {
         world.charge_polling(self.0, world.now, world.now + cost);
         Duration::ZERO
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Lets an idle processor spin if a task on it waits for polled I/Os.
     pub(super) fn spin_or_idle(&mut self, cpu: CpuId) {
         let looker = self.cpus[cpu.index()].looker();

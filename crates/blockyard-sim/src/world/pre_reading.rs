@@ -5,9 +5,9 @@
 
 use super::{Event, World};
 use blockyard::time::{Duration, Instant};
-use blockyard_trace::observe::{Observer, TaskId};
+use blockyard_trace::observe::TaskId;
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Lets a task begin the next read before its job, or the job. Returns the cost.
     pub(super) fn read_before(&mut self, id: TaskId) -> Duration {
         let at = id.0 as usize;

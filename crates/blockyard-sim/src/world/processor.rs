@@ -18,7 +18,7 @@ pub(super) struct Locking {
     pub(super) tries: bool,
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Gives work to a processor. An idle processor begins the work now.
     pub(super) fn give_work(&mut self, cpu: CpuId, work: Work) {
         let now = self.now;

@@ -9,7 +9,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_devices::terms::Dispatch;
-use blockyard_trace::observe::{Observer, Runner, TaskId};
+use blockyard_trace::observe::{Runner, TaskId};
 use core::cmp::Reverse;
 
 /// The time for which a simulation continues while the driver accepts nothing and only timers of
@@ -25,16 +25,16 @@ pub(super) struct Worker {
     pub(super) hctx: HctxId,
 }
 
-impl<O: Observer> Actor<O> for Worker {
-    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+impl Actor for Worker {
+    fn queue_to_lock(&self, world: &World<'_>) -> Option<QueueId> {
         world.locking.submitting.then_some(self.queue)
     }
 
-    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+    fn act(&mut self, world: &mut World<'_>, _cpu: CpuId) -> Duration {
         world.run_deferred(self.by, self.queue, self.hctx)
     }
 
-    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, _cost: Duration) -> Duration {
+    fn plan_next(&mut self, world: &mut World<'_>, cpu: CpuId, _cost: Duration) -> Duration {
         if self.by == Runner::HostThread {
             world.plan_after_run(cpu);
         }
@@ -42,7 +42,7 @@ impl<O: Observer> Actor<O> for Worker {
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Handles a queue's timer, and leaves the queue's runs to threads. The timer is rare, and
     /// costs no processor time.
     pub(super) fn on_queue_timer(&mut self, queue: QueueId) {

@@ -5,7 +5,7 @@ use crate::replay::Player;
 use blockyard::stats::Histogram;
 use blockyard::time::Instant;
 use blockyard_trace::TraceError;
-use blockyard_trace::observe::{Observer, TaskId, Work};
+use blockyard_trace::observe::{TaskId, Work};
 
 /// The replay of a trace.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Replaying {
     error: Option<TraceError>,
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Replays the records of `player` to tasks. Call this before the tasks are added.
     pub fn replay(&mut self, player: Player) {
         assert!(

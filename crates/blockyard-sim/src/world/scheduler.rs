@@ -13,7 +13,7 @@ pub struct BfqReport {
     pub queues: u16,
 }
 
-impl<O> World<O> {
+impl World<'_> {
     /// Gives the control groups of the jobs their weights in the elevator of each queue.
     pub(crate) fn weigh_groups(&mut self, groups: &[Cgroup<'_>]) {
         for queue in &mut self.queues {

@@ -30,7 +30,7 @@ pub struct HostStandstill {
     pub pending: [bool; 2],
 }
 
-impl<O> World<O> {
+impl World<'_> {
     /// Returns the jobs, bios and requests that wait now.
     #[must_use]
     pub fn standstill(&self) -> Standstill {

@@ -10,28 +10,28 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 use blockyard_devices::terms::Completion;
 use blockyard_fio::measure::spent::Rest;
-use blockyard_trace::observe::{Observer, TaskId, Work};
+use blockyard_trace::observe::{TaskId, Work};
 
 /// A job instance, as an actor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job(pub(super) TaskId);
 
-impl<O: Observer> Actor<O> for Job {
-    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+impl Actor for Job {
+    fn queue_to_lock(&self, world: &World<'_>) -> Option<QueueId> {
         let locks = world.locking.submitting;
         locks.then(|| world.tasks[self.0.0 as usize].likely_queue())
     }
 
-    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+    fn act(&mut self, world: &mut World<'_>, _cpu: CpuId) -> Duration {
         world.end_rest(self.0);
         world.step(self.0)
     }
 
-    fn plan_next(&mut self, world: &mut World<O>, _cpu: CpuId, cost: Duration) -> Duration {
+    fn plan_next(&mut self, world: &mut World<'_>, _cpu: CpuId, cost: Duration) -> Duration {
         world.end_step(self.0, cost)
     }
 
-    fn on_bio_end(&mut self, world: &mut World<O>, slot: u32, status: Status) -> bool {
+    fn on_bio_end(&mut self, world: &mut World<'_>, slot: u32, status: Status) -> bool {
         if world.replay.is_some() {
             world.note_replayed_end(self.0, slot);
         }
@@ -45,7 +45,7 @@ impl<O: Observer> Actor<O> for Job {
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Lets a task reap results and submit more I/Os. Returns the cost.
     pub(super) fn step(&mut self, id: TaskId) -> Duration {
         if self.tasks[id.0 as usize].return_from_driver() {

@@ -10,9 +10,9 @@ use super::{Event, World};
 use crate::page_cache::{FileId, Verdict};
 use crate::task::Plan;
 use blockyard::time::{Duration, Instant};
-use blockyard_trace::observe::{Observer, TaskId};
+use blockyard_trace::observe::TaskId;
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Notes that a task has dirtied a page of `file`, and lets it look at the number of dirty
     /// pages if it must. Returns the cost.
     pub(super) fn dirtied(&mut self, id: TaskId, file: FileId) -> Duration {

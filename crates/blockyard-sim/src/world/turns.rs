@@ -8,7 +8,7 @@
 
 use super::{Event, World};
 use crate::task::Share;
-use blockyard_trace::observe::{Observer, TaskId};
+use blockyard_trace::observe::TaskId;
 use std::collections::BTreeMap;
 
 /// The flows by number, each with the I/Os and the weights of its tasks.
@@ -33,7 +33,7 @@ impl Flow {
     }
 }
 
-impl<O: Observer> World<O> {
+impl World<'_> {
     /// Whether the task may issue an I/O now. The first call of a task adds it to its flow.
     #[inline(always)] // one test for the tasks of no flow, which are most
     pub(super) fn has_turn(&mut self, id: TaskId) -> bool {

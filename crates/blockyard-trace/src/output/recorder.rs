@@ -39,13 +39,6 @@ impl Recorder {
         Ok(Self { notes: writer.notes(LaneId(0)), current: None, writer })
     }
 
-    /// Whether a file could not be written; [`Self::finish`] returns the error. Later records are
-    /// lost.
-    #[must_use]
-    pub const fn is_broken(&self) -> bool {
-        self.notes.is_broken()
-    }
-
     /// Writes the remaining records.
     ///
     /// # Errors
@@ -115,5 +108,11 @@ impl Observer for Recorder {
         let hctx = finished.hctx;
         let tag = finished.tag;
         self.notes.note(Record::DeviceDone { hctx, tag, at: now });
+    }
+
+    /// Whether a file could not be written; [`Self::finish`] returns the error. Later records are
+    /// lost.
+    fn is_broken(&self) -> bool {
+        self.notes.is_broken()
     }
 }
