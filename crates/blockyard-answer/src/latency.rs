@@ -74,7 +74,7 @@ impl Latency {
     /// Whether the histogram is sorted and has as many I/Os as the summary: a saved answer may have
     /// been changed.
     #[must_use]
-    pub fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         let Buckets { up_to_ns, count } = &self.histogram;
         let sum = count.iter().try_fold(0_u64, |sum, count| sum.checked_add(*count));
         up_to_ns.len() == count.len() && up_to_ns.is_sorted() && sum == Some(self.count)

@@ -91,7 +91,7 @@ pub struct Stop {
 impl Stop {
     /// Whether the run ended before its jobs did or their rates were known.
     #[must_use]
-    pub fn is_partial(self) -> bool {
+    pub(crate) fn is_partial(self) -> bool {
         self.why == Stopped::Interrupted
     }
 

@@ -17,7 +17,7 @@ use crate::verdict::{ComparedFigure, LISTED_MAX, listed};
 use crate::{Answer, Row};
 
 /// The largest number of runs of one seed: designs times values.
-pub const VARIANTS_MAX: usize = 64;
+pub(crate) const VARIANTS_MAX: usize = 64;
 /// The key of a scheduler, which a design has for itself.
 const SCHEDULER: &str = "queue.elevator";
 

@@ -235,7 +235,7 @@ macro_rules! families {
             /// left for the work that handles a completion. A drive may announce several in one
             /// event.
             #[must_use]
-            pub fn completes_one_by_one(&self) -> bool {
+            pub(crate) fn completes_one_by_one(&self) -> bool {
                 match self { $($(#[cfg($cfg)])? Self::$name(of) => of.completes_one_by_one(),)+ }
             }
 

@@ -113,7 +113,7 @@ impl WorkTimes {
 
     /// Returns the time of all work.
     #[must_use]
-    pub fn total(&self) -> Duration {
+    pub(crate) fn total(&self) -> Duration {
         self.0.into_iter().fold(Duration::ZERO, |sum, time| sum + time)
     }
 }

@@ -172,7 +172,7 @@ pub(crate) type MediumEvents = VecDeque<(Instant, MediumEvent)>;
 /// time in nanoseconds if it ends in `_ns`, and a share if it ends in `_percent`. A medium always
 /// has the same names, in the same order, and [`counters`](super::counters::counters) explains them
 /// ([every-counter-is-explained]).
-pub type MediumCounts = Vec<(&'static str, u64)>;
+pub(crate) type MediumCounts = Vec<(&'static str, u64)>;
 
 /// How much of a medium was in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ pub(crate) const REORDER_MAX: usize = 4096;
 /// The maximum number of I/Os of a trace that wait for their completion.
 pub const OPEN_MAX: usize = 65_536;
 /// The maximum number of disks in a trace.
-pub const DISKS_MAX: usize = 1024;
+pub(crate) const DISKS_MAX: usize = 1024;
 /// The maximum number of processes that are replayed with their own think time.
 pub(crate) const SUBMITTERS_MAX: usize = 4096;
 /// The maximum number of files of one trace, which has one for each processor.

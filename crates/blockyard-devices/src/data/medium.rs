@@ -395,7 +395,7 @@ impl Media {
 
     /// Number of sectors of the disk of `queue` whose data is not durable.
     #[must_use]
-    pub fn cached_sectors(&self, queue: QueueId) -> u64 {
+    pub(crate) fn cached_sectors(&self, queue: QueueId) -> u64 {
         self.disks[queue.index()].cache.iter().map(|(range, _)| range.end - range.start).sum()
     }
 

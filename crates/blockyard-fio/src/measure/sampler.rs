@@ -8,7 +8,7 @@ use blockyard::time::{Duration, Instant};
 
 /// The unit of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// Bytes, in KiB per second.
     KibPerSecond,
     /// I/Os per second.

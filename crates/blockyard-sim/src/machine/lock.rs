@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 /// The answer to a processor that requests a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub(crate) enum Ask {
     /// The processor has the lock.
     Granted,
     /// The processor spins. The first waiter also gets the instant at which the lock is free.

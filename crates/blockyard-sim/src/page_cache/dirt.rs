@@ -28,7 +28,7 @@ impl Dirt {
 
     /// Returns the pages under writeback.
     #[must_use]
-    pub const fn under_writeback(&self) -> &Extents {
+    pub(crate) const fn under_writeback(&self) -> &Extents {
         &self.under_writeback
     }
 
@@ -40,7 +40,7 @@ impl Dirt {
 
     /// Whether the data of `page` is not known to be on the disk.
     #[must_use]
-    pub fn is_unwritten(&self, page: u64) -> bool {
+    pub(crate) fn is_unwritten(&self, page: u64) -> bool {
         self.dirty.contains(page) || self.under_writeback.contains(page)
     }
 

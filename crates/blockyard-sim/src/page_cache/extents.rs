@@ -26,7 +26,7 @@ impl Extents {
 
     /// Returns the first page that is not before `page`.
     #[must_use]
-    pub fn first_from(&self, page: u64) -> Option<u64> {
+    pub(crate) fn first_from(&self, page: u64) -> Option<u64> {
         if self.contains(page) {
             return Some(page);
         }

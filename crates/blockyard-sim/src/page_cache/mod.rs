@@ -298,7 +298,7 @@ impl PageCache {
 
     /// Returns the first byte after `page` that belongs to `file`: the last page may be short.
     #[must_use]
-    pub fn page_end(&self, file: FileId, page: u64) -> u64 {
+    pub(crate) fn page_end(&self, file: FileId, page: u64) -> u64 {
         ((page + 1) * PAGE_BYTES).min(self.placement(file).len_bytes)
     }
 

@@ -173,7 +173,7 @@ impl Player {
     /// Returns when a task must know the next record; `None` if no record is left, or if that does
     /// not depend on time.
     #[must_use]
-    pub fn next_at(&self) -> Option<Instant> {
+    pub(crate) fn next_at(&self) -> Option<Instant> {
         let record = self.calls.first()?;
         let waits = self.backlog < BACKLOG_MAX && !matches!(self.pace, Pace::Closed(_));
         waits.then(|| self.known_at(record))

@@ -240,7 +240,7 @@ impl World<'_> {
 
     /// Suspends the system at `at`. The system sleeps for `span` from the instant by which an MMC
     /// host must be idle. Other devices do not notice.
-    pub fn suspend(&mut self, at: Instant, span: Duration) {
+    pub(crate) fn suspend(&mut self, at: Instant, span: Duration) {
         self.events.push(at, Event::Driver(DriverEvent::Suspend(span)));
     }
 

@@ -314,7 +314,7 @@ impl<'o> World<'o> {
     }
 
     /// Makes the queues check their accounts after every piece of work, which is slow.
-    pub const fn check_every_step(&mut self) {
+    pub(crate) const fn check_every_step(&mut self) {
         self.self_check = true;
     }
 
@@ -407,7 +407,7 @@ impl<'o> World<'o> {
     /// # Errors
     ///
     /// Returns a [`Failure`]. The world stays at the instant of the failure.
-    pub fn advance(&mut self, max: u64, until: Instant) -> Result<u64, Failure> {
+    pub(crate) fn advance(&mut self, max: u64, until: Instant) -> Result<u64, Failure> {
         for handled in 0..max {
             if self.alive == 0 {
                 return Ok(handled);

@@ -463,7 +463,7 @@ impl Card {
 
     /// Cuts the power at `at`. Returns the number of lost bytes. These are the last bytes received,
     /// because pages are programmed in order. The card does not answer until [`Self::power_up`].
-    pub fn power_cut(&mut self, at: Instant) -> u64 {
+    pub(crate) fn power_cut(&mut self, at: Instant) -> u64 {
         let lost = self.unprogrammed_bytes(at);
         self.advance_data(at);
         self.engine.drop_all(at);

@@ -492,7 +492,7 @@ impl Buffered {
 
     /// Returns the next bio of pages to submit, without a cookie, and its queue.
     #[must_use]
-    pub fn next_bio(&self, cache: &PageCache) -> Option<(QueueId, Bio)> {
+    pub(crate) fn next_bio(&self, cache: &PageCache) -> Option<(QueueId, Bio)> {
         let run = self.next_run(cache)?;
         let prio = self.call.as_ref().map_or_else(IoPrio::default, |call| call.prio);
         let bio = Bio { prio, ..cache.bio_of(&run) };
