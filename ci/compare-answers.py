@@ -8,11 +8,12 @@
     ci/compare-answers.py FILE PROGRAM [PATTERN]          compares the answers of PROGRAM with FILE
 
 Every job in examples/, shortened if it is long, runs on every built-in device under every built-in
-design, and every published experiment is reproduced. Where the program before answers, the program after must answer
-too, and every number of the old JSON must stand in the new one: at the same place in `run` and
-`reproduce`, anywhere under the same design in `whatif`, whose layout may change. Where the old
-program refuses, the new one must refuse with the same exit code. PATTERN, a regular expression,
-selects cases by their name, such as `run examples/fsync.fio --device null --design mq-none`.
+design, and every published experiment is reproduced. Where the program before answers, the program
+after must answer too, and every number of the old JSON must stand in the new one: at the same place
+in `run` and `reproduce`, anywhere under the same design in `whatif`, whose layout may change. Where
+the old program refuses, the new one must refuse with the same exit code. PATTERN, a regular
+expression, selects cases by their name, such as
+`run examples/fsync.fio --device null --design mq-none`.
 
 `ci/answers.txt` has a line for each device and design: the hash of their `run` of all jobs, the
 device and the design. A change of these belongs to a commit that says why. With `hash` and `check`,
@@ -139,9 +140,10 @@ def cases(program):
 
 def answers(program, selected):
     """The exit code and the JSON of each case, in their order."""
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with tempfile.TemporaryDirectory() as folder:
         copy_shortened(folder)
-        yield from pool.map(lambda case: answer(program, case.split(), folder), selected)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            yield from pool.map(lambda case: answer(program, case.split(), folder), selected)
 
 
 def differences(case, before, after):

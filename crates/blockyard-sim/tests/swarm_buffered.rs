@@ -506,13 +506,7 @@ fn run(seed: u64, flaw: Option<Flaw>) -> Result<[u64; 4], String> {
         }
     }
     let report = simulation.report();
-    for job in &report.jobs {
-        // [writer-resumes]: a write that must wait for writeback goes on.
-        let longest = job.stats.ops.of(Op::Write).as_deref().map_or(0, |ops| ops.lat_ns.max());
-        if longest > plan.write_max_ns() {
-            return Err(format!("[writer-resumes] a write took {longest} ns"));
-        }
-    }
+    check_writers(&plan, &report)?;
     let mut watch = watch.borrow_mut();
     // Whoever closes a disk last writes all of its pages. Closing a file writes nothing.
     if plan.file_system.is_none() {
@@ -528,6 +522,17 @@ fn run(seed: u64, flaw: Option<Flaw>) -> Result<[u64; 4], String> {
     let commits = watch.journal.as_ref().map_or(0, |journal| journal.commits);
     let cuts = verified.power_cuts.len() as u64;
     watch.violation.take().map_or(Ok([syncs, bios, commits, cuts]), Err)
+}
+
+/// Checks [writer-resumes]: a write that must wait for writeback goes on.
+fn check_writers(plan: &Plan, report: &Report) -> Result<(), String> {
+    for job in &report.jobs {
+        let longest = job.stats.ops.of(Op::Write).as_deref().map_or(0, |ops| ops.lat_ns.max());
+        if longest > plan.write_max_ns() {
+            return Err(format!("[writer-resumes] a write took {longest} ns"));
+        }
+    }
+    Ok(())
 }
 
 /// Follows the calls of a job that have ended: at most a sync, and then writes.

@@ -216,8 +216,18 @@ fn misfit(rule: &FaultRule, device: &Device) -> Option<String> {
     }
 }
 
+/// Lets `world` verify its data, lose power and sleep, as `conditions` say.
+pub(super) fn disturb(world: &mut World<'_>, on: (&Device, &Design), conditions: Conditions<'_>) {
+    if let Some(verify) = conditions.verify {
+        begin_verifying(world, verify, on, conditions.seed);
+    }
+    for (at, span) in conditions.sleeps {
+        world.suspend(Instant::ZERO + *at, *span);
+    }
+}
+
 /// Makes `world` verify the data of `device` under `design`, which its stack keeps.
-pub(super) fn begin_verifying(
+fn begin_verifying(
     world: &mut World<'_>,
     verify: &Verify,
     (device, design): (&Device, &Design),

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use starts::Starts;
 use steady::Steady;
 
-use build::{begin_verifying, build_world, check_faults};
+use build::{build_world, check_faults, disturb};
 use plan::{Planned, plan, plan_replay};
 
 /// The result of a run.
@@ -251,12 +251,7 @@ impl<'o> Simulation<'o> {
         let player = conditions.replay.map(|replay| replay.player(device)).transpose()?;
         let logs = if conditions.logs { Logs::create(&jobs.jobs)? } else { Logs::default() };
         let mut world = build_world(&jobs.jobs, device, design, conditions, observer)?;
-        if let Some(verify) = conditions.verify {
-            begin_verifying(&mut world, verify, (device, design), conditions.seed);
-        }
-        for (at, span) in conditions.sleeps {
-            world.suspend(Instant::ZERO + *at, *span);
-        }
+        disturb(&mut world, (device, design), conditions);
         world.stats = stats;
         world.logs = logs;
         if let Some(player) = player {
