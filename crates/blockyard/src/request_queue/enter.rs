@@ -131,11 +131,10 @@ impl RequestQueue {
     fn find_in_plug(&self, cpu: CpuId, extent: &Extent) -> Option<Candidate> {
         let plug = &self.plugs[cpu.index()];
         plug.list.iter_back(&self.requests).find_map(|id| {
-            let request = self.requests[id].extent();
-            if self.plugs_by_submitter && request.submitter != extent.submitter {
+            if self.plugs_by_submitter && self.requests[id].submitter != extent.submitter {
                 return None;
             }
-            match fit(&request, extent, &self.limits) {
+            match fit(&self.requests[id].extent(), extent, &self.limits) {
                 Fit::Join(merge) => Some(Candidate::Join(id, merge)),
                 Fit::TooBig => Some(Candidate::TooBig(id)),
                 Fit::No => None,
