@@ -119,3 +119,23 @@ fn a_flush_without_a_cache_asks_about_a_write_that_no_response_confirms() {
         }
     }
 }
+
+/// A transfer is closed after 5 ms without a request, and the card is busy for 500 us. Three reads
+/// come meanwhile. The close was none of the queue's requests, so the first that came goes first.
+#[test]
+fn a_queue_that_walks_tags_skips_no_request_behind_the_close_of_a_transfer() {
+    for order in [HsqOrder::Fifo, HsqOrder::TagWalk] {
+        let limit = HsqLimit::Fixed(5);
+        let mut bench = bench(Pipeline::Hsq(HsqPolicy { order, limit, ..HsqPolicy::V8 }), CARD);
+        bench.script().busy = us(500);
+        submit_for_3_ms(&mut bench, [write(1)]);
+        let is_closing = bench.spans()[0].to + us(5200);
+        bench.until(is_closing);
+        assert_eq!(commands_from(&bench, 1), [Opcode::StopTransmission], "{order:?}");
+        let sectors = [1000, 2000, 3000];
+        bench.submit(sectors.map(|sector| Bio::read(sector, SECTORS, sector)));
+        bench.settle();
+        let went: Vec<_> = bench.spans()[2..].iter().filter_map(|span| span.sector).collect();
+        assert_eq!(went, sectors, "{order:?}");
+    }
+}
