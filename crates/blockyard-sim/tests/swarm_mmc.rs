@@ -154,11 +154,9 @@ fn profile(prng: &mut Prng, mmc: &mut MmcProfile, soldered_in: bool, cpus: u16) 
         features.bkops = pick(prng, &[false, true]);
     }
     let timing = &mut mmc.card.timing;
-    if !is_emmc && features.queue_depth > 0 {
-        timing.read.parallel = pick(prng, &[1, 2]);
-    }
     timing.write.flush = us(pick(prng, &[0, 2000]));
     timing.read.access = us(pick(prng, &[0, 30, 200]));
+    timing.read.parallel = pick(prng, &[1, 2]);
     let spread = Spread::new(&[(0, 20), (50_000_000, 100), (100_000_000, 400)]);
     timing.read.spread = pick(prng, &[None, spread]);
     let ahead = AheadTiming {

@@ -173,7 +173,7 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn launch(&mut self, transaction: MmcRequest, context: Context, now: Instant) {
         debug_assert!(self.engine_is_off(), "[engine-owns-bus]");
         let exchange = Exchange::new(&transaction, self.controller.capabilities().busy_detect)
-            .after_write(self.has_unconfirmed_write());
+            .after_write(self.has_unconfirmed_write() && !self.answer_lost);
         let own_limit = self.busy_limit().filter(|_| transaction.ends_busy());
         let limit = own_limit.unwrap_or(REQUEST_LIMIT);
         let started = if context == Context::Interrupt {

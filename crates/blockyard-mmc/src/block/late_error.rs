@@ -21,12 +21,19 @@
 //!   damaged or did not arrive, or if the card was reset before it responded. Most such writes are
 //!   good, so the write ends well and is [counted separately](super::Counts::doubtful_writes). But
 //!   flushes fail as if the write were lost.
+//! - **[failure-told-in-recovery]** A response that got lost on the bus does not yet put the write
+//!   in doubt. A card that has not got the command reports in response to the recovery's CMD13 what
+//!   it would have reported, and the recovery's CMD12 may close the last page of the transfer. If a
+//!   response of the recovery has bits of earlier work, the write has failed. The request on the
+//!   bus has failed, too, as they may be about that one. The write is in doubt once the card has
+//!   responded without them.
 //! - **[status-before-tuning]** Responses are ignored while the bus is tuned. So CMD13 is sent
 //!   before, and then no write is unconfirmed.
 
 use super::mmc::Mmc;
 use super::unconfirmed::UnconfirmedWrite;
 use crate::command::state::CardState;
+use crate::command::status::Status as CardStatus;
 use crate::controller::{HostController, SlotId};
 use crate::exchange::Exchange;
 use blockyard::status::Status;
@@ -47,31 +54,46 @@ impl<H: HostController> Mmc<H> {
     /// Takes what the responses of `exchange` so far report of the unconfirmed write
     /// ([late-error-is-the-writes]).
     pub(super) fn check_unconfirmed_write(&mut self, exchange: &Exchange) {
-        if exchange.write_before_failed() {
+        let is_told_late = self.answer_lost
+            && exchange.status().is_some_and(|status| status.has(CardStatus::OF_WORK_BEFORE));
+        if exchange.write_before_failed() || is_told_late {
             self.unconfirmed_write_failed();
         } else if let Some(status) = exchange.status() {
             // A response says nothing while a transfer is open, or its last page is programmed.
             let is_at_work =
                 matches!(status.state(), Some(CardState::Receive | CardState::Programming));
-            if self.policy.open_limit.is_none() || !is_at_work {
-                self.confirm_write();
+            match self.policy.open_limit {
+                Some(_) if is_at_work => {}
+                _ if self.answer_lost => self.unconfirmed_write_in_doubt(),
+                _ => self.confirm_write(),
             }
         } else if !exchange.continues()
             && exchange.failure().is_some_and(|failure| failure.hides_answer())
         {
-            self.unconfirmed_write_in_doubt();
+            match self.bus {
+                // [failure-told-in-recovery]
+                Some(_) => self.answer_lost = self.has_unconfirmed_write(),
+                None => self.unconfirmed_write_in_doubt(),
+            }
         }
     }
 
     /// Notes that the card has responded, and reported no failure of the unconfirmed write.
     pub(super) fn confirm_write(&mut self) {
-        self.unconfirmed = UnconfirmedWrite::None;
+        let _ = self.take_unconfirmed();
+    }
+
+    /// Returns the unconfirmed write, which no longer is one.
+    pub(super) fn take_unconfirmed(&mut self) -> UnconfirmedWrite {
+        debug_assert!(!self.answer_lost || self.has_unconfirmed_write(), "no answer was awaited");
+        self.answer_lost = false;
+        core::mem::replace(&mut self.unconfirmed, UnconfirmedWrite::None)
     }
 
     /// Acts on a response that reports a failure of the unconfirmed write
     /// ([late-write-error-fails-flush]).
     pub(super) fn unconfirmed_write_failed(&mut self) {
-        match core::mem::replace(&mut self.unconfirmed, UnconfirmedWrite::None) {
+        match self.take_unconfirmed() {
             UnconfirmedWrite::None => {}
             UnconfirmedWrite::Held(slot) => {
                 debug_assert!(self.slots[slot.index()].is_write(), "a late write error of a read");
@@ -97,7 +119,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Takes the unconfirmed write for in doubt ([doubtful-write-fails-flush]).
     pub(super) fn unconfirmed_write_in_doubt(&mut self) {
-        let unconfirmed = core::mem::replace(&mut self.unconfirmed, UnconfirmedWrite::None);
+        let unconfirmed = self.take_unconfirmed();
         if let UnconfirmedWrite::Held(slot) = unconfirmed {
             debug_assert!(self.slots[slot.index()].is_in_use(), "{slot:?} holds no write");
             self.slots[slot.index()].held_at_loss = true;

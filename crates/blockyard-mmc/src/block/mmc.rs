@@ -70,6 +70,8 @@ pub struct Mmc<H> {
     pub(super) sanitized: Option<Status>,
     pub(super) cache: Cache,
     pub(super) unconfirmed: UnconfirmedWrite,
+    /// The first response after the unconfirmed write got lost ([failure-told-in-recovery]).
+    pub(super) answer_lost: bool,
     pub(super) finished: VecDeque<Finished>,
     /// Whether the card was removed.
     pub(super) card_gone: bool,
@@ -201,6 +203,7 @@ impl<H: HostController> Mmc<H> {
             sanitized: None,
             cache: Cache::empty(target.cache_on),
             unconfirmed: UnconfirmedWrite::None,
+            answer_lost: false,
             finished: VecDeque::with_capacity(usize::from(slots)),
             card_gone: false,
             retune_needed: false,

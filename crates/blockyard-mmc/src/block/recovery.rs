@@ -133,9 +133,8 @@ impl<H: HostController> Mmc<H> {
             return;
         }
         let bus = self.bus.as_ref().expect("claim of a check");
-        if self.unconfirmed == UnconfirmedWrite::Held(bus.slot) {
-            // the write has failed, and is tried again or ends
-            self.unconfirmed = UnconfirmedWrite::None;
+        if self.unconfirmed == UnconfirmedWrite::Held(bus.slot) && bus.ended().is_none() {
+            self.confirm_write(); // it has failed, and is tried again or ends
         }
         self.recover_with(NOT_BACK, BusStep::Reset, now);
         let bus = self.bus.as_mut().expect("claim of a check");

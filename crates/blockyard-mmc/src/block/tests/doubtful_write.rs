@@ -39,6 +39,32 @@ fn a_write_is_in_doubt_if_the_next_response_got_lost() {
     }
 }
 
+/// A controller reports damaged data of a read before the response to the read's command, which is
+/// the first after a write, and which nobody reads. CMD13 then reports a failure of earlier work.
+/// It may be the write's, which is lost, or the read's, of which no block counts
+/// ([failure-told-in-recovery]).
+#[test]
+fn a_failure_told_in_a_recovery_may_be_the_reads_too() {
+    let mut bench = simple(BusyDetect::Hardware);
+    bench.writes(1);
+    bench.settle();
+    let next = bench.spans().len();
+    bench.script().faults.insert(next + 1, Fault::Bits(Part::Command, CardStatus::ERROR));
+    bench.submit([Bio::read(5000, 8, 50)]);
+    while bench.spans().len() == next {
+        bench.until(bench.now + us(1));
+    }
+    let now = bench.now;
+    bench.script().abort(now);
+    let error = HostError::Damaged;
+    bench.interrupt(HostEvent::Error { part: Part::Data, error, blocks: 4 });
+    bench.settle();
+    assert_eq!(bench.ended[&50], Status::Ok);
+    assert_eq!(bench.script().well[&5000], 8, "all of it was read again");
+    let counts = bench.mmc().counts();
+    assert_eq!((counts.lost_writes, counts.doubtful_writes), (1, 0));
+}
+
 /// The same with a command queue: at one of the engine's own commands, at a direct command, or when
 /// the engine is turned off.
 #[test]
