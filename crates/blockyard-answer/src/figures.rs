@@ -167,6 +167,7 @@ fn totals(report: &Report, ios: u64) -> RunTotals {
         cpu: report.totals.cpu,
         interrupts: report.totals.interrupts,
         wakeups: report.totals.wakeups,
+        interprocessor_interrupts: report.totals.interprocessor_interrupts,
         context_switches: report.totals.context_switches,
     }
 }

@@ -29,6 +29,8 @@ pub struct RunTotals {
     pub interrupts: u64,
     /// Threads that were woken.
     pub wakeups: u64,
+    /// Interrupts that processors sent to others to wake threads there.
+    pub interprocessor_interrupts: u64,
     /// Context switches.
     pub context_switches: u64,
 }

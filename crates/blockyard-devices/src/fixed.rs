@@ -274,6 +274,7 @@ cpus = 1
             cpu: Duration::ZERO,
             interrupts: 0,
             wakeups: 0,
+            interprocessor_interrupts: 0,
             context_switches: 0,
         };
         FamilyFigures::of(&model.report(Instant::ZERO), &totals)

@@ -274,6 +274,8 @@ includes the time in which the card is busy if the host waits for it:
                      its interrupt
 
 Interrupts, and the threads that are woken, for each I/O:
+  between CPUs       interrupts by which a CPU wakes a thread on another, idle
+                     one; their time is a part of run-delay
   driver's thread    the thread that starts requests
   driver's worker    the worker that completes requests after their interrupt
   jobs               the threads of the jobs

@@ -82,13 +82,15 @@ pub struct Overlapped {
     pub outside: f64,
 }
 
-/// What an MMC host and its jobs run on: interrupts and woken threads. The last three add up to all
-/// wake-ups.
+/// What an MMC host and its jobs run on: interrupts and woken threads. `thread`, `worker` and
+/// `jobs` add up to all wake-ups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Woken {
     /// Interrupts of the controller.
     pub interrupts: f64,
+    /// Interrupts that a processor sent to another one, which idled, to wake a thread there.
+    pub between_processors: f64,
     /// Wake-ups of the thread that starts requests.
     pub thread: f64,
     /// Wake-ups of the worker that completes requests after their interrupt.
@@ -190,6 +192,7 @@ impl HostFigures {
             wakeups_per_io: ratio(approximate(totals.wakeups), ios),
             woken_per_io: Woken {
                 interrupts: ratio(approximate(host.interrupts), ios),
+                between_processors: ratio(approximate(totals.interprocessor_interrupts), ios),
                 thread: ratio(approximate(host.thread_wakeups), ios),
                 worker: ratio(approximate(host.deferred_wakeups), ios),
                 jobs: ratio(approximate(totals.wakeups - of_host), ios),

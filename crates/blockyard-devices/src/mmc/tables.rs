@@ -60,6 +60,7 @@ fn woken(hosts: &[&HostFigures]) -> FigureTable {
     let caption = "Interrupts, and the threads that are woken, for each I/O:";
     let mut table = FigureTable::new(caption);
     table.column("interrupts", hosts, |host| digits(host.woken_per_io.interrupts));
+    table.column("between CPUs", hosts, |host| digits(host.woken_per_io.between_processors));
     table.column("driver's thread", hosts, |host| digits(host.woken_per_io.thread));
     table.column("driver's worker", hosts, |host| digits(host.woken_per_io.worker));
     table.column("jobs", hosts, |host| digits(host.woken_per_io.jobs));
@@ -95,7 +96,7 @@ pub(crate) fn lines(figures: &HostFigures) -> String {
            commands     : {commands}CMD13/write={}\n  \
            bus          : busy={}, gap={}{unnoticed}\n  \
            bus busy/idle: map={}, unmap={}\n  \
-           per I/O      : interrupts={}, wakes={} (thread={}, worker={}, jobs={}), awaited \
+           per I/O      : interrupts={}, between CPUs={}, wakes={} (thread={}, worker={}, jobs={}), awaited \
              wakes={}, ctx={}\n{lost}",
         status_per_write(figures),
         exact_percent(figures.bus_busy_percent),
@@ -103,6 +104,7 @@ pub(crate) fn lines(figures: &HostFigures) -> String {
         pair(figures.map_percent),
         pair(figures.unmap_percent),
         digits(figures.woken_per_io.interrupts),
+        digits(figures.woken_per_io.between_processors),
         digits(figures.wakeups_per_io),
         digits(figures.woken_per_io.thread),
         digits(figures.woken_per_io.worker),

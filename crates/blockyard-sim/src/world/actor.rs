@@ -243,6 +243,7 @@ impl World<'_> {
     /// Wakes actor `id` for a processor that is at work. Returns the cost to that processor.
     pub(super) fn wake_actor(&mut self, id: ActorId) -> Duration {
         self.totals.wakeups += 1;
+        self.count_interrupt_of(self.actors[id.0 as usize].cpu);
         self.schedule_soon(self.now + self.machine.wakeup, Event::WakeActor(id));
         self.machine.wakeup
     }

@@ -186,7 +186,9 @@ impl World<'_> {
         }
         self.totals.wakeups += 1;
         let at = self.now + self.machine.wakeup;
-        if let Some(worker) = &mut self.cpus[self.tasks[task.0 as usize].cpu.index()].worker {
+        let cpu = self.tasks[task.0 as usize].cpu;
+        self.count_interrupt_of(cpu);
+        if let Some(worker) = &mut self.cpus[cpu.index()].worker {
             worker.note_woken(at);
         }
         self.schedule_soon(at, Event::Wake(task));

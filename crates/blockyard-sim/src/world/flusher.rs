@@ -385,6 +385,7 @@ impl World<'_> {
             // On the writer's own processor it runs before the writer's next call.
             self.cpus[cpu.index()].push(Work::Actor(flusher));
         } else {
+            self.count_interrupt_of(self.flusher_cpu());
             self.schedule_soon(self.now + copy + wakeup, Event::WakeActor(flusher));
         }
         wakeup

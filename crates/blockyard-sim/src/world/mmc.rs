@@ -352,6 +352,9 @@ impl World<'_> {
             let cpu = chosen.unwrap_or_else(|| driver.idle_cpu_for(woken.thread, &self.cpus, at));
             driver.thread_cpus[thread_index(woken.thread)] = cpu;
             self.totals.wakeups += u64::from(!woken.enters);
+            if !woken.enters {
+                self.count_interrupt_of(cpu);
+            }
             if let Some(begins_at) = woken.begins_at {
                 let bound = chosen.is_some();
                 let event = DriverEvent::ThreadRuns { thread: woken.thread, bound };

@@ -122,6 +122,9 @@ impl World<'_> {
         if pending && !moves {
             return;
         }
+        if !pending {
+            self.count_interrupt_of(cpu);
+        }
         let there_at = self.worker_is_there_at(cpu);
         self.events.push(there_at, Event::Run(Runner::Worker, queue, hctx));
     }

@@ -90,6 +90,13 @@ impl World<'_> {
         }
     }
 
+    /// Counts the interrupt that tells `cpu` of a thread that is woken there. The processor that
+    /// wakes the thread does not idle, so if `cpu` does, it is another one.
+    pub(super) fn count_interrupt_of(&mut self, cpu: CpuId) {
+        let idles = self.cpus[cpu.index()].is_idle(self.now);
+        self.totals.interprocessor_interrupts += u64::from(idles);
+    }
+
     /// Counts the switch to `work` on `cpu`, if it is one. Returns what it costs: the memory of a
     /// thread that continues after a pause is still in the caches.
     pub(super) fn switch(&mut self, cpu: CpuId, work: &Work) -> Duration {

@@ -7,6 +7,10 @@ use blockyard::time::Duration;
 pub struct Totals {
     /// Threads woken because an I/O or a tag was ready.
     pub wakeups: u64,
+    /// Interrupts by which a processor tells another one, which idles, that a thread is to run
+    /// there. Their time is a part of `wakeup` and `run-delay`. A processor that is busy, or that
+    /// spins while it idles, needs none.
+    pub interprocessor_interrupts: u64,
     /// Changes of a processor from one thread to another, or from idling to a thread.
     pub context_switches: u64,
     /// Time that processors spent, running or spinning.

@@ -146,7 +146,13 @@ pub(in crate::render) fn figures(reads: u64, writes: u64) -> HostFigures {
         map_percent: Overlapped { inside: 2.49, outside: 0.0 },
         unmap_percent: Overlapped { inside: 0.0, outside: 11.23 },
         wakeups_per_io: 3.96,
-        woken_per_io: Woken { interrupts: 2.0, thread: 1.98, worker: 0.98, jobs: 1.0 },
+        woken_per_io: Woken {
+            interrupts: 2.0,
+            between_processors: 1.5,
+            thread: 1.98,
+            worker: 0.98,
+            jobs: 1.0,
+        },
         awaited_wakeups_per_io: 1.98,
         switches_per_io: 0.97,
         transfer_ns: TransferTimes { work: 43e3, idle: 37e3, ..TransferTimes::default() },
@@ -172,10 +178,10 @@ mmc-blkmq   53.2  18.9 us    2.49 %    0.00 %    0.00 %    11.2 %       1.98
 b           53.2  18.9 us    2.49 %    0.00 %    0.00 %    11.2 %       1.98
 
 Interrupts, and the threads that are woken, for each I/O:
-                       driver's  driver's         context
-design     interrupts    thread    worker  jobs  switches
-mmc-blkmq        2.00      1.98      0.98  1.00      0.97
-b                2.00      1.98      0.98  1.00      0.97
+                       between  driver's  driver's         context
+design     interrupts     CPUs    thread    worker  jobs  switches
+mmc-blkmq        2.00     1.50      1.98      0.98  1.00      0.97
+b                2.00     1.50      1.98      0.98  1.00      0.97
 ";
     assert_eq!(of_hosts(&rows, 100), expected);
     let read_only = of_hosts(&[(Some("b"), &others)], 100);
@@ -203,7 +209,7 @@ MMC host:
   commands     : CMD13=1.20k, CMD18=7, CMD25=1.20k, CMD13/write=1.00
   bus          : busy=53.2 %, gap=18.9 us
   bus busy/idle: map=2.49 % / 0.00 %, unmap=0.00 % / 11.2 %
-  per I/O      : interrupts=2.00, wakes=3.96 (thread=1.98, worker=0.98, jobs=1.00), awaited wakes=1.98, ctx=0.97
+  per I/O      : interrupts=2.00, between CPUs=1.50, wakes=3.96 (thread=1.98, worker=0.98, jobs=1.00), awaited wakes=1.98, ctx=0.97
 ";
     assert_eq!(of_hosts(&[(None, &figures(7, 1200))], 100), expected);
 }
