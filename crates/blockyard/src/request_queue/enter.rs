@@ -129,9 +129,18 @@ impl RequestQueue {
     }
 
     fn find_in_plug(&self, cpu: CpuId, extent: &Extent) -> Option<Candidate> {
+        if self.plugs_by_submitter {
+            self.search_plug::<true>(cpu, extent)
+        } else {
+            self.search_plug::<false>(cpu, extent)
+        }
+    }
+
+    /// Searches a plug, among the requests of the submitter alone or among all.
+    fn search_plug<const OWN: bool>(&self, cpu: CpuId, extent: &Extent) -> Option<Candidate> {
         let plug = &self.plugs[cpu.index()];
         plug.list.iter_back(&self.requests).find_map(|id| {
-            if self.plugs_by_submitter && self.requests[id].submitter != extent.submitter {
+            if OWN && self.requests[id].submitter != extent.submitter {
                 return None;
             }
             match fit(&self.requests[id].extent(), extent, &self.limits) {

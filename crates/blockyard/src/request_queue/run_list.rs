@@ -48,8 +48,8 @@ pub(super) struct RunList {
     turns: u32,
     /// Completions that found somebody waiting, less the requests that an elevator has given since.
     unused: u32,
-    /// Hardware queues with a retry instant.
-    retries: u32,
+    /// Hardware queues with a retry instant, and one more while the elevator is noted to idle.
+    timed: u32,
     /// Marked hardware queues, in the order of the marks.
     marked: VecDeque<HctxId>,
     /// Whether the elevator says at which completions it is to be asked.
@@ -70,7 +70,7 @@ impl RunList {
             next_restart: 0,
             turns: 0,
             unused: 0,
-            retries: 0,
+            timed: 0,
             marked: VecDeque::with_capacity(count),
             paced,
             idles_until: Instant::MAX,
@@ -85,7 +85,7 @@ impl RunList {
     /// Marks `hctx` to run; `deferred` if a worker may run it. A second mark only makes a deferred
     /// run an immediate one.
     pub(super) fn mark(&mut self, hctx: HctxId, deferred: bool) {
-        if self.paced && deferred {
+        if self.timed != 0 && self.paced && deferred {
             self.forget_retry(hctx);
         }
         match &mut self.entries[hctx.index()].marked {
@@ -125,7 +125,9 @@ impl RunList {
     /// Notes until when such an elevator idles.
     pub(super) fn idle_until(&mut self, at: Option<Instant>) {
         debug_assert!(self.paced, "the retry instant of a hardware queue says that");
+        self.timed -= u32::from(self.is_idling());
         self.idles_until = at.unwrap_or(Instant::MAX);
+        self.timed += u32::from(self.is_idling());
     }
 
     /// A run of `hctx` begins. It answers the restart mark and, unless that is of a worker's run,
@@ -136,15 +138,16 @@ impl RunList {
             "{hctx:?} is not a hardware queue of this queue"
         );
         self.restarts.remove(hctx.index());
-        if !self.paced {
+        // Mostly none has one.
+        if self.timed != 0 && !self.paced {
             self.forget_retry(hctx);
         }
     }
 
+    #[cold]
     fn forget_retry(&mut self, hctx: HctxId) {
-        // Mostly none has one.
-        if self.retries != 0 && self.entries[hctx.index()].retry_at.take().is_some() {
-            self.retries -= 1;
+        if self.entries[hctx.index()].retry_at.take().is_some() {
+            self.timed -= 1;
         }
     }
 
@@ -158,7 +161,7 @@ impl RunList {
         let retry_at = &mut self.entries[hctx.index()].retry_at;
         if retry_at.is_none() {
             *retry_at = Some(at);
-            self.retries += 1;
+            self.timed += 1;
         }
     }
 
@@ -166,31 +169,32 @@ impl RunList {
     /// idles.
     #[inline]
     pub(super) fn mark_due(&mut self, now: Instant) {
-        if self.retries != 0 {
-            self.mark_due_retries(now);
-        }
-        if self.idles_until <= now {
-            self.idles_until = Instant::MAX;
-            self.mark_all();
+        if self.timed != 0 {
+            self.mark_timed(now);
         }
     }
 
-    fn mark_due_retries(&mut self, now: Instant) {
+    #[cold]
+    fn mark_timed(&mut self, now: Instant) {
         for at in 0..self.entries.len() {
             if self.entries[at].retry_at.take_if(|due| *due <= now).is_some() {
-                self.retries -= 1;
+                self.timed -= 1;
                 self.turns = self.others + 1; // no completion gave this run its turn
                 self.mark(hctx_id(at), true);
             }
+        }
+        if self.idles_until <= now {
+            self.idle_until(None);
+            self.mark_all();
         }
     }
 
     /// The earliest retry instant, or the end of the elevator's idling.
     pub(super) fn poll_at(&self) -> Option<Instant> {
-        let idles_until = (self.idles_until < Instant::MAX).then_some(self.idles_until);
-        if self.retries == 0 {
-            return idles_until; // the usual case: no entry need be looked at
+        if self.timed == 0 {
+            return None; // the usual case: no entry need be looked at
         }
+        let idles_until = self.is_idling().then_some(self.idles_until);
         self.entries.iter().filter_map(|entry| entry.retry_at).chain(idles_until).min()
     }
 
@@ -243,7 +247,7 @@ impl RunList {
     /// Makes the counts wrong, for a test that [`Self::self_check`] is called.
     #[cfg(test)]
     pub(super) const fn miscount(&mut self) {
-        self.retries += 1;
+        self.timed += 1;
     }
 
     /// Checks that the counts and lists agree.
@@ -253,7 +257,8 @@ impl RunList {
     /// Panics if they do not.
     pub(super) fn self_check(&self) {
         let retries = self.entries.iter().filter(|entry| entry.retry_at.is_some()).count();
-        assert_eq!(retries, self.retries as usize, "hardware queues with a retry instant");
+        let timed = retries + usize::from(self.is_idling());
+        assert_eq!(timed, self.timed as usize, "hardware queues with a retry instant");
         let marked = self.entries.iter().filter(|entry| entry.marked.is_some()).count();
         assert_eq!(marked, self.marked.len(), "marked hardware queues are listed once each");
         for hctx in &self.marked {

@@ -307,6 +307,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 
     /// A request has finished: runs the hardware queues if the elevator asks for that.
+    #[cold] // under bfq alone
     pub(super) fn follow_elevator(&mut self) {
         if self.queue.elevator.as_ref().is_some_and(|elevator| elevator.wants_run()) {
             self.queue.runs.mark_all();
@@ -315,6 +316,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 
     /// Notes until when a paced elevator idles: then it is asked again.
+    #[cold]
     pub(super) fn note_idling(&mut self) {
         // One that holds nothing, or was not asked, may have a wait behind it.
         let until = self.queue.idles_until(hctx_id(0)).filter(|at| *at > self.now);
