@@ -582,9 +582,11 @@ impl Controller {
         (self.pio, self.dma) = (None, None);
         self.events.clear();
         self.events.push_back(HostEvent::CardGone);
-        self.was_on_bus(at);
-        let from = self.running.as_ref().expect("a card removal should hit a request").device_from;
-        self.device.add(from, at);
+        let running = self.running.as_ref().expect("a card removal should hit a request");
+        let device_from = running.device_from;
+        // A transfer by PIO counts its command as it begins: in HS400 490 ns ahead.
+        self.was_on_bus(at.max(running.bus_from));
+        self.device.add(device_from, at);
         self.wakes_at = Some(at);
     }
 

@@ -12,7 +12,7 @@ use blockyard_mmc::command::queue::{TaskId, TaskParameters};
 use blockyard_mmc::command::{Command, Direction, SwitchAccess};
 use blockyard_mmc::controller::{HostController, HostError, HostEvent, MmcRequest};
 use blockyard_mmc::engine::{QueueEngine, Task};
-use blockyard_mmc::host::HostCapabilities;
+use blockyard_mmc::host::{HostCapabilities, Transfer};
 use blockyard_mmc::mode::{Mode, Timing};
 use blockyard_mmc::register::ext_csd::index;
 
@@ -30,6 +30,11 @@ impl Host {
 
     /// Returns a host of an eMMC device with the given faults.
     fn with(faults: CardFaults) -> Self {
+        Self::of(HostCapabilities::full(), HostFaults::default(), faults)
+    }
+
+    /// Returns a host of an eMMC device, each with its faults.
+    fn of(capabilities: HostCapabilities, of_host: HostFaults, faults: CardFaults) -> Self {
         let device = Device::lookup("emmc-hs400-sprd").unwrap();
         let DeviceModel::Mmc(mut profile) = device.model else { unreachable!("it is a card") };
         let card = &mut profile.card;
@@ -37,8 +42,7 @@ impl Host {
         card.timing.faults = faults;
         let registers = registers(card, 1 << 20);
         let model = Card::new(registers, card.timing, card.mode, Prng::new(1)).unwrap();
-        let faults = Faults::new(HostFaults::default(), Prng::new(2));
-        let capabilities = HostCapabilities::full();
+        let faults = Faults::new(of_host, Prng::new(2));
         let controller =
             Controller::new(model, capabilities, false, card.mode, faults, &HostCosts::default());
         Self { controller, now: Instant::ZERO }
@@ -170,4 +174,18 @@ fn a_host_that_asks_first_is_not() {
     let mut host = Host::with_a_write_that_failed();
     assert!(host.send(Command::send_status(RCA)));
     assert_eq!(host.tune(), Ok(()));
+}
+
+/// A card is removed after 500 ms. A read by PIO at 1 s would bring no data, so it ends in the same
+/// call as it begins: then the bus counts as used up to the end of the command, which is later.
+#[test]
+fn a_read_without_data_from_a_card_that_was_removed_ends_with_the_removal() {
+    let pio = HostCapabilities { transfer: Transfer::Pio, ..HostCapabilities::full() };
+    let removed_at = Some(Duration::from_ms(500));
+    let no_data = CardFaults { no_data_one_in: Some(1), ..CardFaults::default() };
+    let mut host = Host::of(pio, HostFaults { removed_at, ..HostFaults::default() }, no_data);
+    let read = MmcRequest::plain(Command::read_single(0), Duration::from_ms(100));
+    host.controller.start(&read, Instant::from_ns(1_000_000_000));
+    assert_eq!(host.controller.next_event(), Some(HostEvent::CardGone));
+    assert_eq!(host.controller.next_event(), None);
 }
