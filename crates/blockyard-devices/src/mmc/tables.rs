@@ -96,8 +96,8 @@ pub(crate) fn lines(figures: &HostFigures) -> String {
            commands     : {commands}CMD13/write={}\n  \
            bus          : busy={}, gap={}{unnoticed}\n  \
            bus busy/idle: map={}, unmap={}\n  \
-           per I/O      : interrupts={}, between CPUs={}, wakes={} (thread={}, worker={}, jobs={}), awaited \
-             wakes={}, ctx={}\n{lost}",
+           per I/O      : interrupts={}, between CPUs={}, ctx={}\n  \
+           wakes/I/O    : all={} (thread={}, worker={}, jobs={}), awaited={}\n{lost}",
         status_per_write(figures),
         exact_percent(figures.bus_busy_percent),
         time(figures.mean_bus_gap_ns),
@@ -105,12 +105,12 @@ pub(crate) fn lines(figures: &HostFigures) -> String {
         pair(figures.unmap_percent),
         digits(figures.woken_per_io.interrupts),
         digits(figures.woken_per_io.between_processors),
+        digits(figures.switches_per_io),
         digits(figures.wakeups_per_io),
         digits(figures.woken_per_io.thread),
         digits(figures.woken_per_io.worker),
         digits(figures.woken_per_io.jobs),
         digits(figures.awaited_wakeups_per_io),
-        digits(figures.switches_per_io),
     )
 }
 

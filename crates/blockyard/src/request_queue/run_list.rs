@@ -147,6 +147,7 @@ impl RunList {
     #[cold]
     fn forget_retry(&mut self, hctx: HctxId) {
         if self.entries[hctx.index()].retry_at.take().is_some() {
+            debug_assert!(self.timed > 0, "the retry instant of {hctx:?} was not counted");
             self.timed -= 1;
         }
     }

@@ -209,7 +209,8 @@ MMC host:
   commands     : CMD13=1.20k, CMD18=7, CMD25=1.20k, CMD13/write=1.00
   bus          : busy=53.2 %, gap=18.9 us
   bus busy/idle: map=2.49 % / 0.00 %, unmap=0.00 % / 11.2 %
-  per I/O      : interrupts=2.00, between CPUs=1.50, wakes=3.96 (thread=1.98, worker=0.98, jobs=1.00), awaited wakes=1.98, ctx=0.97
+  per I/O      : interrupts=2.00, between CPUs=1.50, ctx=0.97
+  wakes/I/O    : all=3.96 (thread=1.98, worker=0.98, jobs=1.00), awaited=1.98
 ";
     assert_eq!(of_hosts(&[(None, &figures(7, 1200))], 100), expected);
 }
