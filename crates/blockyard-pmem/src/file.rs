@@ -3,7 +3,6 @@
 
 use crate::claim::{busy, claim, is_written, release};
 use blockyard_btt::MediaError;
-use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{
     AtFlags, FallocateFlags, FileType, FlockOperation, SeekFrom, StatxFlags, fallocate, flock,
     fstat, fstatvfs, seek, statx,
@@ -11,6 +10,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 /// The unit of the blocks that `stat` counts.
 const STAT_BLOCK_BYTES: u64 = 512;
@@ -103,7 +103,7 @@ pub(crate) fn take_room(file: &File, at: u64, len: u64) -> io::Result<()> {
 /// has lost writes, and may then have forgotten them.
 #[derive(Debug, Default)]
 pub(crate) struct Synced {
-    has_failed: AtomicBool,
+    has_failed: Mutex<bool>,
 }
 
 impl Synced {
@@ -113,12 +113,15 @@ impl Synced {
     ///
     /// This synchronisation failed, or an earlier one.
     pub(crate) fn by(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        // One at a time. Of two calls at once, the kernel tells one that writes were lost, and the
+        // other could end well before the first has noted it.
+        let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
         let done = sync();
-        // The report for this call may have gone to that of another thread.
-        match self.has_failed.fetch_or(done.is_err(), Ordering::SeqCst) {
-            true => Err(io::Error::other("an earlier synchronisation of the file failed")),
-            false => done,
+        if *has_failed {
+            return Err(io::Error::other("an earlier synchronisation of the file failed"));
         }
+        *has_failed = done.is_err();
+        done
     }
 }
 

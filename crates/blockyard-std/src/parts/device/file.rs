@@ -23,10 +23,10 @@
 //!   has ended.
 //! - **[failed-flush-stays-failed]** After a flush has failed, every later flush fails: the kernel
 //!   reports lost writes once to each descriptor, and may then have forgotten them. The answer to a
-//!   write may be that report: with FUA, and on NFS also without. So when a write through the page
-//!   cache fails, a second descriptor ([`File::witness`]) is asked, which nothing is written to:
-//!   its flush fails if writes were lost, and succeeds if only this one failed, as for lack of
-//!   space. A flush that succeeds beside a write with FUA asks too: the write may have been told.
+//!   write may be that report: with FUA, and on NFS also without. So each lane flushes by a
+//!   descriptor of its own ([`File::flushed_by`]), which nothing is written to. A lane has one
+//!   flush in flight at a time, so no other call receives the report that belongs to it. A write
+//!   that fails by itself, as for lack of space, fails alone.
 //! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as
 //!   the file, so the file was cut short. The damage is reported. A write beyond the end fails too:
 //!   it would make the file long again, and what was lost between would read as zeroes.
@@ -43,7 +43,7 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 use core::fmt;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
@@ -70,9 +70,9 @@ pub trait Damaged: fmt::Debug + Send + Sync {
 pub struct File {
     /// The open file.
     pub fd: Arc<OwnedFd>,
-    /// The same file, opened once more, to be asked for lost writes ([failed-flush-stays-failed]);
-    /// `None` if the file is only read.
-    pub(super) witness: Option<Arc<OwnedFd>>,
+    /// The same file, opened once more for the flushes of each lane
+    /// ([failed-flush-stays-failed]); empty if the file is only read.
+    pub(super) flushed_by: Vec<Arc<OwnedFd>>,
     /// The alignment of direct I/O, in bytes; 1 through the page cache.
     pub block_bytes: u64,
     /// The alignment that direct I/O would have, if it is wanted and possible.
@@ -91,17 +91,8 @@ pub struct File {
     pub overlaps: Overlaps,
     /// For [failed-flush-stays-failed].
     pub has_lost_writes: AtomicBool,
-    /// The writes with FUA through the page cache.
-    pub(super) durable: Durable,
     /// Receives reports of damage.
     pub damaged: Arc<dyn Damaged>,
-}
-
-/// The numbers of writes that have begun and ended.
-#[derive(Debug, Default)]
-pub(super) struct Durable {
-    begun: AtomicU64,
-    ended: AtomicU64,
 }
 
 /// Connects a lane with its [`FileDevice`], which layers may hide: holds I/O for the lane to begin,
@@ -149,11 +140,8 @@ enum Step {
     /// As above, over the partial block at the start of the bytes that are left: reads the block
     /// first, then writes it.
     ZeroesWithin { block: Rc<Pages>, left: Range<u64>, is_read: bool },
-    /// Makes changes durable. It began when so many writes with FUA had ended.
-    Sync { ended: u64 },
-    /// Asks whether writes were lost, after this status of a write or flush
-    /// ([failed-flush-stays-failed]).
-    Ask { status: Status },
+    /// Makes changes durable.
+    Sync,
 }
 
 /// A block of which a write changes only a part.
@@ -395,12 +383,13 @@ impl FileDevice {
                 let discard = Discard { number, fd, offset, len: end - offset };
                 return self.outbox.discards.borrow_mut().push_back(discard);
             }
-            Step::Sync { .. } | Step::Ask { .. } => FileOp::Sync,
+            Step::Sync => FileOp::Sync,
         };
-        let fd = match (&active.step, &self.file.witness) {
-            (Step::Ask { .. }, Some(witness)) => Arc::clone(witness),
-            _ => Arc::clone(&self.file.fd),
+        let fd = match op {
+            FileOp::Sync => self.file.flushed_by.get(self.lane as usize), // none if only read
+            _ => None,
         };
+        let fd = Arc::clone(fd.unwrap_or(&self.file.fd));
         let backing = self.file.backing();
         let io = FileIo { fd, backing, op, spans };
         let number = u32::from(active.finished.tag.0);
@@ -422,13 +411,7 @@ impl FileDevice {
             }
             (Step::Data, Ok(0)) => Some(failed(active, Status::IoError)),
             (Step::Data, Ok(bytes)) => self.take_data(active, bytes),
-            (Step::Data, Err(error)) if active.op == Op::Read => {
-                Some(failed(active, status_of(&error)))
-            }
-            (
-                Step::Data | Step::Zeroes { .. } | Step::ZeroesWithin { is_read: true, .. },
-                Err(error),
-            ) => self.ask(active, status_of(&error)),
+            (Step::Data, Err(error)) => Some(failed(active, status_of(&error))),
             (Step::Allocate | Step::Discard, Ok(_)) => Some(Outcome::Done(Status::Ok)),
             // A discard is only advice.
             (Step::Discard, Err(error)) if is_unsupported(&error) => {
@@ -441,13 +424,13 @@ impl FileDevice {
                 self.zero(active, left)
             }
             (Step::ZeroesWithin { .. }, Ok(bytes)) => self.take_zeroed_block(active, bytes),
-            (Step::Sync { .. }, result) => self.take_sync(active, result),
-            (Step::Ask { status }, result) => {
-                let status = *status;
-                Some(self.take_answer(active, status, result))
-            }
+            (Step::Sync, result) => Some(self.take_sync(result)),
             (
-                Step::Edges { .. } | Step::Allocate | Step::Discard | Step::ZeroesWithin { .. },
+                Step::Edges { .. }
+                | Step::Allocate
+                | Step::Discard
+                | Step::Zeroes { .. }
+                | Step::ZeroesWithin { .. },
                 Err(error),
             ) => Some(Outcome::Done(status_of(&error))),
         }
@@ -488,47 +471,16 @@ impl FileDevice {
         whole.then_some(Outcome::Done(Status::Ok))
     }
 
-    /// Ends a request whose write has failed, or a flush, with `status`. In the page cache, asks
-    /// first whether writes were lost ([failed-flush-stays-failed]).
-    fn ask(&self, active: &mut Active, status: Status) -> Option<Outcome> {
-        if self.file.block_bytes > 1 || self.file.witness.is_none() || self.has_lost_writes() {
-            return Some(failed(active, status));
-        }
-        active.step = Step::Ask { status };
-        None
-    }
-
     /// Takes the result of a flush ([failed-flush-stays-failed]).
-    fn take_sync(&self, active: &mut Active, result: io::Result<usize>) -> Option<Outcome> {
-        let Step::Sync { ended } = active.step else { unreachable!("the step is a flush") };
+    fn take_sync(&self, result: io::Result<usize>) -> Outcome {
         match result {
-            Ok(_) if self.has_lost_writes() => Some(Outcome::Done(Status::IoError)),
-            Ok(_) if self.file.durable.begun.load(Ordering::SeqCst) > ended => {
-                self.ask(active, Status::Ok)
-            }
-            Ok(_) => Some(Outcome::Done(Status::Ok)),
+            Ok(_) if self.has_lost_writes() => Outcome::Done(Status::IoError),
+            Ok(_) => Outcome::Done(Status::Ok),
             Err(error) => {
                 self.note_lost_writes();
-                Some(Outcome::Done(status_of(&error)))
+                Outcome::Done(status_of(&error))
             }
         }
-    }
-
-    /// Takes the answer whether writes were lost, for a write or flush that would end with
-    /// `status`.
-    fn take_answer(&self, active: &Active, status: Status, result: io::Result<usize>) -> Outcome {
-        let Err(error) = result else { return failed(active, status) };
-        self.note_lost_writes();
-        match status {
-            Status::Ok => Outcome::Done(status_of(&error)),
-            status => failed(active, status),
-        }
-    }
-
-    /// Returns whether the request's answer may be the report of lost writes
-    /// ([failed-flush-stays-failed]).
-    fn is_durable(&self, active: &Active) -> bool {
-        active.op == Op::Write && active.fua && self.file.block_bytes == 1
     }
 
     /// Takes a block in which a part becomes zeroes: first its bytes, then the end of its write.
@@ -616,9 +568,6 @@ impl FileDevice {
                 self.active[slot] = Some(active);
             }
             Some(outcome) => {
-                if self.is_durable(&active) {
-                    self.file.durable.ended.fetch_add(1, Ordering::SeqCst);
-                }
                 if let Some((bytes, keeps_edges)) = active.writing {
                     self.file.overlaps.end(bytes, keeps_edges);
                 }
@@ -650,7 +599,7 @@ impl Driver for FileDevice {
         };
         active.step = match active.op {
             Op::Read | Op::Write => active.step,
-            Op::Flush => Step::Sync { ended: self.file.durable.ended.load(Ordering::SeqCst) },
+            Op::Flush => Step::Sync,
             Op::Discard | Op::WriteZeroes => Step::Allocate,
             Op::SecureErase | Op::DriverIn | Op::DriverOut => {
                 return Accept::Failed(Status::NotSupported);
@@ -676,9 +625,6 @@ impl Driver for FileDevice {
         }
         if !self.may_write(&mut active) {
             return Accept::Busy(Busy::Device); // [edge-has-one-writer]
-        }
-        if self.is_durable(&active) {
-            self.file.durable.begun.fetch_add(1, Ordering::SeqCst);
         }
         self.begin(&active);
         self.active[issue.tag.index()] = Some(active);

@@ -5,9 +5,9 @@
 //! - **[path-opened-once]** A path may name another file later. So it is opened once, and
 //!   everything else is done to the descriptor that has the lock. The kernel claims a block device
 //!   only when it is opened: it is opened once more, and refused if the path names another device
-//!   then. The witness of lost writes (`File::witness`) is opened through the descriptor.
+//!   then. The descriptors of flushes (`File::flushed_by`) are opened through the first one.
 
-use super::file::{Damaged, Durable, File};
+use super::file::{Damaged, File};
 use super::overlap::Overlaps;
 use super::{FILE_REQUEST_SECTORS, limits};
 use crate::parts::ring::Backing;
@@ -160,10 +160,12 @@ impl File {
         let system = rustix::fs::fstatfs(&fd).ok().filter(|_| !is_block_device);
         let knows_fua =
             is_block_device || system.is_some_and(|system| WITH_FUA.contains(&system.f_type));
-        let witness = if read_only { None } else { Some(open_again(&fd, path).map_err(refused)?) };
+        let again = |_| open_again(&fd, path).map(Arc::new);
+        let lanes = if read_only { 0 } else { bells.len() };
+        let flushed_by = (0..lanes).map(again).collect::<Result<_, _>>().map_err(refused)?;
         let mut file = Self {
             fd: Arc::new(fd),
-            witness: witness.map(Arc::new),
+            flushed_by,
             block_bytes: 1,
             direct_block,
             size_bytes,
@@ -173,7 +175,6 @@ impl File {
             has_fua: true,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(false),
-            durable: Durable::default(),
             damaged,
         };
         file.fit_size();
@@ -193,11 +194,10 @@ impl File {
     ) -> Self {
         let mut file = Self {
             fd: Arc::clone(&self.fd),
-            witness: self.witness.clone(),
+            flushed_by: self.flushed_by.clone(),
             size_bytes,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(self.has_lost_writes.load(Ordering::SeqCst)),
-            durable: Durable::default(),
             damaged,
             ..*self
         };
@@ -302,19 +302,27 @@ fn open_with(path: &Path, access: OFlags, flags: OFlags) -> Result<OwnedFd, Errn
 ///
 /// # Errors
 ///
-/// The path names another file by now, and there is no `/proc` in which the file could be found
-/// ([path-opened-once]).
+/// The system's. [`Errno::STALE`]: the path names another file by now, and there is no `/proc` in
+/// which the file could be found ([path-opened-once]).
 fn open_again(fd: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     let in_proc = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let access = OFlags::RDONLY | OFlags::CLOEXEC;
+    let mut refused = Errno::STALE;
     for path in [Path::new(&in_proc), path] {
-        let Ok(again) = open_with(path, access, OFlags::empty()) else { continue };
+        let again = match open_with(path, access, OFlags::empty()) {
+            Ok(again) => again,
+            Err(error) => {
+                refused = error;
+                continue;
+            }
+        };
         let [stat, stat_again] = [rustix::fs::fstat(fd)?, rustix::fs::fstat(&again)?];
         if (stat.st_dev, stat.st_ino) == (stat_again.st_dev, stat_again.st_ino) {
             return Ok(again);
         }
+        refused = Errno::STALE;
     }
-    Err(Errno::STALE)
+    Err(refused)
 }
 
 /// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or

@@ -56,7 +56,13 @@ fn queue(
     let mut file = File::open(&path, how).expect("the disk's file should open");
     change(&mut file);
     std::fs::remove_file(path).expect("the disk's file should be removable");
-    let shape = Shape {
+    let shape = shape(&file);
+    let device = FileDevice::new(Arc::new(file), 0, Rc::clone(jobs), Rc::clone(outbox), 4);
+    LaneQueue::new(shape, device, (), jobs)
+}
+
+fn shape(file: &File) -> Shape {
+    Shape {
         limits: file.limits(),
         policies: Policies::NONE,
         elevator: None,
@@ -65,9 +71,7 @@ fn queue(
         timeout: Some(Duration::MAX),
         takes_slices: false,
         takes_long_ranges: false,
-    };
-    let device = FileDevice::new(Arc::new(file), 0, Rc::clone(jobs), Rc::clone(outbox), 4);
-    LaneQueue::new(shape, device, (), jobs)
+    }
 }
 
 /// Begins a job, lets `kernel` answer each of its I/O operations, and returns its status.
@@ -180,12 +184,12 @@ fn a_lost_write_fails_every_later_flush() {
     }
 }
 
-/// The kernel tells one of two calls that are in flight together. If it tells the write, the flush
-/// must fail too: it covers the writes that were lost.
+/// A write with FUA in flight receives the kernel's report. A flush beside it, and the flush of
+/// another lane, receive it as well: each has a descriptor of its own.
 ///
 /// Checks [failed-flush-stays-failed].
 #[test]
-fn a_flush_beside_a_write_with_fua_asks_for_lost_writes() {
+fn a_flush_beside_a_write_with_fua_learns_of_lost_writes() {
     for (is_lost, flushed) in [(true, Status::IoError), (false, Status::Ok)] {
         let jobs = Jobs::new(RefCell::new(Slab::default()));
         let outbox = Rc::new(Outbox::default());
@@ -200,8 +204,8 @@ fn a_flush_beside_a_write_with_fua_asks_for_lost_writes() {
         let mut loss =
             Loss { is_lost, told: Vec::new(), tells_any_write: false, of_writes: Vec::new() };
         let told = loss.answer(&write.io).map_err(io::Error::from_raw_os_error);
-        let none = Transfer::new(0, 0);
         let flush = Asked::from(Op::Flush);
+        let none = Transfer::new(0, 0);
         let status = ends_by(&mut queue, &outbox, flush, none, |io| loss.answer(io));
         assert_eq!(status, flushed);
         outbox.end(write.number, told);
@@ -209,11 +213,38 @@ fn a_flush_beside_a_write_with_fua_asks_for_lost_writes() {
         let ended = queue.next_ended(&mut false).expect("the write has ended");
         assert_eq!(ended.status, flushed);
         assert_eq!(reports.0.load(Ordering::Relaxed), u32::from(is_lost));
-        // Alone, it asks nobody.
-        let answer = &[Ok(0)][..usize::from(!is_lost)];
-        let status = ends(&mut queue, &outbox, flush, Transfer::new(0, 0), answer);
-        assert_eq!(status, flushed);
     }
+}
+
+/// Each lane flushes by a descriptor of its own, and none by that of the writes.
+///
+/// Checks [failed-flush-stays-failed].
+#[test]
+fn no_two_lanes_flush_by_the_same_descriptor() {
+    let jobs = Jobs::new(RefCell::new(Slab::default()));
+    let outbox = Rc::new(Outbox::default());
+    let bell = || Arc::new(crate::parts::bell::bell().expect("a descriptor should be left"));
+    let bells = [bell(), bell()];
+    let path = std::env::temp_dir().join(format!("blockyard-lanes-{}", std::process::id()));
+    std::fs::write(&path, [0; 4096]).expect("the folder should accept a new file");
+    let damaged = Arc::new(Reports::default());
+    let claim = |_: &OwnedFd, _: bool| Ok(());
+    let how = How { read_only: false, buffered: true, bells: &bells, claim, damaged };
+    let file = File::open(&path, how).expect("the disk's file should open");
+    std::fs::remove_file(path).expect("the disk's file should be removable");
+    let written_by = file.fd.as_raw_fd();
+    let flushed_by: Vec<_> = file.flushed_by.iter().map(|fd| fd.as_raw_fd()).collect();
+    assert_eq!(flushed_by.len(), 2);
+    assert!(flushed_by[0] != flushed_by[1] && !flushed_by.contains(&written_by));
+    let shape = shape(&file);
+    let device = FileDevice::new(Arc::new(file), 1, Rc::clone(&jobs), Rc::clone(&outbox), 4);
+    let mut queue = LaneQueue::new(shape, device, (), &jobs);
+    let none = Transfer::new(0, 0);
+    let status = ends_by(&mut queue, &outbox, Asked::from(Op::Flush), none, |io| {
+        assert_eq!(io.fd.as_raw_fd(), flushed_by[1]);
+        Ok(0)
+    });
+    assert_eq!(status, Status::Ok);
 }
 
 /// A file system whose writes of zeroes take nothing kept its lane busy for ever.
