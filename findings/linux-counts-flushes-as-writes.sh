@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# On Linux, iostat shows 200 writes of 2 KiB for 100 writes of 4 KiB with an fdatasync behind each.
+# On Linux, iostat shows 199 writes of 2 KiB for 100 writes of 4 KiB with fdatasync between them.
 #
 # iostat has a column for flushes, f/s. But a flush that a file system or a program asks for is also
 # an empty write to the block layer, and counts in the fifth field of /sys/block/*/stat when it has
 # ended. So syncs double w/s and halve wareq-sz, and w_await is the mean of writes and flushes. A
-# device of dm counts the empty writes, but no flush: its f/s is 0 whatever happens. A RAID 1 of md
-# counted neither.
+# device of dm counts the empty writes, but no flush: its f/s is 0 whatever happens.
 #
-# Here fio does 100 direct writes of 4 KiB, with fdatasync behind each or none, to a null_blk device
+# Here fio does 100 direct writes of 4 KiB, with fdatasync between them or none, to a null_blk device
 # with a cache, through a linear device of dm. Writes, flushes, and KiB per write of iostat:
 #
 #   no fdatasync         disk 100, 0, 4.00      dm 100, 0, 4.00

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# On Linux 7.3, `ioping FILE` measures the page cache of a file that was read before, not the disk.
+# `ioping FILE` measures the page cache of a file that was read before, not the disk: on XFS, and on
+# ext4 of Linux 7.3.
 #
 # ioping reads 4 KiB, and drops them from the cache by posix_fadvise (POSIX_FADV_DONTNEED), so that
 # a later read finds the disk again. Linux drops whole folios alone: of a folio that is larger than

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Linux's scsi_debug with `ndelay=100000` takes 0.1 ms for a write and 48 ms for a flush.
 #
-# The parameters `delay` (ticks of 4 ms) and `ndelay` (nanoseconds) say how long a command takes.
-# For SYNCHRONIZE CACHE after a write, they only say whether it takes time: 48 ms with any of the
-# delays here, and none with `delay=0`. Reads and writes behave as set, so the disk seems well set
-# up, and a job that syncs measures another one. The disk reports a cache that is written back, so
-# file systems flush it.
+# The parameters `delay` (ticks of 4 ms) and `ndelay` (nanoseconds) say how long a command takes,
+# says their description. SYNCHRONIZE CACHE after a write takes 48 ms with both of the delays here.
+# A comment in the driver's source explains it: a flush takes a twentieth of the time of a spin-up,
+# which is a second, or `delay` seconds for a `delay` above 1; `ndelay` of at most 10,000 is exempt.
+# Reads and writes behave as set, so the disk looks right, and a job that syncs measures a different
+# one. The disk reports a cache that is written back, so file systems flush it.
 #
-# Here fio writes 4 KiB at random for two seconds. Writes, without and with fdatasync behind each:
+# Here fio writes 4 KiB at random for two seconds. Writes, without and with fdatasync after each:
 #
 #   delay=0          146,000   59,000 to 69,000
 #   delay=1              498   39

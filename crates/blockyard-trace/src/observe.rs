@@ -164,6 +164,10 @@ impl fmt::Debug for dyn Observer + '_ {
 
 /// Forwards to the observer that the caller keeps, if there is one.
 impl Observer for Option<&mut dyn Observer> {
+    fn is_broken(&self) -> bool {
+        self.as_ref().is_some_and(|observer| observer.is_broken())
+    }
+
     fn world_begins(&mut self, setting: &Setting) {
         if let Some(observer) = self {
             observer.world_begins(setting);

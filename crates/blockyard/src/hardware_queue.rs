@@ -17,7 +17,8 @@
 //! - **[no-lost-wake-up]** No wake-up is lost. A run that stops while there is work sets the
 //!   restart mark, which a completion of the queue honours, or is registered with the host if it
 //!   lacks something that queues share. If no completion can help, because what ran out is not
-//!   given back by one or nothing is in flight, the run sets the retry instant.
+//!   given back by one or nothing is in flight, the run sets the retry instant. So does a run to
+//!   which an elevator gives nothing that says itself at which completions to ask it.
 //! - **[direct-requests-first]** Requests that bypass the elevator (flushes, data behind a flush,
 //!   passthrough) are offered before all others, which may be waiting for them. Only a request that
 //!   lacks a reserved tag steps lacking_reserved, because others do not need one.

@@ -189,7 +189,7 @@ pub trait Elevator: core::fmt::Debug {
 
     /// For an elevator that says by [`Self::wants_run`] which completions are a reason to ask it:
     /// when a hardware queue that got no request at `now`, although some are held, asks again. It
-    /// is later than `now`. `None`, always: every completion is a reason.
+    /// is later than `now`. If it always returns `None`, every completion is a reason.
     ///
     /// [`Self::poll_at`] of such an elevator is the same for all hardware queues. They also run at
     /// the end of a wait that began at a completion.

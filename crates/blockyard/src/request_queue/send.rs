@@ -318,7 +318,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Notes until when a paced elevator idles: then it is asked again.
     #[cold]
     pub(super) fn note_idling(&mut self) {
-        // One that holds nothing, or was not asked, may have a wait behind it.
+        // The wait may be over, if the elevator holds nothing or was not asked since.
         let until = self.queue.idles_until(hctx_id(0)).filter(|at| *at > self.now);
         self.queue.runs.idle_until(until);
     }
