@@ -9,8 +9,8 @@ pub struct Totals {
     pub wakeups: u64,
     /// Interrupts by which a processor tells another one, which idles, that a thread is to run
     /// there. Their time is a part of `wakeup` and `run-delay`. A processor that is busy, or that
-    /// spins while it idles, needs none. Each thread that is woken counts; Linux sends one interrupt
-    /// for several that are woken at once.
+    /// spins while it idles, needs none. Each thread that is woken counts; Linux sends one
+    /// interrupt for several that are woken at once.
     pub interprocessor_interrupts: u64,
     /// Changes of a processor from one thread to another, or from idling to a thread.
     pub context_switches: u64,

@@ -223,8 +223,9 @@ fn a_flush_beside_a_write_with_fua_learns_of_lost_writes() {
 fn no_two_lanes_flush_by_the_same_descriptor() {
     let jobs = Jobs::new(RefCell::new(Slab::default()));
     let outbox = Rc::new(Outbox::default());
-    let bell = || Arc::new(crate::parts::bell::bell().expect("a descriptor should be left"));
-    let bells = [bell(), bell()];
+    let bells = [(); 2].map(|()| {
+        Arc::new(crate::parts::bell::bell().expect("a descriptor should be left for the bell"))
+    });
     let path = std::env::temp_dir().join(format!("blockyard-lanes-{}", std::process::id()));
     std::fs::write(&path, [0; 4096]).expect("the folder should accept a new file");
     let damaged = Arc::new(Reports::default());
