@@ -24,7 +24,8 @@ def printed(program, command):
     words = [program, *shlex.split(command)[1:]]
     environment = {**os.environ, "COLUMNS": "80"}
     done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=60)
-    if done.returncode not in (0, 1):
+    # 1 is also the answer that a goal is missed.
+    if done.returncode not in (0, 1) or not done.stdout:
         raise SystemExit(f"{command}: exit code {done.returncode}: {done.stderr}")
     return done.stdout
 
