@@ -6,8 +6,8 @@
 # ended. So syncs double w/s and halve wareq-sz, and w_await is the mean of writes and flushes. A
 # device of dm counts the empty writes, but no flush: its f/s is 0 whatever happens.
 #
-# Here fio does 100 direct writes of 4 KiB, with fdatasync between them or none, to a null_blk device
-# with a cache, through a linear device of dm. Writes, flushes, and KiB per write of iostat:
+# Here fio does 100 direct writes of 4 KiB, with fdatasync between them or none, to a null_blk
+# device with a cache, through a linear device of dm. Writes, flushes, KiB per write of iostat:
 #
 #   no fdatasync         disk 100, 0, 4.00      dm 100, 0, 4.00
 #   fdatasync            disk 199, 99, 2.01     dm 199, 0, 2.01
