@@ -50,7 +50,7 @@ pub enum SweepError {
         /// The key.
         key: String,
     },
-    /// There are more runs than [`VARIANTS_MAX`].
+    /// There are more than 64 runs.
     TooMany {
         /// The number of designs.
         designs: usize,

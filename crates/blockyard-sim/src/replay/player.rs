@@ -141,7 +141,7 @@ impl Player {
     }
 
     /// Returns the next record that a task must know at `now`, with that task; `None` if no record
-    /// is needed yet. Call this again at [`Self::next_at`], and after [`Self::submitted`] or
+    /// is needed yet. Call this again at `next_at`, and after [`Self::submitted`] or
     /// `reached` returns true.
     ///
     /// # Errors

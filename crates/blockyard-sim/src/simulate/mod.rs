@@ -111,8 +111,7 @@ pub struct Conditions<'a> {
     pub faults: Option<&'a FaultRules>,
     /// The verification of data, if data is kept. It changes only the speed of the simulation.
     pub verify: Option<&'a Verify>,
-    /// When the system is suspended, from the start, and how long it sleeps: see
-    /// [`World::suspend`].
+    /// When the system is suspended, from the start, and how long it sleeps.
     pub sleeps: &'a [(Duration, Duration)],
     /// Whether each driver call is checked against its contract. The checks find defects of
     /// Blockyard, make a run about a twentieth longer, and change nothing else.

@@ -532,7 +532,7 @@ impl Buffered {
         }
     }
 
-    /// Notes that the bio of [`Self::next_bio`] was submitted.
+    /// Notes that the bio of `next_bio` was submitted.
     ///
     /// # Panics
     ///

@@ -24,7 +24,7 @@
 //! - **[failed-flush-stays-failed]** After a flush has failed, every later flush fails: the kernel
 //!   reports lost writes once to each descriptor, and may then have forgotten them. The answer to a
 //!   write may be that report: with FUA, and on NFS also without. So each lane flushes by a
-//!   descriptor of its own ([`File::flushed_by`]), which nothing is written to. A lane has one
+//!   descriptor of its own (`File::flushed_by`), which nothing is written to. A lane has one
 //!   flush in flight at a time, so no other call receives the report that belongs to it. A write
 //!   that fails by itself, as for lack of space, fails alone.
 //! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as
