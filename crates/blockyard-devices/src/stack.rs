@@ -245,7 +245,7 @@ impl Stack {
         }
     }
 
-    /// As [`Model::completes_one_by_one`]. Layers complete requests at other times.
+    /// Whether the model completes requests one by one. Layers complete them at other times.
     #[must_use]
     pub fn completes_one_by_one(&self) -> bool {
         match self {

@@ -143,7 +143,7 @@ pub enum TraceFault {
     OtherByteOrder,
     /// The range ends beyond the largest byte offset.
     Beyond,
-    /// More disks than [`DISKS_MAX`].
+    /// More than 1024 disks.
     TooManyDisks,
     /// More processes than `SUBMITTERS_MAX` in a replay that keeps each process's think time.
     TooManySubmitters,

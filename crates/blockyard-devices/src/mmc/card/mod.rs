@@ -481,7 +481,7 @@ impl Card {
         lost
     }
 
-    /// Pulls the card out. Returns the number of lost bytes, as [`Self::power_cut`] does.
+    /// Pulls the card out. Returns the number of lost bytes, as a power cut does.
     /// [`Self::power_up`] puts the card back.
     pub fn remove(&mut self, at: Instant) -> u64 {
         self.power_cut(at)
