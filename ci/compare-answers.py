@@ -40,7 +40,7 @@ import tempfile
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 # On memory the long SCSI and MMC jobs take minutes and show nothing that these do not.
 JOBS_ON_PMEM = r"pmem|fsync|dd|find"
-# Long jobs run as shorter copies, which take a third of the time in all and differ in the same
+# Long jobs run as shorter copies, which take half of the time in all and differ in the same
 # places: 64 jobs at depth 64 do 20,000 I/Os in 100 ms of a device of 200,000 IOPS.
 SHORTENED = {"runtime=1s": "runtime=100ms", "number_ios=1024": "number_ios=128"}
 # A comparison with a file prints as many lines for each case.

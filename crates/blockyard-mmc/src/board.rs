@@ -8,10 +8,11 @@
 use super::block::{Context, Mmc};
 use super::card::Card;
 use super::command::{Command, Direction, Response};
-use super::controller::{HostController, HostError, HostEvent, MmcRequest, Part, Payload};
+use super::controller::{HostController, HostError, HostEvent, MmcRequest, Part};
 use super::host::BusyDetect;
 use super::identify::{Answer, BusError, Failure, Identify, Step};
 use super::mode::{Mode, SignalVoltage};
+use super::register::extension::byte_block;
 use alloc::boxed::Box;
 use blockyard::time::{Duration, Instant};
 
@@ -74,8 +75,7 @@ pub fn bring_up(board: &mut impl Board) -> Result<Box<Card>, Failure> {
             Step::Failed(failure) => return Err(failure),
             Step::Send { command, limit } => send(board, command, limit),
             Step::SendByte { command, first, limit } => {
-                *board.block() = [0; 512];
-                board.block()[0] = first;
+                *board.block() = byte_block(first);
                 send(board, command, limit)
             }
             Step::Drive(mode) => {
@@ -113,8 +113,7 @@ fn sleep_until(board: &mut impl Board, end: Instant) {
 
 /// Sends `command` and waits until it is over, busy included.
 fn send(board: &mut impl Board, command: Command, limit: Duration) -> Answer<'_> {
-    let payload = if command.data.is_some() { Payload::Block } else { Payload::None };
-    let request = MmcRequest { payload, ..MmcRequest::plain(command, limit) };
+    let request = MmcRequest::by_block(command, limit);
     let end = board.now() + limit;
     let response = match perform(board, &request, end) {
         Ok(response) => response,

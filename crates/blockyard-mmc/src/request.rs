@@ -120,6 +120,13 @@ impl MmcRequest {
         }
     }
 
+    /// As [`Self::plain`], with the controller's block for the data of the command, if it has any.
+    #[must_use]
+    pub const fn by_block(command: Command, limit: Duration) -> Self {
+        let payload = if command.data.is_some() { Payload::Block } else { Payload::None };
+        Self { payload, ..Self::plain(command, limit) }
+    }
+
     /// Returns the parts of the request, in order. The controller reports the end of each, one by
     /// one or at once.
     pub fn parts(&self) -> impl Iterator<Item = Part> + use<> {

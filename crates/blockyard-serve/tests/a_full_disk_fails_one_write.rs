@@ -92,8 +92,8 @@ fn writes_that_were_lost_fail_each_flush() {
     assert_eq!(write_durably(&mut client, 0, &[1; 4096]), 0);
     assert_eq!(client.write(1 << 20, &vec![2; 2 << 20]), 0, "the page cache takes it");
     let synced = Command::new("sync").arg(&device.path).status().unwrap();
-    assert!(!synced.success(), "another descriptor is told of the loss");
-    assert_eq!(write_durably(&mut client, 0, &[3; 4096]), EIO, "the write is told of it");
+    assert!(!synced.success(), "another descriptor reports the loss");
+    assert_eq!(write_durably(&mut client, 0, &[3; 4096]), EIO, "the write reports it");
     for _ in 0..2 {
         assert_eq!(client.call(FLUSH, 0, 0), EIO);
     }

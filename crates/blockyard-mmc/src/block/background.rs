@@ -22,7 +22,7 @@ use super::mmc::Mmc;
 use super::operation::Operation;
 use crate::card::time::BKOPS;
 use crate::command::{Command, SwitchAccess};
-use crate::controller::{HostController, MmcRequest, Payload};
+use crate::controller::{HostController, MmcRequest};
 use crate::exchange::Exchange;
 use crate::register::ext_csd::{BkopsLevel, ExtCsd, Hpi, index};
 use blockyard::status::Status;
@@ -57,9 +57,7 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn background_request(&self, step: BusStep) -> MmcRequest {
         match step {
             BusStep::ReadExtCsd => {
-                let payload = Payload::Block;
-                let limit = self.target.read_limit;
-                MmcRequest { payload, ..MmcRequest::plain(Command::send_ext_csd(), limit) }
+                MmcRequest::by_block(Command::send_ext_csd(), self.target.read_limit)
             }
             BusStep::StartBackground => {
                 let start = index::BKOPS_START;

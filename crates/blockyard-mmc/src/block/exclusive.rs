@@ -47,12 +47,12 @@ use super::tasks::direct_command::DirectEnd;
 use crate::card::time::{BKOPS, EXTENSION_WRITE, FLUSH, SANITIZE};
 use crate::command::status::Status as CardStatus;
 use crate::command::{Command, Opcode, SwitchAccess};
-use crate::controller::{HostController, MmcRequest, Part, Payload, SlotId};
+use crate::controller::{HostController, MmcRequest, Part, SlotId};
 use crate::exchange::{Cause, Exchange, Failure};
 use crate::host::BusyDetect;
 use crate::policy::Job;
 use crate::register::ext_csd::index;
-use crate::register::extension::ExtensionPlace;
+use crate::register::extension::{ExtensionPlace, byte_block};
 use crate::target::Target;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
@@ -371,16 +371,11 @@ impl<H: HostController> Mmc<H> {
         let command = self.target.command_of(operation, &self.slots[slot.index()]);
         let command = command.expect("next command of an operation under way");
         let limit = self.busy_limit().expect("limit of a command that keeps the card busy");
-        let mut request = MmcRequest::plain(command, limit);
-        if command.data.is_some() {
-            request.payload = Payload::Block;
-        }
         if command.opcode == Opcode::WriteExtension {
             self.slots[slot.index()].since = now;
-            *self.controller.block() = [0; 512];
-            self.controller.block()[0] = 1;
+            *self.controller.block() = byte_block(1);
         }
-        self.launch(request, context, now);
+        self.launch(MmcRequest::by_block(command, limit), context, now);
     }
 
     /// Returns whether the byte that an SD card sent says that it still flushes. Then it is asked

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::command::Rca;
-use crate::controller::{NotNow, SlotId};
+use crate::controller::{NotNow, Payload, SlotId};
 use crate::host::HostCapabilities;
 use crate::target::Target;
 use blockyard::driver::Issue;

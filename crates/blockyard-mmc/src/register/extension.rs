@@ -7,10 +7,19 @@ const PERFORMANCE: u16 = 2;
 const HEADER: usize = 16;
 /// Bytes of a function in the list up to the first of its registers.
 const FUNCTION: usize = 48;
-/// The settings in the performance enhancement register, by byte; bit 0 of each.
-const CACHE_ENABLE: u16 = 260;
-const CACHE_FLUSH: u16 = 261;
-const QUEUE_ENABLE: u16 = 262;
+/// The byte of the performance enhancement register whose bit 0 turns the cache on.
+pub const CACHE_ENABLE: u16 = 260;
+/// The byte whose bit 0 flushes the cache. The card clears it when the cache is flushed.
+pub const CACHE_FLUSH: u16 = 261;
+/// The byte whose bit 0 turns the command queue on.
+pub const QUEUE_ENABLE: u16 = 262;
+
+/// Returns the data of CMD49 that writes one byte: `first`, and 511 bytes that mean nothing.
+pub(crate) const fn byte_block(first: u8) -> [u8; 512] {
+    let mut block = [0; 512];
+    block[0] = first;
+    block
+}
 
 /// The place of an extension register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,16 +12,14 @@ use super::{Card, RegistersKind};
 use blockyard::time::Instant;
 use blockyard_mmc::card::time::EXTENSION_WRITE;
 use blockyard_mmc::command::Direction;
-use blockyard_mmc::register::extension::{ExtensionPlace, Performance, performance_place};
+use blockyard_mmc::register::extension::{
+    CACHE_ENABLE, CACHE_FLUSH, ExtensionPlace, Performance, QUEUE_ENABLE, performance_place,
+};
 
 /// The function of the performance enhancement register, which the standard leaves to the card, and
 /// its code in the general information.
 const FUNCTION: u8 = 1;
 const CODE: u8 = 2;
-/// The settings of the performance enhancement register, by byte; bit 0 of each.
-const CACHE_ENABLE: u16 = 260;
-const CACHE_FLUSH: u16 = 261;
-const QUEUE_ENABLE: u16 = 262;
 
 /// What the performance enhancement register of an SD card says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,10 @@ use crate::block::tasks::change::{Change, Step};
 use crate::block::tasks::state::{Cqe, State};
 use crate::card::time::EXTENSION_WRITE;
 use crate::command::{Command, SwitchAccess};
-use crate::controller::{HostController, MmcRequest, Payload};
+use crate::controller::{HostController, MmcRequest};
 use crate::exchange::Exchange;
 use crate::register::ext_csd::index::CMDQ_MODE_EN;
+use crate::register::extension::byte_block;
 use blockyard::time::Instant;
 
 /// Returns the CMD6 of eMMC that turns the card's queue `on`, or off.
@@ -126,13 +127,11 @@ impl<H: HostController> Mmc<H> {
             return self.send_for_engine(switch_queue(on), now);
         };
         debug_assert!(self.engine_exchange().is_none(), "the block is in use");
-        *self.controller.block() = [0; 512];
-        self.controller.block()[0] = u8::from(on);
+        *self.controller.block() = byte_block(u8::from(on));
         self.send_for_engine(Command::write_extension_byte(place.queue_enable()), now);
     }
 
-    /// Puts `command` on the bus for the engine. Its data, if it has any, is the controller's
-    /// block.
+    /// Puts `command` on the bus for the engine.
     fn send_for_engine(&mut self, command: Command, now: Instant) {
         debug_assert!(self.bus.is_none(), "[one-claim-on-bus]: {command} for the engine");
         let limit = match self.change().step {
@@ -140,8 +139,7 @@ impl<H: HostController> Mmc<H> {
             _ if command.data.is_some() => EXTENSION_WRITE,
             _ => self.target.switch_limit,
         };
-        let payload = if command.data.is_some() { Payload::Block } else { Payload::None };
-        let request = MmcRequest { payload, ..MmcRequest::plain(command, limit) };
+        let request = MmcRequest::by_block(command, limit);
         // During a recovery, the response may be about tasks that were under way
         // ([suspect-tasks-redone]).
         let after_write = self.has_unconfirmed_write() && !self.change().recovers();

@@ -160,9 +160,9 @@ impl File {
         let system = rustix::fs::fstatfs(&fd).ok().filter(|_| !is_block_device);
         let knows_fua =
             is_block_device || system.is_some_and(|system| WITH_FUA.contains(&system.f_type));
-        let again = |_| open_again(&fd, path).map(Arc::new);
         let lanes = if read_only { 0 } else { bells.len() };
-        let flushed_by = (0..lanes).map(again).collect::<Result<_, _>>().map_err(refused)?;
+        let flushed_by = (0..lanes).map(|_| open_again(&fd, path).map(Arc::new));
+        let flushed_by = flushed_by.collect::<Result<_, _>>().map_err(refused)?;
         let mut file = Self {
             fd: Arc::new(fd),
             flushed_by,
