@@ -6,7 +6,7 @@
 //! and one row of 13 to 283 that does not fit its neighbours; ours stay within 79. Larger writes:
 //! DMA was faster by 68 to 470 kB/s, and ours is faster.
 
-mod published;
+use crate::published;
 
 use blockyard_answer::reproduce::{Unit, run};
 use published::{assert_met, measured};

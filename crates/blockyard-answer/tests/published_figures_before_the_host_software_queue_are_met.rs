@@ -2,7 +2,7 @@
 //! 2020). All eight rows are within 3 %, on the devices and on all variants that the figures allow,
 //! with one CMD13 for each write, as counted there.
 
-mod published;
+use crate::published;
 
 use blockyard_answer::reproduce::Unit;
 use published::{assert_met, measured};

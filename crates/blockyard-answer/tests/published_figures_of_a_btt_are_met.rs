@@ -1,7 +1,7 @@
 //! The published figures of the block translation table (May 2015), with plain copies, on each
 //! device that may have been measured: rates within 2 %, the share of the copy within one point.
 
-mod published;
+use crate::published;
 
 use published::{assert_met, measured};
 

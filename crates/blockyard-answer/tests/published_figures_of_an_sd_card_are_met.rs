@@ -5,7 +5,7 @@
 //! below a line that the other record lengths fit within 1.1 %; 2 % for random reads) and rewrites
 //! of 64 KiB (12 % below their line).
 
-mod published;
+use crate::published;
 
 use blockyard_answer::reproduce::{Cell, Unit, run};
 use published::{assert_met, measured};

@@ -3,7 +3,7 @@
 //! The reason is the published one: the 2017 mq-deadline loses its sequential rate because it
 //! merges almost nothing.
 
-mod published;
+use crate::published;
 
 use blockyard_answer::reproduce::{Basis, Cell, Unit};
 use published::{assert_met, measured};

@@ -13,7 +13,7 @@
 
 #![expect(clippy::float_arithmetic, reason = "figures are compared")]
 
-mod oracle;
+use crate::oracle;
 
 use blockyard::trace::{Action, Event, Sink};
 use blockyard_fio::job::{NoSource, parse_bytes};

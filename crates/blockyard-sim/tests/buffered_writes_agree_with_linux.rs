@@ -10,7 +10,7 @@
 //!
 //! A run must be as close to the first recording as the goals below say, or as the second one is.
 
-mod oracle;
+use crate::oracle;
 
 use blockyard::bio::Flags;
 use blockyard::trace::{Action, Event, Sink};

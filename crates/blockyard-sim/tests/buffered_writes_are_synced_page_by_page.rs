@@ -1,7 +1,7 @@
 //! Whole simulations that write through the page cache and sync. Only the device and the copy of a
 //! page take time here, so that every instant can be computed by hand.
 
-mod free;
+use crate::free;
 
 use blockyard::status::Status;
 use blockyard::time::Duration;

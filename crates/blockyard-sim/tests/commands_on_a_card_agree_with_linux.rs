@@ -6,7 +6,7 @@
 //! how they were made. An emulated card has no times like a real one, so only the numbers are
 //! compared.
 
-mod oracle;
+use crate::oracle;
 
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_bytes};

@@ -1,7 +1,7 @@
 //! A damaged trace is either read to its end or refused with the place of the damage. The parser
 //! never panics.
 
-mod recorded;
+use crate::recorded;
 
 use blockyard::bio::{Flags, Op};
 use blockyard_devices::profile::{Design, Device};

@@ -1,7 +1,7 @@
 //! Whole simulations of direct I/O to files whose pages are in the cache, or that are those of a
 //! file system. Only the device and the copy of a page take time here.
 
-mod free;
+use crate::free;
 
 use blockyard::status::Status;
 use blockyard::time::Duration;

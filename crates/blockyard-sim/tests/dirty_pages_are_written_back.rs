@@ -1,7 +1,7 @@
 //! Whole simulations of jobs that write through the page cache and do not sync: flushers write, and
 //! writers that are too fast pause. Only the device and the copy of a page take time here.
 
-mod free;
+use crate::free;
 
 use blockyard::status::Status;
 use blockyard::trace::Action;

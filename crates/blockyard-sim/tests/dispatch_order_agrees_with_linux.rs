@@ -15,7 +15,7 @@
 //! requests from an elevator at the same time. Such recordings are kept to show how far the two
 //! orders of Linux agree, and how far ours does.
 
-mod oracle;
+use crate::oracle;
 
 use blockyard::trace::{Event, Sink};
 use blockyard_devices::profile::{Design, Device};

@@ -2,7 +2,7 @@
 //! of the files (strace of fio 3.33), and of jobs that follow another one. Only the device and the
 //! copy of a page take time here.
 
-mod free;
+use crate::free;
 
 use blockyard::status::Status;
 use blockyard::trace::Action;

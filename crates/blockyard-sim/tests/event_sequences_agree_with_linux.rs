@@ -14,7 +14,7 @@
 //! Each recording with plugs is also replayed as a trace: the requests that are dispatched must be
 //! the recorded ones.
 
-mod oracle;
+use crate::oracle;
 
 use blockyard_sim::replay::{Options, Pace, Replay};
 use blockyard_sim::simulate::{Conditions, Simulation};

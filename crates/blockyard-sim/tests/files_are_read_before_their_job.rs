@@ -1,7 +1,7 @@
 //! Jobs with `pre_read`, which fill the page cache before they begin. Only the device and the copy
 //! of a page take time here.
 
-mod free;
+use crate::free;
 
 use blockyard::time::Duration;
 use blockyard_devices::profile::{Design, Device};

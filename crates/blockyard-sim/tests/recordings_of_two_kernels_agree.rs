@@ -10,7 +10,7 @@
 //! dispatch, the replay must have it too. Where it does not, the replay must be about as close to
 //! the recording as the second recording is.
 
-mod oracle;
+use crate::oracle;
 
 use blockyard_devices::profile::{Design, Device};
 use blockyard_fio::job::{NoSource, parse_bytes};

@@ -1,8 +1,8 @@
 //! The instants at which recorded I/Os are issued, compared with slow and obvious models. The
 //! machine has no costs. The device takes the same time for every request and has room for all.
 
-mod free;
-mod recorded;
+use crate::free;
+use crate::recorded;
 
 use blockyard::bio::Op;
 use blockyard_devices::profile::{Design, Device};

@@ -1,7 +1,7 @@
 //! The same I/Os in each format give the same simulation. The samples in `examples/traces` are the
 //! output of the writers in these tests.
 
-mod recorded;
+use crate::recorded;
 
 use blockyard_devices::profile::{Design, Device};
 use blockyard_sim::replay::{Map, Options, Pace, Replay};

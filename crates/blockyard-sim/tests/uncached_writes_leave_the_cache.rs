@@ -2,7 +2,7 @@
 //! back at once, and which leave the page cache then. Only the device and the copy of a page take
 //! time here.
 
-mod free;
+use crate::free;
 
 use blockyard::status::Status;
 use blockyard::trace::Action;

@@ -3,7 +3,7 @@
 //! The limits are those of recordings of Linux 6.12 and 7.3 on a null device of 64 commands with a
 //! write cache, which throttles by default.
 
-mod free;
+use crate::free;
 
 use blockyard::bio::{Flags, Op};
 use blockyard::time::Instant;

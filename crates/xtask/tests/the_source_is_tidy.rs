@@ -65,3 +65,14 @@ fn the_violations_of_style_are_those_that_the_table_allows() {
         differences.join("\n")
     );
 }
+
+/// A package that lists its tests gathers its behaviours in one program, `tests/main.rs`: a file
+/// that it does not name would never be compiled.
+#[test]
+fn every_file_of_tests_is_compiled() {
+    let forgotten: Vec<String> = tree::crates()
+        .iter()
+        .flat_map(|name| tree::forgotten_tests(&tree::root().join("crates").join(name)))
+        .collect();
+    assert!(forgotten.is_empty(), "neither a target nor a module of tests/main.rs: {forgotten:?}");
+}

@@ -3,8 +3,6 @@
 //! The head of a job file configures null_blk and its queue; `docs/TESTING.md` says how the
 //! recordings were made.
 
-#![allow(dead_code, reason = "not every test uses every part")]
-
 pub(crate) mod archive;
 
 use blockyard::bio::{Flags, Op};

@@ -1,8 +1,6 @@
 //! A short list of I/Os, and a writer for each trace format. They test the parsers and make the
 //! samples in `examples/traces`.
 
-#![allow(dead_code, reason = "not every test uses every writer")]
-
 use blockyard::bio::{Flags, Op};
 use core::fmt::Write as _;
 

@@ -128,6 +128,30 @@ fn collect(root: &Path, file: PathBuf, folder: PathBuf, path: Vec<String>, to: &
     }
 }
 
+/// The forgotten tests of a package that lists its tests: files `tests/*.rs` that are neither a
+/// target nor a module of `tests/main.rs`. In other packages cargo finds each file by itself.
+///
+/// # Panics
+///
+/// Panics if a file or the folder cannot be read.
+#[must_use]
+pub fn forgotten_tests(package: &Path) -> Vec<String> {
+    let manifest = fs::read_to_string(package.join("Cargo.toml")).expect("manifest of a package");
+    if !manifest.contains("autotests = false") {
+        return vec![];
+    }
+    let main = fs::read_to_string(package.join("tests/main.rs")).expect("tests/main.rs");
+    let files = fs::read_dir(package.join("tests")).expect("folder of tests");
+    let mut names: Vec<String> = files
+        .filter_map(|file| file.expect("file of tests").file_name().into_string().ok())
+        .filter_map(|name| Some(name.strip_suffix(".rs")?.to_owned()))
+        .filter(|name| !manifest.contains(&format!("\"tests/{name}.rs\"")))
+        .filter(|name| !main.lines().any(|line| line == format!("mod {name};")))
+        .collect();
+    names.sort();
+    names
+}
+
 /// Whether something is compiled for tests only.
 #[must_use]
 pub(crate) fn is_test(attributes: &[Attribute]) -> bool {

@@ -1,0 +1,23 @@
+//! Behaviour of the answers through the public interface: a module for each behaviour, in one
+//! program, because a program for each takes minutes to link.
+
+mod a_command_queue_gains_on_generic_cards_as_published;
+mod a_drive_is_told_of_batches_and_interrupts_for_batches;
+mod a_question_is_answered_whole;
+mod a_volume_keeps_the_rates_that_are_paid;
+mod an_explanation_names_what_limits_a_drive;
+mod control_groups_share_a_device;
+mod generic_cards_stream_at_the_rate_of_bus_or_flash;
+mod one_vector_interrupts_one_processor;
+mod processors_wait_for_locks_that_others_hold;
+mod published;
+mod published_differences_between_pio_and_dma_are_met;
+mod published_figures_before_the_host_software_queue_are_met;
+mod published_figures_of_a_btt_are_met;
+mod published_figures_of_an_sd_card_are_met;
+mod published_outcomes_of_double_buffering_lie_in_a_reading;
+mod published_scsi_figures_are_met;
+mod simulations_obey_job_and_device;
+mod the_stages_of_a_request_add_up_to_its_latency;
+mod the_times_of_an_mmc_host_add_up;
+mod values_are_swept;
