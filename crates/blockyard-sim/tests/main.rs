@@ -55,6 +55,7 @@ mod reads_wait_behind_accepted_writes;
 mod recorded;
 mod recordings_of_two_kernels_agree;
 mod replays_keep_their_pace;
+mod runs_of_calls_count_as_their_calls;
 mod the_cost_of_a_btt_follows_from_its_operations;
 mod the_work_that_wakes_a_thread_pays_for_it;
 mod traces_of_all_formats_replay_alike;

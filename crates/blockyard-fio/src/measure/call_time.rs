@@ -56,16 +56,22 @@ impl CallTimes {
 
     /// Adds `other`.
     pub fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.page_reads += other.page_reads;
+        self.add_times(other, 1);
+    }
+
+    /// Adds `other` so many `times`.
+    #[inline]
+    pub fn add_times(&mut self, other: &Self, times: u64) {
+        self.calls += other.calls * times;
+        self.page_reads += other.page_reads * times;
         for (mine, others) in self.parts.iter_mut().zip(&other.parts) {
-            *mine += *others;
+            *mine += Duration::from_ns(others.as_ns() * times);
         }
     }
 }
 
 /// The clock of one call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallClock {
     part: CallPart,
     since: Instant,

@@ -26,12 +26,17 @@ impl Depths {
 
     /// Adds `other`.
     pub fn add(&mut self, other: &Self) {
+        self.add_times(other, 1);
+    }
+
+    /// Adds `other` so many `times`.
+    pub fn add_times(&mut self, other: &Self, times: u64) {
         for (mine, others) in [
             (&mut self.level, &other.level),
             (&mut self.submit, &other.submit),
             (&mut self.complete, &other.complete),
         ] {
-            mine.iter_mut().zip(others).for_each(|(mine, others)| *mine += others);
+            mine.iter_mut().zip(others).for_each(|(mine, others)| *mine += others * times);
         }
     }
 

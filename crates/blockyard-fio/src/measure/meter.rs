@@ -46,10 +46,16 @@ impl Meter {
         bandwidth.or_else(|| self.iops.next(now).map(Rate::Iops))
     }
 
-    /// Counts an I/O of `len_bytes` that has ended.
-    pub fn add(&mut self, op: Op, len_bytes: u32) {
-        self.bandwidth.add(op, len_bytes.into());
-        self.iops.add(op, 1);
+    /// Returns the instant of the first call of [`Self::next`] that may return a sample.
+    #[must_use]
+    pub fn next_at(&self) -> Instant {
+        self.bandwidth.next_at().min(self.iops.next_at())
+    }
+
+    /// Counts `times` I/Os of `len_bytes` that have ended.
+    pub fn add(&mut self, op: Op, len_bytes: u32, times: u64) {
+        self.bandwidth.add(op, u64::from(len_bytes) * times);
+        self.iops.add(op, times);
     }
 
     /// Adds the samples of the instance, which has ended, to `stats`.

@@ -53,6 +53,16 @@ pub struct Latencies {
 }
 
 impl Measured {
+    /// Records `times` I/Os like `taken`.
+    #[inline]
+    pub fn record(&mut self, taken: &Taken, times: u64) {
+        self.ios += times;
+        self.bytes += u64::from(taken.len_bytes) * times;
+        self.slat_ns.record_times(taken.slat.as_ns(), times);
+        self.clat_ns.record_times(taken.clat.as_ns(), times);
+        self.lat_ns.record_times(taken.lat().as_ns(), times);
+    }
+
     /// Adds what `other` counted. The samples over time stay as they are.
     pub(crate) fn add(&mut self, other: &Self) {
         self.ios += other.ios;

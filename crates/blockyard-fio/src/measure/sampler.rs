@@ -89,6 +89,11 @@ impl Sampler {
         self.ends = if self.period > Duration::ZERO { from + self.period } else { Instant::MAX };
     }
 
+    /// Returns the end of the current period.
+    pub(crate) const fn next_at(&self) -> Instant {
+        self.ends
+    }
+
     /// Adds `amount` of `op`, after [`Self::next`] has returned every period that ended.
     pub(crate) const fn add(&mut self, op: Op, amount: u64) {
         self.done[op as usize] += amount;

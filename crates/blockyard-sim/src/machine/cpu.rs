@@ -231,6 +231,30 @@ impl Cpu {
         }
     }
 
+    /// Returns the task whose thread has just run until `now`, if it is ready and nothing else is.
+    #[must_use]
+    pub(crate) fn only_task(&self, now: Instant) -> Option<TaskId> {
+        let worker_rests = self.worker.as_ref().is_none_or(Worker::rests);
+        let others = !self.urgent.is_empty() || !self.pollers.is_empty() || !worker_rests;
+        let is_held = self.spinning.is_some() || self.threads_from > now || self.idled;
+        if self.busy_until != now || self.ready.len() != 1 || others || is_held {
+            return None;
+        }
+        match self.ready.front() {
+            Some(Work::Step(task)) if self.last == Some(Thread::Task(*task)) => Some(*task),
+            _ => None,
+        }
+    }
+
+    /// Notes that the thread that ran last has gone on for `time`, until `end`.
+    pub(crate) fn go_on(&mut self, time: Duration, end: Instant) {
+        self.busy += time;
+        self.busy_until = end;
+        if let Some(worker) = &mut self.worker {
+            worker.note(false, time, end);
+        }
+    }
+
     /// Returns the instance that polls. A poller that ran last is preferred, as it costs no switch.
     #[must_use]
     pub(crate) fn looker(&self) -> Option<TaskId> {

@@ -79,6 +79,12 @@ impl Worker {
         !self.works.is_empty()
     }
 
+    /// Whether it has no work, and another thread that goes on changes nothing but its time.
+    #[must_use]
+    pub(crate) fn rests(&self) -> bool {
+        self.works.is_empty() && !self.is_held
+    }
+
     /// Gives the worker a run at `now`, which wakes it if it sleeps. `others_ready` says whether
     /// other threads wait for the processor.
     pub(crate) fn wake(&mut self, work: Work, now: Instant, others_ready: bool) {

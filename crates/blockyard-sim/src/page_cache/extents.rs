@@ -43,6 +43,12 @@ impl Extents {
         self.ends.range(..=page).next_back().map(|(_, end)| *end).filter(|end| page < *end)
     }
 
+    /// Returns the extent of `page`, if it is in one.
+    pub(crate) fn extent_of(&self, page: u64) -> Option<Range<u64>> {
+        let before = self.ends.range(..=page).next_back();
+        before.map(|(start, end)| *start..*end).filter(|extent| extent.contains(&page))
+    }
+
     /// Returns the extents within `range`, cut to it.
     #[must_use]
     pub fn within(&self, range: &Range<u64>) -> Self {

@@ -296,6 +296,18 @@ impl PageCache {
         &self.files[file.0].dirt
     }
 
+    /// Returns the range of dirty pages around `page` of `file`, to which writes change nothing; an
+    /// empty one if there is none, or if some may be transient.
+    pub(crate) fn dirty_around(&self, file: FileId, page: u64) -> Range<u64> {
+        let File { pages, dirt, .. } = &self.files[file.0];
+        if pages.had_transient() {
+            return 0..0;
+        }
+        let range = dirt.dirty().extent_of(page).unwrap_or(0..0);
+        debug_assert!(range.clone().all(|page| pages.state(page) == PageState::Ready), "{range:?}");
+        range
+    }
+
     /// Returns the first byte after `page` that belongs to `file`: the last page may be short.
     #[must_use]
     pub(crate) fn page_end(&self, file: FileId, page: u64) -> u64 {

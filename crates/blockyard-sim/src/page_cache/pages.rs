@@ -76,6 +76,11 @@ impl FilePages {
         word.transient & bit != 0
     }
 
+    /// Whether a page has been transient.
+    pub(super) const fn had_transient(&self) -> bool {
+        self.had_transient
+    }
+
     /// Makes `page`, which is in the cache, transient.
     pub(super) fn make_transient(&mut self, page: u64) {
         let (at, bit) = place(page);

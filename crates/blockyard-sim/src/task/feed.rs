@@ -83,6 +83,17 @@ impl Feed {
         io
     }
 
+    /// Takes the next I/O of a job, which needs no queue, and draws the one after it, as in
+    /// [`Self::draw`].
+    pub(super) fn pass(&mut self, now: Instant, begun: Instant) -> NextIo {
+        let io = self.take();
+        if let Source::Generated(generated) = &mut self.source {
+            generated.submitted(&io);
+        }
+        self.draw(now, begun);
+        io
+    }
+
     /// Returns the queue of the I/O that was taken last.
     pub(super) const fn last_queue(&self) -> QueueId {
         self.last_queue

@@ -29,7 +29,7 @@ mod think;
 
 pub use bounds::Violation;
 pub use buffered::{Buffered, BufferedStep, READER_BIOS_MAX, SYNC_PAGES_MAX};
-pub(crate) use buffered::{has_data, start_of_files};
+pub(crate) use buffered::{has_data, may_repeat, start_of_files};
 pub use calls::Call;
 pub(crate) use direct::Met;
 pub(crate) use durable::{syncs_behind_writes, waits_for_durable_writes};
@@ -106,6 +106,8 @@ pub(crate) struct Task {
     pub share: Option<Share>,
     /// Whether its job has ended. It may still write back what it dirtied, which nobody measures.
     pub(crate) has_ended: bool,
+    /// Whether it may make runs of equal calls.
+    pub(crate) may_repeat: bool,
     /// What is measured of it.
     pub(crate) measuring: Measuring,
     shape: Shape,
@@ -161,6 +163,7 @@ impl Task {
             ends: job.exitall.then_some(job.exit_what),
             share: Share::of(&job.flow),
             has_ended: false,
+            may_repeat: may_repeat(job),
             measuring: Measuring::of(job),
             shape: Shape::of(job),
             feed: Feed::new(source),

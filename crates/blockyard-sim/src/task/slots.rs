@@ -145,18 +145,45 @@ impl Slots {
     /// Reaps the I/O of a slot at `now`, and frees the slot.
     pub(super) fn take(&mut self, at: u32, now: Instant) -> Taken {
         debug_assert!(self.free.len() < self.slots.len(), "slot {at} is in use");
-        let slot = self.slots[at as usize];
         self.free.push(at);
+        self.slots[at as usize].taken(now)
+    }
+
+    /// Returns the I/O of the only slot as it is reaped at `now`, if it is completed.
+    pub(super) fn only_completed(&self, now: Instant) -> Option<Taken> {
+        let [slot] = &self.slots[..] else { return None };
+        (self.completed.len() == 1).then(|| slot.taken(now))
+    }
+
+    /// Makes the I/O of the only slot one at `offset_bytes` of file number `file`, whose call
+    /// begins at `begun` and ends at `ended`. Returns the slot.
+    pub(super) fn redo(
+        &mut self,
+        (file, offset_bytes): (u16, u64),
+        begun: Instant,
+        ended: Instant,
+    ) -> u32 {
+        debug_assert_eq!(self.completed.len(), self.slots.len(), "the only slot is completed");
+        let slot = &mut self.slots[0];
+        (slot.file, slot.offset_bytes) = (file, offset_bytes);
+        (slot.due, slot.begun, slot.submitted, slot.completed) = (begun, begun, ended, ended);
+        0
+    }
+}
+
+impl Slot {
+    /// Returns the I/O as it is reaped at `now`.
+    fn taken(&self, now: Instant) -> Taken {
         Taken {
-            op: slot.op,
-            len_bytes: slot.len_bytes,
-            offset_bytes: slot.offset_bytes,
-            late: slot.begun.since(slot.due),
-            slat: slot.submitted.since(slot.begun),
-            clat: now.since(slot.submitted),
-            completed: slot.completed,
-            status: slot.status,
-            priority: slot.priority,
+            op: self.op,
+            len_bytes: self.len_bytes,
+            offset_bytes: self.offset_bytes,
+            late: self.begun.since(self.due),
+            slat: self.submitted.since(self.begun),
+            clat: now.since(self.submitted),
+            completed: self.completed,
+            status: self.status,
+            priority: self.priority,
         }
     }
 }

@@ -21,6 +21,11 @@ impl Targets {
         Self { search: Search::of(job).map(Box::new), watch: Watch::of(job).map(Box::new) }
     }
 
+    /// Whether they depend on each I/O.
+    pub(super) const fn look_at_each(&self) -> bool {
+        self.search.is_some() || self.watch.is_some()
+    }
+
     pub(super) fn begin(&mut self, now: Instant) {
         if let Some(search) = &mut self.search {
             search.begin(now);

@@ -111,7 +111,6 @@ impl World<'_> {
             self.failure.get_or_insert(Failure::Bound(id, violation));
         }
         debug_assert!(taken.completed <= self.now, "{taken:?} is reaped before it completes");
-        let slat = taken.slat.as_ns();
         let clat = taken.clat.as_ns();
         let lat = taken.lat().as_ns();
         let of_job = self.tasks[id.0 as usize].priority_of_job();
@@ -132,11 +131,7 @@ impl World<'_> {
             return;
         };
         let Some(measured) = stats.op_mut(op) else { return };
-        measured.ios += 1;
-        measured.bytes += u64::from(taken.len_bytes);
-        measured.slat_ns.record(slat);
-        measured.clat_ns.record(clat);
-        measured.lat_ns.record(lat);
+        measured.record(taken, 1);
         if let Some(of_job) = of_job {
             let priority =
                 taken.priority.map_or(of_job, |(class, level)| encoded(class, Some(level)));
@@ -152,7 +147,7 @@ impl World<'_> {
         let from_begin = now.since(from);
         self.take_samples(id, self.now);
         let task = &mut self.tasks[id.0 as usize];
-        task.measuring.meter.add(op, taken.len_bytes);
+        task.measuring.meter.add(op, taken.len_bytes, 1);
         self.logs.io(task.instance, op, taken, from_begin);
     }
 

@@ -73,6 +73,7 @@ mod polling;
 mod pre_reading;
 mod processor;
 mod queue;
+mod repeating;
 mod replaying;
 mod scheduler;
 mod standstill;
@@ -237,6 +238,10 @@ pub struct World<'o> {
     failure: Option<Failure>,
     ignores_groups: bool,
     self_check: bool,
+    /// Whether a job may make runs of equal calls.
+    has_runs: bool,
+    /// Calls that were made in runs.
+    calls_in_runs: u64,
     replay: Option<Replaying>,
     /// The verifier of the data on the media, if data is kept.
     verifier: Option<Box<Verifier>>,
@@ -302,6 +307,8 @@ impl<'o> World<'o> {
             failure: None,
             ignores_groups: false,
             self_check: false,
+            has_runs: false,
+            calls_in_runs: 0,
             replay: None,
             verifier: None,
         }
@@ -336,12 +343,13 @@ impl<'o> World<'o> {
         self.events.push(begin, Event::Wake(id));
         self.alive += 1;
         task.measuring.hold();
-        if task.is_pre_reading() {
+        let is_pre_reading = task.is_pre_reading();
+        self.tasks.push(task);
+        self.has_runs |= self.allows_runs(id);
+        if is_pre_reading {
             self.pre_reading.push((id, ramp, limit));
-            self.tasks.push(task);
             return;
         }
-        self.tasks.push(task);
         self.begin_task(id, begin, ramp, limit);
     }
 
@@ -408,7 +416,8 @@ impl<'o> World<'o> {
     ///
     /// Returns a [`Failure`]. The world stays at the instant of the failure.
     pub(crate) fn advance(&mut self, max: u64, until: Instant) -> Result<u64, Failure> {
-        for handled in 0..max {
+        let mut handled = 0;
+        while handled < max {
             if self.alive == 0 {
                 return Ok(handled);
             }
@@ -421,12 +430,18 @@ impl<'o> World<'o> {
             debug_assert!(at >= self.now, "[events-in-time-order] {event:?} at {at}");
             self.now = at;
             self.totals.events += 1;
+            handled += 1;
+            if self.has_runs
+                && let Event::CpuFree(cpu) = event
+            {
+                handled += self.repeat_calls(cpu, until, max - handled);
+            }
             self.handle_event(event);
             if let Some(failure) = self.failure {
                 return Err(failure);
             }
         }
-        Ok(max)
+        Ok(handled)
     }
 
     /// Returns whether jobs remain.

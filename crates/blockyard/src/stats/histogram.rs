@@ -83,12 +83,23 @@ impl Histogram {
     /// Records `value` once.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        self.buckets[bucket_of(value)] += 1;
-        self.count += 1;
+        self.record_times(value, 1);
+    }
+
+    /// Records `value` so many `times`.
+    #[inline]
+    pub fn record_times(&mut self, value: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        debug_assert!(self.count.checked_add(times).is_some(), "{times} more are too many");
+        self.buckets[bucket_of(value)] += times;
+        self.count += times;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
-        self.sum += u128::from(value);
-        self.sum_squares = self.sum_squares.saturating_add(square(value));
+        self.sum += u128::from(value) * u128::from(times);
+        let squares = square(value).saturating_mul(times.into());
+        self.sum_squares = self.sum_squares.saturating_add(squares);
     }
 
     /// Adds all values of `other`.
@@ -217,8 +228,22 @@ fn square(value: u64) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
     use alloc::vec::Vec;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_value_recorded_three_times_counts_as_three() {
+        let mut once = Histogram::new();
+        let mut thrice = Histogram::new();
+        for value in [0, 7, 1_260, u64::MAX] {
+            (0..3).for_each(|_| once.record(value));
+            thrice.record_times(value, 3);
+            thrice.record_times(value / 2, 0);
+        }
+        assert_eq!(format!("{once:?}"), format!("{thrice:?}"));
+        assert_eq!((thrice.count(), thrice.min()), (12, 0));
+    }
 
     #[test]
     fn buckets_follow_each_other_without_gap_or_overlap() {

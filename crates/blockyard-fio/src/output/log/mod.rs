@@ -130,6 +130,12 @@ const fn milliseconds(time: Duration) -> u64 {
 }
 
 impl Logs {
+    /// Whether any instance has a log.
+    #[must_use]
+    pub const fn any(&self) -> bool {
+        !self.instances.is_empty()
+    }
+
     /// Creates the logs of `jobs`, with empty files.
     ///
     /// # Errors

@@ -44,8 +44,27 @@ impl Clocks {
         self.stopped = at.map(|at| self.running.swap_remove(at).1.stop(now));
     }
 
+    /// Whether there is one clock alone: that of a call that ran in memory from `begun` until
+    /// `now`.
+    pub(super) fn is_only_in_memory(&self, begun: Instant, now: Instant) -> bool {
+        matches!(&self.running[..], [(_, clock)] if *clock == in_memory(begun, now))
+    }
+
+    /// Makes the only clock that of the call of `slot` that ran in memory from `begun` until
+    /// `ended`.
+    pub(super) fn redo_in_memory(&mut self, slot: u32, begun: Instant, ended: Instant) {
+        self.running[0] = (slot, in_memory(begun, ended));
+    }
+
     /// Returns the times of the call whose clock was stopped last.
     pub(crate) const fn take_stopped(&mut self) -> Option<CallTimes> {
         self.stopped.take()
     }
+}
+
+/// Returns the clock of a call that ran in memory from `begun` until `ended`.
+fn in_memory(begun: Instant, ended: Instant) -> CallClock {
+    let mut clock = CallClock::start(begun);
+    clock.turn(CallPart::NotReaped, ended);
+    clock
 }

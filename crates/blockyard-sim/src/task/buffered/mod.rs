@@ -12,6 +12,7 @@ mod clocks;
 mod disk_sync;
 mod meeting;
 mod pre_read;
+mod repeating;
 mod sync;
 
 use crate::page_cache::{
@@ -33,6 +34,7 @@ use disk_sync::{DiskStep, DiskSync};
 use meeting::Meeting;
 pub(super) use meeting::pages_of;
 use pre_read::PreRead;
+pub(crate) use repeating::may_repeat;
 use std::collections::{BTreeSet, VecDeque};
 use sync::{Sync, SyncStep};
 
