@@ -112,8 +112,10 @@ pub trait HostController {
     /// another context.
     fn start_atomic(&mut self, transaction: &MmcRequest, now: Instant) -> Result<(), NotNow>;
 
-    /// Returns a block of 512 bytes of the controller's own that transfers can use, for registers
-    /// and for headers of packed commands. Called only while no MMC request is on the bus.
+    /// Returns a block of 512 bytes of the controller's own that transfers can use. The host reads
+    /// registers from it, and writes into it what a [block](MmcRequest::by_block) that goes to the
+    /// card is to contain: the header of a packed command, or the byte of CMD49 before 511 zeros.
+    /// Called only while no MMC request is on the bus.
     fn block(&mut self) -> &mut [u8; 512];
 
     /// Posts the memory of `slot`, which undoes [`Self::prepare`], or as much as was

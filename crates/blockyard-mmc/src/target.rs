@@ -128,10 +128,19 @@ impl Target {
 
     /// Returns whether requests that were accepted for this card can continue with `back`, which
     /// came back from a reset: `back` is the same card, and what the requests were promised holds.
-    pub(crate) fn is_still(&self, back: &Self) -> bool {
+    /// The command queue is promised if it is the way of requests to the card (`queued`).
+    pub(crate) fn is_still(&self, back: &Self, queued: bool) -> bool {
         debug_assert!(matches!(self.unit_sectors, 1 | 8), "sectors of the card's own");
         // A cache that was off would never be flushed.
-        self.promises() == back.promises() && (self.cache_on || !back.cache_on)
+        let flushes = self.cache_on || !back.cache_on;
+        let queues = !queued || self.queue_depth == back.queue_depth;
+        self.promises() == back.promises() && flushes && queues
+    }
+
+    /// Returns whether `back` is this card, and lacks the extension registers that it had: they
+    /// could not be read after the reset.
+    pub(crate) fn lost_registers(&self, back: &Self) -> bool {
+        self.cid == back.cid && self.performance.is_some() && back.performance.is_none()
     }
 
     /// The identity of the card, and all that requests were promised of it.
@@ -139,8 +148,7 @@ impl Target {
         let erases = [self.discard, self.write_zeroes]
             .map(|way: Option<EraseWay>| way.map(|way| way.ranges()));
         let secure = self.secure_erase.map(|ways| ways.map(|way| way.ranges()));
-        let transfers =
-            (self.addressing, self.set_block_count, self.reliable_write, self.queue_depth);
+        let transfers = (self.addressing, self.set_block_count, self.reliable_write);
         (self.cid, self.unit_sectors, transfers, erases, secure)
     }
 }

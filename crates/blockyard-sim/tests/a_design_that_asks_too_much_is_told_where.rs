@@ -41,7 +41,8 @@ fn each_missing_capability_is_reported_by_line_with_a_remedy() {
             "pipeline = \"cqe\"",
             SD,
             "my.toml:4: `pipeline` is `cqe`, and on device `its.toml` the card has no command queue: \
-             use another pipeline, or a card with `queue-depth` in its `[card]`",
+             use another pipeline, or a card with `queue-depth` in its `[card]`, and `sd-cache` on \
+             if it is SD",
         ),
         (
             "pipeline = \"cqe\"\ntransfer = \"pio\"",

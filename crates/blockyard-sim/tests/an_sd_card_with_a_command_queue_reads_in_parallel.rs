@@ -104,6 +104,20 @@ fn a_card_without_a_queue_refuses_the_engine() {
     assert_eq!(
         refused.to_string(),
         "cqe:11: `pipeline` is `cqe`, and on device `sd-a1` the card has no command queue: use \
-         another pipeline, or a card with `queue-depth` in its `[card]`"
+         another pipeline, or a card with `queue-depth` in its `[card]`, and `sd-cache` on if it \
+         is SD"
     );
+}
+
+/// The standard allows the queue of an SD card only with its cache on.
+#[test]
+fn an_sd_card_whose_cache_is_off_refuses_the_engine() {
+    let device = Device::lookup("sd-a2").unwrap();
+    let text = "base = \"cqe\"\n[queue]\nsd-cache = \"off\"\n";
+    let design = Design::parse("mine", text).unwrap();
+    assert!(!device.under(&design).limits.write_cache);
+    assert!(device.under(&Design::lookup("cqe").unwrap()).limits.write_cache);
+    let jobs = parse_args("--name=x --rw=read --bs=4k --size=1m".split(' '), &NoSource).unwrap();
+    let refused = Simulation::under(&jobs, &device, &design, Conditions::new(1)).unwrap_err();
+    assert!(refused.to_string().contains("the card has no command queue"), "{refused}");
 }

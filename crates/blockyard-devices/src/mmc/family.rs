@@ -59,7 +59,7 @@ impl FamilyProfile for MmcProfile {
         let usual = HostPolicy::new(Pipeline::BlkMqWait, self.host.busy_detect);
         let policy = setup.host.unwrap_or(usual);
         let profile = if setup.unmaps { *self } else { self.without_unmapping() };
-        let profile = if setup.sd_cache { profile } else { profile.without_sd_cache() };
+        let profile = profile.with_sd_cache(setup.sd_cache);
         MmcHost::new(&profile, policy, setup.limits.capacity_sectors, setup.draws)
             .map_err(|why| NoHost { policy, why })
     }

@@ -132,10 +132,8 @@ impl Device {
         if let Some(of_hardware) = self.max_hw_sectors {
             limits.max_sectors = of_hardware.min(design.max_request_sectors);
         }
-        if let (DeviceModel::Mmc(mmc), false) = (&self.model, design.sd_cache)
-            && !mmc.card.is_emmc()
-        {
-            limits.write_cache = false;
+        if let DeviceModel::Mmc(mmc) = &self.model {
+            limits.write_cache &= mmc.with_sd_cache(design.sd_cache).has_write_cache(limits.fua);
         }
         // Data of a transfer that is open needs a flush to be durable.
         limits.write_cache |= design.leaves_transfers_open();

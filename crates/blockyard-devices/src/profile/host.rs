@@ -111,7 +111,9 @@ pub(crate) fn asked(policy: &HostPolicy, why: Unsupported) -> Ask {
             "use another pipeline, or a device with `queue-engine-depth` in its `[host]`",
         ),
         Unsupported::NoCardQueue => {
-            ("pipeline", "use another pipeline, or a card with `queue-depth` in its `[card]`")
+            let words = "use another pipeline, or a card with `queue-depth` in its `[card]`, and \
+                         `sd-cache` on if it is SD";
+            ("pipeline", words)
         }
         Unsupported::EngineCopiesNothing => ("transfer", "`pipeline = \"cqe\"` needs `dma`"),
         Unsupported::NoBounceBuffers => {

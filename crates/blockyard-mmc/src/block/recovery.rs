@@ -24,7 +24,9 @@
 //! - The card that comes back from a reset is checked. If it is the same card, requests continue
 //!   with the address that it has now, and without what is no longer on (cache, packed commands,
 //!   background operations). If it is another card, or one that no longer has what was promised of
-//!   it, the card counts as removed.
+//!   it, the card counts as removed. An SD card whose extension registers could not be read has no
+//!   cache and no queue. Where requests go through its queue it is reset again, [`RESET_TRIES`]
+//!   times in all.
 
 use super::claim::{AfterRecovery, BusStep, Health};
 use super::mmc::Mmc;
@@ -37,6 +39,9 @@ use crate::exchange::{Cause, Exchange, Failure};
 use crate::target::Target;
 use blockyard::status::Status;
 use blockyard::time::Instant;
+
+/// The resets after which an SD card without the registers of its queue counts as removed.
+const RESET_TRIES: u8 = 3;
 
 /// The failure of a card that has not come back from a transfer.
 const NOT_BACK: Failure = Failure { part: Part::Busy, cause: Cause::Host(HostError::Timeout) };
@@ -174,9 +179,8 @@ impl<H: HostController> Mmc<H> {
     /// Resets controller and card. Returns `false` if the card does not come back.
     pub(super) fn reset_host(&mut self, now: Instant) -> bool {
         debug_assert!(!self.card_gone, "a reset for a card that was removed");
-        self.counts.resets += 1;
         self.open = None;
-        let back = self.controller.reset(now).ok();
+        let back = self.reset_until_complete(now);
         let comes_back = back.is_some_and(|back| self.accept_returned(back));
         if comes_back {
             self.retune_needed = false;
@@ -190,9 +194,24 @@ impl<H: HostController> Mmc<H> {
         comes_back
     }
 
+    /// Resets controller and card, again if an SD card comes back without the registers of the
+    /// queue that requests need. Returns the card; `None` if none comes back.
+    fn reset_until_complete(&mut self, now: Instant) -> Option<Target> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            self.counts.resets += 1;
+            let back = self.controller.reset(now).ok()?;
+            let is_incomplete = self.cqe.is_some() && self.target.lost_registers(&back);
+            if tries == RESET_TRIES || !is_incomplete {
+                return Some(back);
+            }
+        }
+    }
+
     /// Accepts the card that came `back`, if the requests can continue with it.
     fn accept_returned(&mut self, back: Target) -> bool {
-        let can = self.target.is_still(&back);
+        let can = self.target.is_still(&back, self.cqe.is_some());
         if can {
             let capabilities = self.controller.capabilities();
             self.pack_limit = PackLimit::of(&self.policy, &back, capabilities).unwrap_or_default();

@@ -142,12 +142,14 @@ impl Card {
     }
 
     /// Returns the number of requests that card and host's engine both hold, 1 to 32; 0 if one of
-    /// the two has no command queue.
+    /// the two has no command queue. An SD card has none while its cache is off.
     #[must_use]
     pub fn queue_depth(&self, host: &HostCapabilities) -> u8 {
         let of_card = match &self.kind {
             CardKind::Mmc { ext_csd } => ext_csd.as_deref().map_or(0, ExtCsd::queue_depth),
-            CardKind::Sd { performance, .. } => performance.map_or(0, |found| found.queue_depth),
+            CardKind::Sd { performance, .. } => {
+                performance.filter(|found| found.cache_on).map_or(0, |found| found.queue_depth)
+            }
         };
         of_card.min(host.queue_engine_tasks())
     }

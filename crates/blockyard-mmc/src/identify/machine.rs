@@ -29,6 +29,8 @@ pub struct Identify {
     pub(super) width: Width,
     /// Whether SD signals at 1.8 V have not failed yet.
     pub(super) low_voltage: bool,
+    /// Whether the extension registers of an SD card have not failed yet.
+    pub(super) extensions: bool,
     /// The moves to come. The first one is under way.
     pub(super) moves: VecDeque<Move>,
     pub(super) progress: Progress,
@@ -99,6 +101,7 @@ impl Identify {
             timings: host.timings.or(TimingSet::BASIC),
             width: host.width,
             low_voltage: host.signal_1v8 && host.power_cycle && host.width >= Width::Four,
+            extensions: true,
             host,
             moves: VecDeque::new(),
             progress: Progress::default(),
@@ -235,8 +238,15 @@ impl Identify {
         debug_assert!(self.failed.is_none(), "identification has already failed");
         debug_assert!(self.progress.tries <= TRIES, "too many tries: {:?}", self.progress);
         let bus = matches!(problem, Failure::Bus { .. });
+        if let Move::CacheOn { place, tries } = first {
+            self.moves.push_back(Move::AskAfterCacheOn { place, tries: tries + 1 });
+            return self.advance();
+        }
         if first.is_optional() {
             return self.advance();
+        }
+        if first.decides_cache() {
+            return self.forgo_extensions();
         }
         match if bus { self.handle_silence(first) } else { None } {
             Some(Ok(())) => return self.advance(),
@@ -258,6 +268,14 @@ impl Identify {
         } else {
             self.failed = Some(problem);
         }
+    }
+
+    /// Starts over without the extension registers, so that the cache of the card stays off.
+    fn forgo_extensions(&mut self) {
+        debug_assert!(self.extensions, "a cache without its register");
+        self.extensions = false;
+        self.starts = 0;
+        self.start();
     }
 
     /// Gives up 1.8 V. Returns whether it was still in use.

@@ -26,6 +26,10 @@
 //!   identification starts over, without power in between if the host can, and chooses again among
 //!   the rest. When the slowest timing fails, it starts over with a narrower bus.
 //! - A mode counts only once the card's data arrives well in it.
+//! - The cache of an SD card is on or off when identification is done, and the card has said which.
+//!   A CMD49 that fails is followed by CMD13, as the card may wait for its data, which CMD12 ends.
+//!   If the card does not say whether the cache is on, identification starts over without its
+//!   extension registers: CMD0 has turned the cache off.
 //!
 //! Memory is allocated here; a [`Card`](crate::card::Card) needs none later on.
 //!

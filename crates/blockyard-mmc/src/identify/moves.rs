@@ -52,7 +52,17 @@ pub(super) enum Move {
     /// CMD48: the performance enhancement register.
     Performance(ExtensionPlace),
     /// CMD49: the cache is turned on.
-    CacheOn(ExtensionPlace),
+    CacheOn {
+        place: ExtensionPlace,
+        tries: u8,
+    },
+    /// CMD13, after a [`Self::CacheOn`] that failed: does the card still wait for data?
+    AskAfterCacheOn {
+        place: ExtensionPlace,
+        tries: u8,
+    },
+    /// CMD12: the data of CMD49 does not come.
+    StopSetting,
     /// CMD48: the same register again, after [`Self::CacheOn`].
     PerformanceAgain(ExtensionPlace),
     /// CMD6 of SD, mode 0.
@@ -79,24 +89,29 @@ impl Move {
     pub(super) const fn is_optional(self) -> bool {
         matches!(
             self,
-            Self::Setting(..)
-                | Self::CheckSetting
-                | Self::Extensions
-                | Self::Performance(_)
-                | Self::CacheOn(_)
+            Self::Setting(..) | Self::CheckSetting | Self::Extensions | Self::Performance(_)
         )
     }
 
     /// Returns whether the move may be repeated after `problem`. CMD11 may not: the
-    /// card may have received it. A status reports only once that a switch failed.
+    /// card may have received it. A status reports only once that a switch failed. After CMD49 the
+    /// card is asked first.
     pub(super) const fn is_repeatable(self, problem: Failure) -> bool {
         match problem {
-            Failure::Bus { .. } => {
-                !matches!(self, Self::VoltageSwitch | Self::Voltage(_) | Self::Tune(_))
+            Failure::Bus { .. } => !matches!(
+                self,
+                Self::VoltageSwitch | Self::Voltage(_) | Self::Tune(_) | Self::CacheOn { .. }
+            ),
+            Failure::Card { .. } => {
+                !matches!(self, Self::Check | Self::CheckSetting | Self::CacheOn { .. })
             }
-            Failure::Card { .. } => !matches!(self, Self::Check | Self::CheckSetting),
             _ => false,
         }
+    }
+
+    /// Returns whether the state of the cache is unknown if this move fails.
+    pub(super) const fn decides_cache(self) -> bool {
+        matches!(self, Self::AskAfterCacheOn { .. } | Self::StopSetting | Self::PerformanceAgain(_))
     }
 }
 

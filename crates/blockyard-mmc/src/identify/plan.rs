@@ -3,7 +3,7 @@
 use super::machine::Identify;
 use super::moves::{MMC_RCA, Move, PATTERN};
 use super::step::Failure;
-use crate::command::{Command, Opcode, SwitchAccess};
+use crate::command::{Command, Direction, Opcode, SwitchAccess};
 use crate::mode::{Mode, SignalVoltage, Timing, TimingSet, Width};
 use crate::register::csd::Classes;
 use crate::register::ext_csd::{DeviceType, ExceptionEvents, ExtCsd, index};
@@ -37,7 +37,8 @@ impl Identify {
             Move::Performance(place) | Move::PerformanceAgain(place) => {
                 Command::read_extension(place)
             }
-            Move::CacheOn(place) => Command::write_extension_byte(place.cache_enable()),
+            Move::CacheOn { place, .. } => Command::write_extension_byte(place.cache_enable()),
+            Move::StopSetting => Command::stop_transmission(Direction::Write),
             Move::Functions => Command::check_functions(),
             Move::FourLanes => Command::set_bus_width(true),
             Move::AccessMode(mode) => Command::set_function(Group::AccessMode, mode),
@@ -45,7 +46,9 @@ impl Identify {
             Move::Switch(at, value) | Move::Setting(at, value) => {
                 Command::switch(SwitchAccess::WriteByte, at, value)
             }
-            Move::Check | Move::CheckSetting => Command::send_status(rca),
+            Move::Check | Move::CheckSetting | Move::AskAfterCacheOn { .. } => {
+                Command::send_status(rca)
+            }
             Move::Power(_) | Move::Wait(_) | Move::Drive(_) | Move::Voltage(_) | Move::Tune(_) => {
                 unreachable!("{of:?} has no command")
             }
@@ -116,7 +119,7 @@ impl Identify {
         }
         // Last, so that the registers come in the final mode.
         self.moves.push_back(Move::Ssr);
-        if self.found.scr.is_some_and(|scr| scr.extension_registers) {
+        if self.found.scr.is_some_and(|scr| scr.extension_registers) && self.extensions {
             self.moves.push_back(Move::Extensions);
         }
         Ok(())

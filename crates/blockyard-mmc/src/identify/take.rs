@@ -2,15 +2,16 @@
 
 use super::machine::Identify;
 use super::moves::{MMC_RCA, Move, PATTERN, Taken};
-use super::step::{Answer, BusError, Failure, READY_INTERVAL, READY_TRIES};
+use super::step::{Answer, BusError, Failure, READY_INTERVAL, READY_TRIES, TRIES};
 use crate::command::response::R6;
+use crate::command::state::CardState;
 use crate::command::status::Status;
 use crate::command::{Addressing, Opcode, Response};
 use crate::mode::{Mode, SignalVoltage, Timing};
 use crate::register::Bits;
 use crate::register::csd::{Csd, Layout};
 use crate::register::ext_csd::ExtCsd;
-use crate::register::extension::{self, Performance};
+use crate::register::extension::{self, ExtensionPlace, Performance};
 use crate::register::ocr::{MmcOcr, SdOcr};
 use crate::register::scr::Scr;
 use crate::register::ssr::Ssr;
@@ -92,13 +93,13 @@ impl Identify {
             | Move::Switch(..)
             | Move::Check
             | Move::Setting(..)
-            | Move::CacheOn(_)
             | Move::CheckSetting => {
                 status(opcode, answer)?;
             }
-            Move::Power(_) | Move::Wait(_) | Move::Drive(_) | Move::Voltage(_) | Move::Tune(_) => {
-                unreachable!("{first:?} has no response")
+            Move::CacheOn { .. } | Move::AskAfterCacheOn { .. } | Move::StopSetting => {
+                self.take_setting(first, opcode, answer)?;
             }
+            _ => unreachable!("{first:?} has no response"),
         }
         Ok(Taken::Move)
     }
@@ -140,13 +141,7 @@ impl Identify {
                 let performance = Performance::parse(place, data(opcode, answer)?);
                 self.found.performance = Some(performance);
                 if performance.cache {
-                    // CMD13 says whether the card took the byte. The register says whether the
-                    // cache is on, and must be read: a cache that is on has to be flushed.
-                    self.moves.extend([
-                        Move::CacheOn(place),
-                        Move::CheckSetting,
-                        Move::PerformanceAgain(place),
-                    ]);
+                    self.moves.push_back(Move::CacheOn { place, tries: 0 });
                 }
             }
             Move::PerformanceAgain(place) => {
@@ -161,6 +156,48 @@ impl Identify {
             _ => unreachable!("{first:?} brings no register"),
         }
         Ok(())
+    }
+
+    /// Takes the answer to CMD49, or to a command after one that failed.
+    fn take_setting(
+        &mut self,
+        first: Move,
+        opcode: Opcode,
+        answer: Answer<'_>,
+    ) -> Result<(), Failure> {
+        match first {
+            Move::CacheOn { place, .. } => {
+                status(opcode, answer)?;
+                self.check_cache(place);
+            }
+            Move::AskAfterCacheOn { place, tries } => {
+                self.after_cache_on(Status(short(opcode, answer)?), place, tries);
+            }
+            // That the data of CMD49 failed is known.
+            _ => drop(short(opcode, answer)?),
+        }
+        Ok(())
+    }
+
+    /// Acts on the status after a CMD49 that failed. A card that did not get the byte waits for it,
+    /// and takes no other command until CMD12.
+    fn after_cache_on(&mut self, status: Status, place: ExtensionPlace, tries: u8) {
+        debug_assert!((1..=TRIES).contains(&tries), "{tries} tries of CMD49");
+        if status.state() == Some(CardState::Receive) {
+            self.moves.push_back(Move::StopSetting);
+        }
+        if tries < TRIES {
+            self.moves.push_back(Move::CacheOn { place, tries });
+        } else {
+            self.check_cache(place);
+        }
+    }
+
+    /// Plans to find out whether the cache is on. CMD13 says whether the card took the byte. The
+    /// register says whether the cache is on, and must be read: a cache that is on has to be
+    /// flushed.
+    fn check_cache(&mut self, place: ExtensionPlace) {
+        self.moves.extend([Move::CheckSetting, Move::PerformanceAgain(place)]);
     }
 
     /// Acts on a probe without a good answer, which says what the card is not. Returns `None` if

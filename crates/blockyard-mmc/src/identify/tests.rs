@@ -223,17 +223,54 @@ fn a_card_that_does_not_take_cmd49_has_no_cache() {
     assert_eq!(asked, usize::from(TRIES));
 }
 
-/// Nobody knows whether the cache is on if the register cannot be read again, and one that is on
-/// has to be flushed. So identification starts over, as with data that does not arrive in a mode.
-#[test]
-fn a_cache_of_which_nothing_is_known_is_not_used() {
+/// Returns the number of the last command when the card of class A2 is identified.
+fn last_of_a2() -> usize {
     let mut slot = a2(Flaws::default());
     slot.identify(&HostCapabilities::full()).unwrap();
-    let last = slot.log.len() - 1;
-    let lost = (last..last + usize::from(TRIES)).collect();
+    slot.log.len() - 1
+}
+
+/// Nobody knows whether the cache is on if the register cannot be read again, and one that is on
+/// has to be flushed. So identification starts over and leaves the register alone, in the mode in
+/// which the other registers arrived: three reads fail, and the second start reads none.
+#[test]
+fn a_cache_of_which_nothing_is_known_is_not_used() {
+    let lost = (last_of_a2()..last_of_a2() + usize::from(TRIES)).collect();
     let mut slot = a2(Flaws { lost, ..Flaws::default() });
     let card = slot.identify(&HostCapabilities::full()).unwrap();
-    assert_eq!((card.mode.timing, card.cache_on()), (Timing::Sdr50, true));
+    assert_eq!((card.mode.timing, card.performance()), (Timing::Sdr104, None));
+    let opcodes = opcodes(&slot);
+    let asked = opcodes.iter().filter(|&&opcode| opcode == Opcode::ReadExtension).count();
+    let told = opcodes.iter().filter(|&&opcode| opcode == Opcode::WriteExtension).count();
+    assert_eq!((asked, told), (2 + usize::from(TRIES), 1));
+    assert_eq!(slot.performance[260], 0, "the cache is off");
+}
+
+/// A card that does not get the byte of CMD49 waits for it. CMD13 finds it so, CMD12 ends it, and
+/// CMD49 is sent again. After the third time the cache stays off.
+#[test]
+fn a_card_that_waits_for_the_byte_of_cmd49_is_stopped() {
+    let first = last_of_a2() - 2;
+    for (lost, expected) in [(1, true), (2, true), (3, false)] {
+        // CMD49, CMD13 and CMD12, as often as the data is lost.
+        let dataless = (0..lost).map(|nth| first + 3 * nth).collect();
+        let mut slot = a2(Flaws { dataless, ..Flaws::default() });
+        let card = slot.identify(&HostCapabilities::full()).unwrap();
+        assert_eq!((card.mode.timing, card.cache_on()), (Timing::Sdr104, expected), "{lost}");
+        assert_eq!(slot.performance[260], u8::from(expected));
+        // A card without its cache has no queue (SD 5.8).
+        let depth = card.queue_depth(&HostCapabilities::full());
+        assert_eq!(depth, if expected { 31 } else { 0 });
+        let mut steps = Vec::new();
+        for _ in 0..lost {
+            steps.extend([Opcode::WriteExtension, Opcode::SendStatus, Opcode::StopTransmission]);
+        }
+        if expected {
+            steps.push(Opcode::WriteExtension);
+        }
+        steps.extend([Opcode::SendStatus, Opcode::ReadExtension]);
+        assert_eq!(opcodes(&slot)[first..], steps, "{lost}");
+    }
 }
 
 #[test]

@@ -41,11 +41,13 @@ impl MmcProfile {
         profile
     }
 
-    /// Returns the profile of a host that leaves the cache of an SD card off.
-    pub(crate) fn without_sd_cache(&self) -> Self {
+    /// Returns the profile as a kernel uses it that turns the cache of an SD card on, or leaves it
+    /// off (`sd_cache`). Without the cache such a card has no command queue.
+    pub(crate) fn with_sd_cache(&self, sd_cache: bool) -> Self {
         let mut profile = *self;
-        if !self.card.is_emmc() {
-            profile.card.features.cache_bytes = 0;
+        if !sd_cache && !self.card.is_emmc() {
+            let features = &mut profile.card.features;
+            (features.cache_bytes, features.queue_depth) = (0, 0);
         }
         profile
     }

@@ -85,6 +85,51 @@ fn a_flush_that_fails_begins_again() {
     }
 }
 
+/// The registers of a card with a cache and a queue cannot be read after a reset, as three CMD48
+/// fail. The card has no cache then, and flushes have no command, once one has told of the loss.
+#[test]
+fn a_card_whose_registers_are_not_read_after_a_reset_goes_on_without_its_cache() {
+    let policies = every_policy().into_iter().filter(|policy| policy.pipeline != Pipeline::Cqe);
+    for policy in policies {
+        let mut bench = bench(policy);
+        bench.script().at_reset = lose_registers;
+        bench.writes(1);
+        bench.settle();
+        bench.script().bad_sector =
+            Some((502, Some(Fault::Error(Part::Data, HostError::Damaged, 0)), None));
+        bench.submit([Bio::read(500, 8, 1)]);
+        bench.settle();
+        for (cookie, status) in [(2, Status::IoError), (3, Status::Ok)] {
+            bench.submit([Bio::new(Op::Flush, 0, 0, cookie)]);
+            bench.settle();
+            assert_eq!(bench.ended[&cookie], status, "{policy:?}");
+        }
+        assert_eq!((bench.ended[&1], bench.script().resets), (Status::Ok, 1), "{policy:?}");
+        assert!(!bench.script().commands.contains_key(&49), "{policy:?}");
+    }
+}
+
+fn lose_registers(card: &mut Target) {
+    (card.performance, card.queue_depth, card.cache_on) = (None, 0, false);
+}
+
+/// Under `cqe` requests need the queue, so the card is reset again: three times in all.
+#[test]
+fn a_card_whose_queue_is_not_found_after_a_reset_is_reset_again() {
+    for (noisy_resets, status, resets) in
+        [(1, Status::Ok, 2), (2, Status::Ok, 3), (3, Status::Gone, 3)]
+    {
+        let mut bench = cqe();
+        bench.script().noisy_resets = noisy_resets;
+        bench.script().bad_sector =
+            Some((2, Some(Fault::Error(Part::Data, HostError::Damaged, 0)), None));
+        bench.reads(10);
+        bench.settle();
+        bench.all_ended_with(status, 10);
+        assert_eq!((bench.script().resets, bench.mmc().counts().resets), (resets, resets.into()));
+    }
+}
+
 fn cqe() -> Bench {
     bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware))
 }

@@ -16,6 +16,8 @@ pub(super) struct Flaws {
     pub(super) refused: Vec<u16>,
     /// Commands, counted from 0, that the card does not receive.
     pub(super) lost: Vec<usize>,
+    /// Commands whose data does not reach the card, which waits for it.
+    pub(super) dataless: Vec<usize>,
     /// Commands whose response and data the host does not receive.
     pub(super) unheard: Vec<usize>,
     /// The card never becomes ready.
@@ -341,6 +343,9 @@ impl Slot {
         self.application = command.opcode == Opcode::Application;
         let before = self.state;
         self.state = after;
+        if self.flaws.dataless.contains(&number) {
+            return Err(BusError::Data);
+        }
         // The data arrives in the mode before the command takes effect.
         let arrives = self.agree(false);
         let data = self.obey(command);
@@ -361,12 +366,7 @@ impl Slot {
             self.tolerant = command.opcode != Opcode::GoIdle;
             return Err(BusError::NoResponse);
         }
-        match data {
-            Obeyed::Status => Ok((Response::Short(status), vec![])),
-            Obeyed::Other(response) => Ok((response, vec![])),
-            Obeyed::Data(bytes) if arrives => Ok((Response::Short(status), bytes)),
-            Obeyed::Data(_) => Err(BusError::Data),
-        }
+        data.heard(status, arrives)
     }
 
     /// Returns the status in state `before`.
@@ -525,4 +525,16 @@ enum Obeyed {
     Status,
     Other(Response),
     Data(Vec<u8>),
+}
+
+impl Obeyed {
+    /// Returns what the host receives, if data `arrives`.
+    fn heard(self, status: u32, arrives: bool) -> Result<(Response, Vec<u8>), BusError> {
+        match self {
+            Self::Status => Ok((Response::Short(status), vec![])),
+            Self::Other(response) => Ok((response, vec![])),
+            Self::Data(bytes) if arrives => Ok((Response::Short(status), bytes)),
+            Self::Data(_) => Err(BusError::Data),
+        }
+    }
 }

@@ -138,6 +138,8 @@ pub(super) struct Scripted {
     pub(super) at_reset: fn(&mut Target),
     /// Resets that the card does not survive.
     pub(super) dies_at_reset: bool,
+    /// The next resets after which the extension registers of the card cannot be read.
+    pub(super) noisy_resets: u32,
     events: VecDeque<(Instant, HostEvent)>,
     /// The MMC request on the bus.
     running: Option<MmcRequest>,
@@ -213,6 +215,7 @@ impl Scripted {
             target: CARD,
             at_reset: |_| {},
             dies_at_reset: false,
+            noisy_resets: 0,
             events: VecDeque::new(),
             running: None,
             held: None,
@@ -664,6 +667,16 @@ impl HostController for Scripted {
         self.engine.reset();
         self.drifted = false;
         (self.at_reset)(&mut self.target);
-        if self.dies_at_reset { Err(HostError::Timeout) } else { Ok(self.target) }
+        if self.dies_at_reset {
+            return Err(HostError::Timeout);
+        }
+        match self.noisy_resets.checked_sub(1) {
+            None => Ok(self.target),
+            Some(left) => {
+                self.noisy_resets = left;
+                let lost = Target { performance: None, queue_depth: 0, ..self.target };
+                Ok(Target { cache_on: false, ..lost })
+            }
+        }
     }
 }
