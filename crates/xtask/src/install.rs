@@ -46,11 +46,16 @@ pub(crate) fn install_packages(purpose: &str, packages: &[&str]) {
     }
     say(&format!("installing {}, for {purpose}", packages.join(" ")));
     let _ = apt_get_install(packages).succeeds()
-        || (as_root("apt-get update -q").succeeds() && apt_get_install(packages).succeeds());
+        || (apt_get("update -q").succeeds() && apt_get_install(packages).succeeds());
 }
 
 fn apt_get_install(packages: &[&str]) -> Run {
-    as_root("apt-get install -y -q --no-install-recommends").args(packages)
+    apt_get("install -y -q --no-install-recommends").args(packages)
+}
+
+/// Two steps of `all` may want packages at the same time, and apt-get does not wait for another.
+fn apt_get(words: &str) -> Run {
+    as_root("flock /tmp/blockyard-apt-get apt-get").words(words)
 }
 
 /// Returns a command that root runs. Without a terminal nobody could enter a password.

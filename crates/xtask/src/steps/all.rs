@@ -1,11 +1,21 @@
-//! Every step of the table, one after the other.
+//! Every step of the table: those that need a quiet machine one after the other, the others, which
+//! only compute, at the same time as these.
 
-use super::steps_of_all;
+use super::{Step, steps_of_all};
 use crate::command::Run;
 use crate::console::{Outcome, fail};
 use std::env::temp_dir;
+use std::path::Path;
 use std::time::Instant;
-use std::{fs, process};
+use std::{fs, process, thread};
+
+/// A step that has ended.
+struct Ended {
+    name: &'static str,
+    passes: bool,
+    /// Its line in the table of times.
+    line: String,
+}
 
 /// `all [--skip STEP]...`
 pub(super) fn all(arguments: &[String]) -> Outcome {
@@ -14,28 +24,54 @@ pub(super) fn all(arguments: &[String]) -> Outcome {
     // The steps append a line for each check that did not run.
     let unchecked = temp_dir().join(format!("blockyard-unchecked-{}", process::id()));
     fs::write(&unchecked, "").expect("list of checks that did not run");
-    let mut failed = vec![];
-    let mut times = vec![];
-    for step in steps_of_all().filter(|step| !skipped.contains(step)) {
-        println!("\n==== {step}");
-        let begun = Instant::now();
-        // In a process of its own: a panic ends only the step.
-        let passes =
-            Run::new("./ci.sh").arg(step).env("BLOCKYARD_CI_UNCHECKED", &unchecked).succeeds();
-        if !passes {
-            failed.push(step);
-        }
-        let word = if passes { "ok    " } else { "FAILED" };
-        let line = format!("{step:<9} {word}  {:4} s", begun.elapsed().as_secs());
-        println!("==== {line}");
-        times.push(line);
-    }
+    let steps: Vec<&Step> = steps_of_all().filter(|step| !skipped.contains(&step.name)).collect();
+    let ended = run_in_two_lanes(&steps, &unchecked);
     println!("\n==== total {} s", start.elapsed().as_secs());
-    times.iter().for_each(|line| println!("{line}"));
+    ended.iter().for_each(|step| println!("{}", step.line));
     let lines = fs::read_to_string(&unchecked).expect("list of checks that did not run");
     lines.lines().for_each(|line| println!("not checked: {line}"));
     fs::remove_file(&unchecked).expect("list of checks that did not run");
+    let failed: Vec<_> = ended.iter().filter(|step| !step.passes).map(|step| step.name).collect();
     if failed.is_empty() { Ok(()) } else { fail(format!("failed: {}", failed.join(" "))) }
+}
+
+/// Runs the steps that only compute in a second lane; prints its output after that of the others.
+fn run_in_two_lanes(steps: &[&Step], unchecked: &Path) -> Vec<Ended> {
+    let (beside, alone): (Vec<&Step>, Vec<&Step>) = steps.iter().partition(|step| step.beside);
+    thread::scope(|scope| {
+        let second = scope.spawn(|| {
+            let runs = beside.iter().map(|step| {
+                let begun = Instant::now();
+                let (code, output) = command_of(step, unchecked).collect();
+                (ended(step, code == 0, begun), output)
+            });
+            runs.collect::<Vec<_>>()
+        });
+        let mut all = vec![];
+        for step in alone {
+            println!("\n==== {}", step.name);
+            let begun = Instant::now();
+            let passes = command_of(step, unchecked).succeeds();
+            all.push(ended(step, passes, begun));
+            println!("==== {}", all[all.len() - 1].line);
+        }
+        for (step, output) in second.join().expect("second lane") {
+            println!("\n==== {}\n{output}==== {}", step.name, step.line);
+            all.push(step);
+        }
+        all
+    })
+}
+
+/// The command of a step, in a process of its own: a panic ends only the step.
+fn command_of(step: &Step, unchecked: &Path) -> Run {
+    Run::new("./ci.sh").arg(step.name).env("BLOCKYARD_CI_UNCHECKED", unchecked)
+}
+
+fn ended(step: &Step, passes: bool, begun: Instant) -> Ended {
+    let word = if passes { "ok    " } else { "FAILED" };
+    let line = format!("{:<12} {word}  {:4} s", step.name, begun.elapsed().as_secs());
+    Ended { name: step.name, passes, line }
 }
 
 /// The steps that the arguments leave out.
@@ -48,10 +84,10 @@ fn skipped(arguments: &[String]) -> Outcome<Vec<&'static str>> {
         if option != "--skip" {
             return fail(format!("unknown argument {option}: all takes --skip STEP"));
         }
-        let Some(step) = steps_of_all().find(|step| step == name) else {
+        let Some(step) = steps_of_all().find(|step| step.name == name) else {
             return fail(format!("there is no step {name}"));
         };
-        skipped.push(step);
+        skipped.push(step.name);
     }
     Ok(skipped)
 }

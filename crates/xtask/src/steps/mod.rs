@@ -25,13 +25,16 @@ struct Step {
     help: &'static str,
     /// Whether `all` runs it.
     in_all: bool,
+    /// Whether `all` runs it at the same time as others: it builds in a folder of its own, and no
+    /// result depends on how fast it runs.
+    beside: bool,
     /// Runs it with its arguments.
     run: fn(&[String]) -> Outcome,
 }
 
 /// A step of `all` without arguments.
 const fn step(name: &'static str, help: &'static str, run: fn(&[String]) -> Outcome) -> Step {
-    Step { name, arguments: "", help, in_all: true, run }
+    step_with(name, "", help, run)
 }
 
 /// A step of `all` with arguments.
@@ -41,7 +44,17 @@ const fn step_with(
     help: &'static str,
     run: fn(&[String]) -> Outcome,
 ) -> Step {
-    Step { name, arguments, help, in_all: true, run }
+    Step { name, arguments, help, in_all: true, beside: false, run }
+}
+
+/// A step of `all` that runs at the same time as others.
+const fn beside(
+    name: &'static str,
+    arguments: &'static str,
+    help: &'static str,
+    run: fn(&[String]) -> Outcome,
+) -> Step {
+    Step { name, arguments, help, in_all: true, beside: true, run }
 }
 
 /// A step that `all` does not run.
@@ -51,7 +64,7 @@ const fn apart(
     help: &'static str,
     run: fn(&[String]) -> Outcome,
 ) -> Step {
-    Step { name, arguments, help, in_all: false, run }
+    Step { name, arguments, help, in_all: false, beside: false, run }
 }
 
 /// The steps in the order of `all`, those that fail fast first.
@@ -76,8 +89,9 @@ const STEPS: &[Step] = &[
         bare::sdhci,
     ),
     step("package", "each published crate builds from its packaged tarball", package::package),
-    step(
+    beside(
         "msrv",
+        "",
         "the oldest supported Rust builds every package, where rustup can install it",
         package::msrv,
     ),
@@ -158,7 +172,7 @@ const STEPS: &[Step] = &[
          time or Ctrl-C; not part of all",
         random::soak,
     ),
-    step_with(
+    beside(
         "mutants",
         "[N] [SEED] [AREA]",
         "N random faults, 20 by default, in core, mmc, btt, wire and devices/data, or in one of them; the\n\
@@ -180,7 +194,7 @@ const STEPS: &[Step] = &[
         "measures what docs/BENCHMARKING.md has, in turns; not part of all",
         figures::figures,
     ),
-    step_with("fuzz", "[SECONDS]", "every fuzz target runs for some seconds", random::fuzz),
+    beside("fuzz", "[SECONDS]", "every fuzz target runs for some seconds", random::fuzz),
     step(
         "deny",
         "licences and sources of dependencies are allowed, where cargo-deny is installed",
@@ -198,14 +212,15 @@ const STEPS: &[Step] = &[
     apart(
         "all",
         "[--skip STEP]...",
-        "every step, each timed; a failure does not stop the others",
+        "every step, each timed; a failure does not stop the others; msrv, mutants and fuzz run at the same time as\n\
+         the others, and their output comes last",
         all::all,
     ),
 ];
 
-/// The names of the steps of `all`, in their order.
-fn steps_of_all() -> impl Iterator<Item = &'static str> {
-    STEPS.iter().filter(|step| step.in_all).map(|step| step.name)
+/// The steps of `all`, in their order.
+fn steps_of_all() -> impl Iterator<Item = &'static Step> {
+    STEPS.iter().filter(|step| step.in_all)
 }
 
 /// Runs the step that the first of `arguments` names, with the others as its own. Without
