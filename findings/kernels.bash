@@ -4,8 +4,9 @@
 # `uname -r`.
 #
 # The caller fills the folder `guest` with its `/init`, whose last line begins with `seen: ` and a
-# word that it passes to `boot`. `. /prepare` there makes the programs of busybox and the usual
-# folders of the kernel available. Needs packages.bash, and some 300 MB in the temporary folder.
+# word that it passes to `boot`. `. /prepare` there makes the programs of busybox, the usual
+# folders of the kernel and `load_scsi_debug` available. Needs packages.bash, and some 300 MB in the
+# temporary folder.
 
 KERNELS=(
     linux-image-6.1.0-50-cloud-amd64=6.1.176-1
@@ -27,6 +28,14 @@ mount -t devtmpfs dev /dev
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t tmpfs tmp /tmp
+# Loads scsi_debug with the parameters $@, and waits for its first disk.
+load_scsi_debug() {
+    for name in scsi_common scsi_mod sd_mod; do
+        [ -s "/$name.ko" ] && insmod "/$name.ko" 2>/dev/null
+    done
+    insmod /scsi_debug.ko "$@"
+    while [ ! -e /sys/block/sda/queue/scheduler ]; do sleep 1; done
+}
 PREPARE
 
 # Copies the module $2 of the kernel $1 into the guest, as $3. A kernel that has no such module has
@@ -77,6 +86,14 @@ copy_program() {
 boot_with_null_blk() {
     module "$1" drivers/block/null_blk/null_blk null_blk.ko
     module "$1" fs/configfs/configfs configfs.ko
+    boot "$@"
+}
+
+# As `boot`, with the modules that `load_scsi_debug` needs, and none of another kernel.
+boot_with_scsi_debug() {
+    local name
+    rm -f "$guest"/*.ko
+    for name in scsi_common scsi_mod sd_mod scsi_debug; do module "$1" "drivers/scsi/$name" "$name.ko"; done
     boot "$@"
 }
 

@@ -31,11 +31,8 @@ QEMU_DEVICES=(-icount 'shift=0,sleep=off')
 cat >"$guest/init" <<'INIT'
 #!/bin/busybox sh
 . /prepare
-for name in scsi_common scsi_mod sd_mod; do
-    [ -s "/$name.ko" ] && insmod "/$name.ko"
-done
-insmod /scsi_debug.ko dev_size_mb=64 max_luns=2 max_queue=32 delay=0 ndelay=1000000
-while [ ! -e /sys/block/sda/queue/scheduler ] || [ ! -e /sys/block/sdb/queue/scheduler ]; do sleep 1; done
+load_scsi_debug dev_size_mb=64 max_luns=2 max_queue=32 delay=0 ndelay=1000000
+while [ ! -e /sys/block/sdb/queue/scheduler ]; do sleep 1; done
 echo none >/sys/block/sda/queue/scheduler
 
 # Prints how many reads the first disk does in a second.
@@ -58,9 +55,7 @@ chmod +x "$guest/init"
 
 status=0
 for kernel in "${TRIXIE_KERNELS[@]}"; do
-    rm -f "$guest"/*.ko
-    for name in scsi_common scsi_mod sd_mod scsi_debug; do module "$kernel" "drivers/scsi/$name" "$name.ko"; done
-    boot "$kernel" '8 s later'
+    boot_with_scsi_debug "$kernel" '8 s later'
     printf '%s\n' "Linux $kernel: IOPS" "$seen"
     read -r alone after later <<<"$(sed 's/.*: //' <<<"$seen" | paste -sd' ')"
     ((after * 10 < alone * 6 && later * 10 > alone * 9)) || status=1

@@ -29,10 +29,6 @@ QEMU_DEVICES=(-icount 'shift=0,sleep=off')
 cat >"$guest/init" <<'INIT'
 #!/bin/busybox sh
 . /prepare
-for name in scsi_common scsi_mod sd_mod; do
-    [ -s "/$name.ko" ] && insmod "/$name.ko"
-done
-
 # Prints the number of writes of 4 KiB in two seconds, with the options $@.
 writes() {
     before="$(awk '{ print $7 }' /sys/block/sda/stat)"
@@ -42,8 +38,7 @@ writes() {
     echo $(((after - before) / 8))
 }
 for delay in 'delay=0' 'delay=1' 'delay=0 ndelay=100000'; do
-    insmod /scsi_debug.ko dev_size_mb=64 $delay
-    while [ ! -e /sys/block/sda/queue/scheduler ]; do sleep 1; done
+    load_scsi_debug dev_size_mb=64 $delay
     sleep 1
     echo "seen: ${delay#*0 } $(writes) $(writes --fdatasync=1)"
     rmmod scsi_debug
@@ -55,9 +50,7 @@ chmod +x "$guest/init"
 
 status=0
 for kernel in "${TRIXIE_KERNELS[@]}"; do
-    rm -f "$guest"/*.ko
-    for name in scsi_common scsi_mod sd_mod scsi_debug; do module "$kernel" "drivers/scsi/$name" "$name.ko"; done
-    boot "$kernel" ndelay
+    boot_with_scsi_debug "$kernel" ndelay
     echo "Linux $kernel"
     while read -r delay writes synced; do
         echo "$delay: $writes writes in two seconds, $synced with fdatasync"
