@@ -61,6 +61,6 @@ mod the_work_that_wakes_a_thread_pays_for_it;
 mod traces_of_all_formats_replay_alike;
 mod transfers_of_cards_stay_open;
 mod ufs_devices_behave_as_published;
-mod uncached_writes_leave_the_cache;
+mod uncached_pages_leave_the_cache;
 mod urgent_background_operations_run_before_other_requests;
 mod writeback_is_throttled;

@@ -96,10 +96,6 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     if job.hipri {
         return contradiction(job, "hipri", option, "nothing polls for the I/O of the page cache");
     }
-    if job.uncached && job.pattern.mix.ops().contains(&Op::Read) {
-        let reason = "reads that leave nothing in the page cache are not modelled, only writes";
-        return fail(job, "uncached", Fault::Unsupported { option: "uncached", reason });
-    }
     Ok(())
 }
 

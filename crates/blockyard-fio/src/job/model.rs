@@ -399,7 +399,8 @@ pub struct Job {
     /// Poll for completions; `io_uring` and `pvsync2` only; default false.
     pub hipri: bool,
     /// Pages that a write brings into the page cache are written back at once, and leave the cache
-    /// then (`RWF_DONTCACHE`); `io_uring` and `pvsync2` only; default false.
+    /// then, and those that a read brings there leave when they have been read (`RWF_DONTCACHE`);
+    /// `io_uring` and `pvsync2` only; default false.
     pub uncached: bool,
     /// Maximum number of I/Os in flight, as written; default 1. See [`Job::depth`].
     pub iodepth: u32,

@@ -231,7 +231,7 @@ modelled_options! {
     "io_submit_mode", "who submits: the job (inline) or other threads (offload)":
         set offload = |v| v.word(SUBMIT_MODES);
     "hipri", "poll for completions of reads and writes": set hipri = Value::flag;
-    "uncached", "pages leave the page cache once they are on the disk":
+    "uncached", "pages leave the page cache once they are on the disk or read":
         set uncached = Value::boolean;
     "iodepth", "I/Os in flight": set iodepth = |v| v.count_u32(1, DEPTH_MAX);
     "iodepth_batch" | "iodepth_batch_submit", "I/Os submitted at a time":

@@ -25,9 +25,9 @@
 //! All readers of a file share its pages and wait for each other's reads. Each reader has its own
 //! stream for read-ahead. Memory is never short. A page leaves the cache only when a job, or a pass
 //! of one, drops the pages of its files (fio's `invalidate`), behind their writeback, or if an
-//! uncached write has brought it there: such a page is transient, and leaves when it is on the
-//! disk. A task that ends does not wait for pages that are still being read ahead; if the task is
-//! the last one, the run ends without them.
+//! uncached call has brought it there: such a page is transient, and leaves when it is on the disk,
+//! or when it has been read. A task that ends does not wait for pages that are still being read
+//! ahead; if the task is the last one, the run ends without them.
 //!
 //! Mapping, and the effects of other programs on a real cache, are not modelled.
 
@@ -35,6 +35,7 @@ mod by_place;
 mod dirt;
 mod extents;
 mod file_system;
+mod folios;
 mod jiffies;
 mod levels;
 mod limits;
@@ -459,11 +460,19 @@ impl PageCache {
 
     /// Claims the absent pages of `window` up to the end of the file ([page-read-once]). Passes to
     /// `each` the runs that need a bio. Pages without data on the disk are zero, and ready at once.
-    pub(crate) fn claim(&mut self, file: FileId, window: Window, mut each: impl FnMut(Run)) {
+    /// Those of a read that `is_uncached` are transient.
+    pub(crate) fn claim(
+        &mut self,
+        file: FileId,
+        window: Window,
+        is_uncached: bool,
+        mut each: impl FnMut(Run),
+    ) {
         let File { placement, pages, inode, .. } = &mut self.files[file.0];
         let end = window.pages.end.min(placement.len_bytes.div_ceil(PAGE_BYTES));
         let mut zero = Vec::new();
-        pages.claim(window.pages.start..end, window.marker, |pages| {
+        let window = Window { pages: window.pages.start..end, ..window };
+        let claimed = |pages: Range<u64>| {
             let mut at = pages.start;
             while at < pages.end {
                 // Pages 0 to 8, of which 4 to 6 have data: three parts.
@@ -477,8 +486,23 @@ impl PageCache {
                     zero.push(part);
                 }
             }
-        });
+        };
+        if is_uncached {
+            pages.claim_transient(&window, claimed);
+        } else {
+            pages.claim(window.pages, window.marker, claimed);
+        }
         zero.into_iter().for_each(|part| pages.finish(part, true));
+    }
+
+    /// Notes that a call has read `range` of `file`. Transient folios leave then, whoever reads
+    /// them (`filemap_end_dropbehind_read`), unless their data is not on the disk.
+    pub(crate) fn has_read(&mut self, file: FileId, range: Range<u64>) {
+        let File { pages, dirt, .. } = &mut self.files[file.0];
+        debug_assert!(range.start < range.end, "a read of {range:?}");
+        if pages.had_transient() {
+            pages.drop_read(range, |page| dirt.is_unwritten(page));
+        }
     }
 
     /// Returns the number of the run that is submitted next, for [`Self::ended`].
@@ -623,8 +647,7 @@ mod tests {
     /// Claims `pages`. Returns the pages to read, which form one run.
     fn claim(cache: &mut PageCache, file: FileId, pages: Range<u64>) -> Range<u64> {
         let mut runs = Vec::new();
-        let window = Window { pages, marker: None };
-        cache.claim(file, window, |run| runs.push(run.pages));
+        cache.claim(file, Window::of(pages), false, |run| runs.push(run.pages));
         assert_eq!(runs.len(), 1);
         runs.remove(0)
     }

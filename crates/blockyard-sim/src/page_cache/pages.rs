@@ -1,6 +1,7 @@
 //! The state of each page of one file.
 
-use super::read_ahead::Pages;
+use super::folios::{Folios, folios_of};
+use super::read_ahead::{Pages, Window};
 use core::ops::Range;
 use std::collections::BTreeMap;
 
@@ -38,6 +39,8 @@ impl Word {
 #[derive(Clone, Debug, Default)]
 pub struct FilePages {
     words: BTreeMap<u64, Word>,
+    /// The large folios of transient pages that were read.
+    folios: Folios,
     /// Whether a page has been transient.
     had_transient: bool,
 }
@@ -61,6 +64,10 @@ impl FilePages {
             (Word { present, .. }, bit) if present & bit != 0 => PageState::Reading,
             _ => PageState::Absent,
         }
+    }
+
+    fn is_absent(&self, page: u64) -> bool {
+        self.state(page) == PageState::Absent
     }
 
     /// Whether `page` is marked.
@@ -95,6 +102,34 @@ impl FilePages {
         // Without uncached writes there are none to look for.
         let range = if self.had_transient { range } else { 0..0 };
         range.filter(|page| self.is_transient(*page))
+    }
+
+    /// Claims the absent pages of `window` as [`Self::claim`] does, for an uncached read: they are
+    /// transient. Folios are large up to the first page that is there (`page_cache_ra_order`).
+    pub(super) fn claim_transient(&mut self, window: &Window, each: impl FnMut(Range<u64>)) {
+        let fresh: Vec<_> = window.pages.clone().filter(|page| self.is_absent(*page)).collect();
+        let folios = folios_of(window.pages.clone(), window.order)
+            .take_while(|folio| folio.clone().all(|page| self.is_absent(page)))
+            .collect::<Vec<_>>();
+        self.claim(window.pages.clone(), window.marker, each);
+        for page in fresh {
+            self.folios.forget(page);
+            self.make_transient(page);
+        }
+        folios.into_iter().filter(|of| of.end - of.start > 1).for_each(|of| self.folios.add(of));
+    }
+
+    /// Drops the folios of `range`, which has been read, that are transient, except those of which
+    /// a page must `stay`.
+    pub(super) fn drop_read(&mut self, range: Range<u64>, stay: impl Fn(u64) -> bool) {
+        debug_assert!(self.had_transient, "no page of {range:?} is transient");
+        for page in range {
+            let folio = self.folios.of(page);
+            if self.is_transient(page) && !folio.clone().any(&stay) {
+                self.folios.forget(page);
+                folio.for_each(|page| self.drop_page(page));
+            }
+        }
     }
 
     /// Clears the mark of `page`. Returns whether the page had one.
@@ -164,6 +199,9 @@ impl FilePages {
         debug_assert!((word.present & !word.ready) & bit == 0, "page {page} is being read");
         let was_transient = word.transient & bit != 0;
         let is_transient = is_uncached && (was_transient || word.present & bit == 0);
+        if self.had_transient && word.present & bit == 0 {
+            self.folios.forget(page);
+        }
         word.present |= bit;
         word.ready |= bit;
         word.transient = if is_transient { word.transient | bit } else { word.transient & !bit };
@@ -227,6 +265,11 @@ impl Pages for FilePages {
 
     fn next_absent(&self, page: u64, max: u64) -> Option<u64> {
         (page..page + max).find(|page| self.state(*page) == PageState::Absent)
+    }
+
+    fn folio_pages(&self, page: u64) -> u64 {
+        let folio = self.folios.of(page);
+        folio.end - folio.start
     }
 }
 

@@ -27,6 +27,7 @@
 //! the size of that window. So large pages fit into it.
 
 use blockyard_devices::profile::Reach;
+use core::cmp::Ordering;
 use core::ops::Range;
 
 /// The reader's announced access pattern (`posix_fadvise`).
@@ -56,6 +57,8 @@ pub struct Window {
     pub pages: Range<u64>,
     /// The page to mark.
     pub(crate) marker: Option<u64>,
+    /// The binary logarithm of the pages of its largest folios, with [`Reach::aligned`].
+    pub(crate) order: u32,
 }
 
 /// The pages of a file in the cache.
@@ -64,7 +67,22 @@ pub trait Pages {
     fn run_before(&self, page: u64, max: u64) -> u64;
     /// Returns the first absent page from `page` on, among the next `max`.
     fn next_absent(&self, page: u64, max: u64) -> Option<u64>;
+    /// Returns the number of pages of the folio that begins with `page`, as far as it is known.
+    fn folio_pages(&self, page: u64) -> u64 {
+        let _ = page;
+        1
+    }
 }
+
+impl Window {
+    /// Returns `pages` alone, without a marker.
+    pub(crate) const fn of(pages: Range<u64>) -> Self {
+        Self { pages, marker: None, order: 0 }
+    }
+}
+
+/// Slots of a node of Linux's tree of pages.
+const NODE_PAGES: u64 = 64;
 
 /// The read-ahead stream of one reader in one file.
 #[derive(Clone, Debug)]
@@ -113,27 +131,25 @@ impl ReadAhead {
             Advice::Random if trigger == Trigger::Marker => return None,
             Advice::Random => {
                 let len = wanted.min(reach.usual.max(reach.widest).max(1));
-                return Some(Window { pages: page..page + len, marker: None });
+                return Some(Window::of(page..page + len));
             }
         };
         let max = reach.for_request(wanted);
         if page == 0 {
             self.begin(page, wanted, max);
-        } else if page == self.start + self.len - self.ahead || page == self.start + self.len {
-            // The reader is at the marker of the latest window, or at its end: the stream
-            // continues.
+        } else if self.is_expected(trigger, page, reach, cache) {
             self.set(self.start + self.len, longer(self.len, max));
         } else if trigger == Trigger::Marker {
             // The marker belongs to another stream, or to an earlier one of this reader. Continue
             // after the pages in the cache.
-            let begin = cache.next_absent(page + 1, max)?;
+            let begin = next_absent(page, max, cache)?;
             self.set(begin, longer(begin - page + wanted, max));
         } else if wanted > max || self.last.is_some_and(|last| page.wrapping_sub(last) <= 1) {
             self.begin(page, wanted, max);
         } else {
             let before = cache.run_before(page, max);
             if before <= wanted {
-                return Some(Window { pages: page..page + wanted, marker: None });
+                return Some(Window::of(page..page + wanted));
             }
             // Pages from the front of the file count twice: whoever read them has read the file
             // from its beginning.
@@ -162,7 +178,21 @@ impl ReadAhead {
         debug_assert!(0 < self.len && self.len <= max, "[window-within-reach]: {self:?}, {max}");
         debug_assert!(self.ahead <= self.len, "the marker must be in its window: {self:?}");
         let end = self.start + self.len;
-        Some(Window { pages: self.start..end, marker: Some(end - self.ahead) })
+        Some(Window { pages: self.start..end, marker: Some(end - self.ahead), order: self.order })
+    }
+
+    /// Whether the reader is at the marker of the latest window, or at its end: the stream
+    /// continues. In Linux 7.3 only the folio of the marker continues it (`page_cache_async_ra`);
+    /// at a page that is missing next to the last one that was read, it begins anew.
+    fn is_expected(&self, trigger: Trigger, page: u64, reach: Reach, cache: &impl Pages) -> bool {
+        let end = self.start + self.len;
+        let marker = end - self.ahead;
+        if !reach.aligned {
+            return page == marker || page == end;
+        }
+        // Window 60 to 79 begins in a folio of pages 48 to 63, which has a marker of its own.
+        let folio_pages = cache.folio_pages(page);
+        trigger == Trigger::Marker && page == marker / folio_pages * folio_pages
     }
 
     /// Sets the next window of a stream.
@@ -191,6 +221,23 @@ impl ReadAhead {
         if self.len > wanted {
             self.ahead = self.len - wanted;
         }
+    }
+}
+
+/// Returns the first page behind the marked `page`, within `max`, that Linux takes for absent.
+///
+/// `page_cache_next_miss` begins in the middle of a large folio with the slot of its first page, so
+/// that it finds each slot under the number of the page behind it. Only its step into the next
+/// node, of 64 slots, goes by the number again, and passes the first slot. So behind page 80 of a
+/// large folio it takes page 121 for the first one absent, if that is page 120.
+fn next_absent(page: u64, max: u64, cache: &impl Pages) -> Option<u64> {
+    let first = cache.next_absent(page + 1, max)?;
+    let node_end = (page / NODE_PAGES + 1) * NODE_PAGES;
+    match first.cmp(&node_end) {
+        _ if cache.folio_pages(page) == 1 => Some(first),
+        Ordering::Less => Some(first + 1),
+        Ordering::Equal => cache.next_absent(first + 1, max),
+        Ordering::Greater => Some(first),
     }
 }
 
@@ -262,7 +309,7 @@ mod tests {
 
         fn ask(&mut self, trigger: Trigger, page: u64, wanted: u64) {
             let window = self.ahead.window(trigger, page, wanted, self.reach, &self.cache);
-            let Some(Window { pages, marker }) = window else { return };
+            let Some(Window { pages, marker, .. }) = window else { return };
             self.windows.push((pages.start, pages.end - pages.start, marker));
             let fresh = |page: &u64| !self.cache.0.contains(page);
             self.marked.extend(marker.filter(fresh));

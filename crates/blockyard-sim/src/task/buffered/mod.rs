@@ -130,7 +130,7 @@ pub struct Buffered {
     range_sync: RangeSync,
     /// Whether its writes sync their data only (`O_DSYNC`).
     is_dsync: bool,
-    /// Whether the pages that its writes bring into the cache leave it again.
+    /// Whether the pages that its calls bring into the cache leave it again.
     is_uncached: bool,
     placements: Vec<Placement>,
     /// One entry for each file, once the files are open.
@@ -238,10 +238,10 @@ impl Buffered {
 
     /// Notes that the I/Os of file number `file` began anew so many `times` before the next one. As
     /// fio does (strace of fio 3.33), the task drops the pages of the file, and does not open it
-    /// anew.
+    /// anew. A direct job drops nothing then, only before a pass (`loop_cache_invalidate`).
     pub(super) fn drop_anew(&mut self, file: u16, times: u64) {
         let at = usize::from(file);
-        if times == 0 || !self.drops {
+        if times == 0 || !self.drops || self.is_direct() {
             return;
         }
         if at >= self.begun_anew.len() {
@@ -462,6 +462,7 @@ impl Buffered {
         let wanted = self.wanted(call, reach);
         let reads_ahead = self.reads_ahead(call);
         let Some(call) = &mut self.call else { return };
+        let is_uncached = self.is_uncached && !call.writes;
         let stream = &mut self.streams[call.stream];
         let file = stream.file;
         let page = call.at_bytes / PAGE_BYTES;
@@ -471,18 +472,18 @@ impl Buffered {
         if is_absent && call.tried == Tried::Nothing && reads_ahead {
             call.tried = Tried::Window;
             let window = stream.ahead.window(Trigger::Miss, page, wanted, reach, cache.pages(file));
-            claim_window(cache, file, window, &mut self.runs);
+            claim_window(cache, file, window, is_uncached, &mut self.runs);
         }
         if reads_ahead && cache.take_mark(file, page) {
             let window =
                 stream.ahead.window(Trigger::Marker, page, wanted, reach, cache.pages(file));
-            claim_window(cache, file, window, &mut self.runs);
+            claim_window(cache, file, window, is_uncached, &mut self.runs);
         }
         if cache.pages(file).state(page) == PageState::Absent {
             call.tried = Tried::Alone;
             call.failed = None;
-            let alone = Window { pages: page..page + 1, marker: None };
-            cache.claim(file, alone, |run| self.runs.push_front(run));
+            let alone = Window::of(page..page + 1);
+            cache.claim(file, alone, is_uncached, |run| self.runs.push_front(run));
             if call.writes {
                 self.clocks.read_page(call.slot);
             }
@@ -619,6 +620,10 @@ impl Buffered {
             stream.ahead.has_read(page);
         }
         call.copied(end, cache.dirt(stream.file));
+        if !call.writes && end == call.end_bytes {
+            let pages = call.begin_bytes / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
+            cache.has_read(stream.file, pages);
+        }
         (bytes, is_dirtied.then_some(stream.file))
     }
 
@@ -746,9 +751,10 @@ fn claim_window(
     cache: &mut PageCache,
     file: FileId,
     window: Option<Window>,
+    is_uncached: bool,
     runs: &mut VecDeque<Run>,
 ) {
     if let Some(window) = window {
-        cache.claim(file, window, |run| runs.push_back(run));
+        cache.claim(file, window, is_uncached, |run| runs.push_back(run));
     }
 }
