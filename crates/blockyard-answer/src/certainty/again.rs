@@ -46,6 +46,9 @@ impl Question<'_> {
         }
         if !devices.is_empty() {
             let readings = readings::readings(suited, &answer, &readings_of, &ended)?;
+            if let Some(words) = readings.contrary() {
+                answer.verdict.qualify_fastest(&words);
+            }
             answer.verdict.sentences.extend(readings.sentence());
             answer.readings = Some(readings);
         }

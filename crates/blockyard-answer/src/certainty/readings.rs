@@ -5,7 +5,7 @@ use super::question::{Question, Run};
 use super::seeds::ratio;
 use crate::goal::GoalsMet;
 use crate::parallel::each;
-use crate::verdict::ComparedFigure;
+use crate::verdict::{ComparedFigure, LISTED_MAX, listed};
 use crate::{Answer, Row};
 use blockyard_devices::profile::Device;
 use blockyard_sim::simulate::SimulationError;
@@ -112,6 +112,29 @@ impl Readings {
         let named: Vec<_> = named.collect();
         let what = "Undecided, depending on parameters that are only assumed";
         (!named.is_empty()).then(|| format!("{what}: {}.", named.join("; ")))
+    }
+
+    /// Says of which jobs the design with the most IOPS has fewer than the next in more than half
+    /// of the readings; `None` if there are none.
+    pub(super) fn contrary(&self) -> Option<String> {
+        let mut seen: Vec<&str> = Vec::new();
+        let mut jobs = Vec::new();
+        for of in self.ranking.iter().filter(|of| of.figure == ComparedFigure::Iops) {
+            // The first pair of a job has the fastest design.
+            let is_first = !seen.contains(&of.job.as_str());
+            seen.push(&of.job);
+            if is_first && of.reversed().is_some() {
+                jobs.push(of.job.as_str());
+            }
+        }
+        match jobs.as_slice() {
+            [] => None,
+            [""] => Some("most readings say otherwise".to_owned()),
+            [_, ..] if jobs.len() > LISTED_MAX => {
+                Some(format!("most readings say otherwise of {} jobs", jobs.len()))
+            }
+            _ => Some(format!("most readings say otherwise of {}", listed(&jobs))),
+        }
     }
 }
 
@@ -313,6 +336,32 @@ mod tests {
 
     fn told(ranking: Vec<Ranking>) -> Option<String> {
         Readings { count: 8, ranking, goals: Vec::new() }.sentence()
+    }
+
+    fn contrary(ranking: &[Ranking]) -> Option<String> {
+        Readings { count: 8, ranking: ranking.to_vec(), goals: Vec::new() }.contrary()
+    }
+
+    /// The first line called kyber fastest for every job, and a reader stopped there. It was
+    /// slower in five of eight readings. The order of designs behind the fastest is not its matter.
+    #[test]
+    fn the_first_line_says_that_most_readings_say_otherwise() {
+        let reader = counted("reader", ComparedFigure::Iops, [2, 1, 5]);
+        let flood = counted("flood", ComparedFigure::Iops, [0, 3, 5]);
+        let sure = counted("log", ComparedFigure::Iops, [4, 0, 4]);
+        let tail = counted("log", ComparedFigure::P99, [0, 0, 8]);
+        assert_eq!(
+            contrary(&[sure.clone(), tail, flood.clone(), sure.clone()]).as_deref(),
+            Some("most readings say otherwise of flood")
+        );
+        assert_eq!(
+            contrary(&[reader.clone(), flood]).as_deref(),
+            Some("most readings say otherwise of reader and flood")
+        );
+        let second = Ranking { job: "log".to_owned(), ..reader.clone() };
+        assert_eq!(contrary(&[sure, second]), None);
+        let alone = Ranking { job: String::new(), ..reader };
+        assert_eq!(contrary(&[alone]).as_deref(), Some("most readings say otherwise"));
     }
 
     /// The first lines called a design fastest that was slower in five of eight readings.

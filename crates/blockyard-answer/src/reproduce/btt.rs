@@ -21,6 +21,7 @@ const DESIGNS: &[&str] = &[
 const VARIANTS: &[Variant] = &[
     Variant {
         name: "16 threads: half of each time",
+        since_outcome: false,
         designs: &[],
         text: "base = \"pmem-dram-2015\"\n[pmem]\nuncached-load = \"127ns\"\ntable-work = \"75ns\"\n[pmem.read]\nbytewise = \"8.045us\"\nnt = \"0.98us\"\n\
                aligned-nt = \"0.65us\"\n[pmem.write]\nbytewise = \"0.65us\"\nnt = \"0.65us\"\n\
@@ -28,6 +29,7 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "72 threads: 9/4 of each time",
+        since_outcome: false,
         designs: &[],
         text: "base = \"pmem-dram-2015\"\n[pmem]\nuncached-load = \"571ns\"\ntable-work = \"338ns\"\n[pmem.read]\nbytewise = \"36.48us\"\nnt = \"3.5us\"\n\
                aligned-nt = \"2.33us\"\n[pmem.write]\nbytewise = \"2.33us\"\nnt = \"2.33us\"\n\
@@ -35,17 +37,20 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "a map entry is copied by one load",
+        since_outcome: true,
         designs: &[],
         text: "base = \"pmem-dram-2015\"\n[pmem]\nuncached-load = \"277ns\"\nloads-of-word = 1\n\
                [pmem.read]\nbytewise = \"17.65us\"\n",
     },
     Variant {
         name: "copies past the caches fetch no line twice, wherever they begin",
+        since_outcome: false,
         designs: &[],
         text: "base = \"pmem-dram-2015\"\n[pmem.read]\nnt = \"1.15us\"\n",
     },
     Variant {
         name: "they fetch every line twice",
+        since_outcome: false,
         designs: &[],
         text: "base = \"pmem-dram-2015\"\n[pmem.read]\nnt = \"2.3us\"\n",
     },

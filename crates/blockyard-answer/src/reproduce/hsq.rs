@@ -17,6 +17,7 @@ macro_rules! shorter_wake_up {
     ($device:literal, $access:literal, $finish:literal) => {
         Variant {
             name: "a wake-up takes 12 us",
+            since_outcome: false,
             designs: &[],
             text: concat!(
                 "base = \"",
@@ -36,6 +37,7 @@ macro_rules! longer_wake_up {
     ($device:literal) => {
         Variant {
             name: "a wake-up takes 26 us, and a CMD13 no more",
+            since_outcome: false,
             designs: &[],
             text: concat!(
                 "base = \"",
@@ -51,12 +53,14 @@ const EMMC: &[Variant] = &[
     longer_wake_up!("emmc-hs400-sprd"),
     Variant {
         name: "commands, not the card's own rate, hold reads in sequence",
+        since_outcome: false,
         designs: &[],
         text: "base = \"emmc-hs400-sprd\"\n[card.read]\naccess = \"88000ns\"\ngap = \"1489ns\"\n\
                [card.ahead]\nwindow = \"0KiB\"\n",
     },
     Variant {
         name: "the host, not the card, holds writes in sequence",
+        since_outcome: false,
         designs: &[],
         text: "base = \"emmc-hs400-sprd\"\n[cpu]\ncpus = 4\nsubmit = \"36500ns\"\n\
                [card.read]\naccess = \"98850ns\"\n\

@@ -11,23 +11,27 @@ const DESIGNS: &[&str] =
 const VARIANTS: &[Variant] = &[
     Variant {
         name: "mapping is all that memory costs",
+        since_outcome: false,
         designs: &[],
         text: "base = \"sd-ux500\"\n[host]\nmap-per-kib = \"10520ns\"\nunmap-per-kib = \"0ns\"\n\
                [card.write]\nprogram = \"678us\"\n",
     },
     Variant {
         name: "a quarter of what memory costs is mapping",
+        since_outcome: false,
         designs: &[],
         text: "base = \"sd-ux500\"\n[host]\nmap-per-kib = \"2630ns\"\nunmap-per-kib = \"7890ns\"\n\
                [card.write]\nprogram = \"730us\"\n",
     },
     Variant {
         name: "the thread always starts the next request during the clean-up",
+        since_outcome: true,
         designs: &[],
         text: "base = \"sd-ux500\"\n[cpu]\nwake-on-waker = 0\n",
     },
     Variant {
         name: "the thread always starts the next request after the clean-up",
+        since_outcome: true,
         designs: &[],
         text: "base = \"sd-ux500\"\n[cpu]\nwake-on-waker = 100\n",
     },

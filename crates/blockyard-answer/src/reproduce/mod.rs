@@ -3,12 +3,13 @@
 //! An [`Experiment`] is data: tables of workloads under designs, with the figures that were
 //! published. The published figures are transcribed in `reference/`, with their source: from before
 //! a change, with whether the device's profile was fitted to each, and from after it, with what the
-//! model predicted before they were known. A design without a published figure is a prediction.
+//! model predicted before they were known.
 //! [`experiments`] lists the experiments, [`run`](run()) runs one and returns the answer, a
 //! [`Reproduction`].
 //!
 //! The published figures do not determine a device completely. A [`Variant`] is another profile
-//! that fits them as closely. A prediction covers the range of all variants.
+//! that fits them as closely. A prediction covers the range of the variants that were known when it
+//! was made.
 
 mod btt;
 mod hsq;
@@ -111,6 +112,8 @@ impl Table {
 pub struct Variant {
     /// The difference from the device.
     pub name: &'static str,
+    /// Whether it was added when the outcome was known.
+    pub since_outcome: bool,
     /// Its profile, TOML.
     pub text: &'static str,
     /// What else the published design may have been: the name of a design, and the TOML of the one
@@ -162,7 +165,7 @@ mod tests {
                 for design in table.designs.iter().chain(before).chain(&against) {
                     assert!(Design::lookup(design).is_ok(), "{of}: {design}");
                 }
-                for Variant { name, text, designs } in table.variants {
+                for Variant { name, text, designs, .. } in table.variants {
                     assert!(Device::parse(name, text).is_ok(), "{of}: {name}");
                     for (design, text) in *designs {
                         assert!(Design::lookup(design).is_ok(), "{of}: {name}: {design}");

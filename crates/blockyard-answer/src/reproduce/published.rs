@@ -31,8 +31,9 @@ pub enum Basis {
     /// As [`Blind`](Self::Blind), but the model was changed when it was known. The figure of today
     /// is no prediction.
     Repaired,
-    /// There is none.
-    Prediction,
+    /// There is none. What was predicted where none is published is in docs/PREDICTIONS.md; ours is
+    /// that of today's model.
+    Unpublished,
 }
 
 impl Basis {
@@ -50,7 +51,7 @@ impl Basis {
             Self::Outcome => "outcome",
             Self::Blind => "blind",
             Self::Repaired => "repaired",
-            Self::Prediction => "prediction",
+            Self::Unpublished => "unpublished",
         }
     }
 }
@@ -84,7 +85,8 @@ pub enum Tolerance {
 pub enum Verdict {
     /// It agrees with the published figure.
     Hit,
-    /// It does not, but the published figure lies within its range.
+    /// It does not, but the published figure lies within its range: that of the device and of the
+    /// variants that are older than the outcome.
     InRange,
     /// It does not.
     Miss,
@@ -106,7 +108,7 @@ impl Tolerance {
     /// Whether `ours` agrees with the figure that was `published`.
     #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
     #[must_use]
-    pub(crate) fn agrees(self, ours: f64, published: f64) -> bool {
+    pub fn agrees(self, ours: f64, published: f64) -> bool {
         let off = (ours - published).abs();
         match self {
             Self::Percent(most) => off <= published.abs() * most / 100.0,

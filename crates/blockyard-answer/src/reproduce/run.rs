@@ -45,7 +45,7 @@ pub struct Cell {
     pub gain_over: Option<&'static str>,
     /// The unit of the figure.
     pub unit: &'static str,
-    /// The published figure; `None` if ours is a prediction.
+    /// The published figure, if there is one.
     pub published: Option<f64>,
     /// The figure that was published for the design before the change, if the published figure is
     /// an outcome of it.
@@ -56,7 +56,8 @@ pub struct Cell {
     pub predicted_verdict: Option<Verdict>,
     /// Our figure today.
     pub ours: f64,
-    /// How our figure of today compares with the published one.
+    /// How our figure of today compares with the published one, with the readings that are older
+    /// than the outcome.
     pub verdict: Option<Verdict>,
     /// The device, or that of its variants, whose figure comes closest to the published one, if one
     /// agrees with it.
@@ -94,6 +95,11 @@ enum Platform {
 }
 
 impl Platform {
+    /// Whether it was added when the outcome was known.
+    const fn is_since_outcome(self) -> bool {
+        matches!(self, Self::Variant(Variant { since_outcome: true, .. }))
+    }
+
     /// The TOML of the design in the place of `design`, if there is one.
     fn instead_of(self, design: &str) -> Option<&'static str> {
         let Self::Variant(Variant { designs, .. }) = self else { return None };
@@ -213,7 +219,8 @@ fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
                 predicted,
                 predicted_verdict: predicted.and_then(verdict),
                 ours: ours.ours,
-                verdict: verdict(ours),
+                verdict: over(table.platforms().filter(|of| !of.is_since_outcome()).map(figure))
+                    .and_then(verdict),
                 met_on: of_cell.and_then(|it| {
                     let figures = table.platforms().map(figure);
                     let names = [table.device].into_iter().chain(names.clone());
@@ -224,7 +231,7 @@ fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
                     .filter(|it| it.figure != 0.0)
                     .map(|it| 100.0 * (ours.ours - it.figure) / it.figure.abs()),
                 ratio: over(table.platforms().filter_map(ratio)),
-                basis: of_cell.map_or(Basis::Prediction, |it| it.basis),
+                basis: of_cell.map_or(Basis::Unpublished, |it| it.basis),
                 counters: table.counters.iter().map(counter).collect(),
                 on_variants: names.zip(table.platforms().skip(1).map(figure)).collect(),
             });

@@ -134,6 +134,17 @@ impl Verdict {
         Self { sentences, undecided, rows, unranked: false }
     }
 
+    /// Adds `words` to the sentence on the fastest design.
+    pub(super) fn qualify_fastest(&mut self, words: &str) {
+        let fastest = self.sentences.iter_mut().find(|sentence| !words::is_of_syncs(sentence));
+        if let Some(sentence) = fastest
+            && sentence.ends_with('.')
+        {
+            sentence.pop();
+            *sentence += &format!("; {words}.");
+        }
+    }
+
     /// Returns the rows of the streams of each design, given with its name.
     pub(super) fn rows(designs: &[(&str, Vec<Stream>)]) -> Vec<Row> {
         let mut names: Vec<(&str, Direction, usize)> = Vec::new();

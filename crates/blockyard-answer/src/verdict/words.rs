@@ -12,6 +12,8 @@ use blockyard_text::number::{approximate, digits, nanoseconds, time};
 pub(crate) const LISTED_MAX: usize = 6;
 /// The largest number of sentences of one kind on designs: a sweep may have 64 of them.
 pub(crate) const SENTENCES_MAX: usize = 12;
+/// What every sentence on the syncs of a job has.
+const OF_SYNCS: &str = " waits for its syncs: ";
 /// The verdict on rows without an I/O.
 const NOTHING: &str = "No I/O completed during the measurement: there is nothing to compare.";
 
@@ -79,7 +81,12 @@ fn commits(row: &Row) -> Option<String> {
     };
     let each: Vec<_> = ended.iter().map(of_cell).collect();
     let job = row.label.strip_suffix(" sync").unwrap_or(&row.job);
-    Some(format!("{job} waits for its syncs: {figure} {}.", each.join(", ")))
+    Some(format!("{job}{OF_SYNCS}{figure} {}.", each.join(", ")))
+}
+
+/// Whether `sentence` is about the syncs of a job.
+pub(super) fn is_of_syncs(sentence: &str) -> bool {
+    sentence.contains(OF_SYNCS)
 }
 
 /// Returns the designs in groups. Those of a group do not differ in any row; the first group has

@@ -56,11 +56,13 @@ fn listed() -> String {
 const LEGEND: &str = "
 fitted: the device's profile was fitted to the published figure; outcome: it was not; blind: it was published
 after the change, and nobody had compared it when the prediction was made; repaired: the same, but the model was
-changed since, so ours is no prediction; prediction: none is published. A change is relative to the first design;
-a range, in brackets, covers what the published figures from before the change leave open about the device.
-before and after are published; predicted is kept as it was, ours is today's. hit: within the tolerance; in
-range: the published figure lies between the figures of two readings; miss: neither. met on: the device, or the
-number of the reading, that comes closest to the published figure, if it is within the tolerance.
+changed since, so ours is no prediction; unpublished: there is nothing to compare ours with, which is today's; what
+was predicted there is in PREDICTIONS.md. A change is relative to the first design; a range, in brackets, covers
+all readings. before and after are published; predicted is kept as it was, ours is today's. hit: within the
+tolerance; in range: the published figure lies between the figures of two readings that are older than the
+outcome; miss: neither. met on: the device, or the number of the reading, that comes closest to the published
+figure, if it is within the tolerance: so a miss can be met on a reading added since, or by one at the end of the
+range that is within the tolerance.
 ";
 
 fn text(experiment: &Experiment, answer: &Reproduction) -> String {
@@ -120,13 +122,17 @@ fn outcomes(table: &Published, cells: &[Cell]) -> String {
         if of_design.is_empty() {
             continue;
         }
-        let readings = if table.variants.is_empty() { String::new() } else { met(&of_design) };
         text += &format!(
-            "\nOutcome of {design}: {} predictions and {} of today's figures {}{readings}.\n\n",
+            "\nOutcome of {design}: {} predictions and {} of today's figures {}{}.\n",
             hits(&of_design, |cell| cell.predicted_verdict),
             hits(&of_design, |cell| cell.verdict),
             tolerance(table),
+            by_direction(table, &of_design),
         );
+        if !table.variants.is_empty() {
+            text += &met(table, &of_design);
+        }
+        text.push('\n');
         text += &outcome(table, &of_design).to_string();
     }
     if !text.is_empty() {
@@ -142,13 +148,67 @@ fn hits(of_design: &[&Cell], verdict: impl Fn(&Cell) -> Option<Verdict>) -> Stri
     format!("{hits} of {}", verdicts.len())
 }
 
+/// Returns today's hits of reads and of writes, such as `: reads 0 of 39, writes 20 of 39`, if
+/// there are both.
+fn by_direction(table: &Published, cells: &[&Cell]) -> String {
+    let [reads, writes] = ["read", "write"].map(|direction| {
+        let moves = |cell: &&&Cell| direction_of(table, cell) == Some(direction);
+        let of_direction: Vec<_> = cells.iter().filter(moves).copied().collect();
+        (!of_direction.is_empty()).then(|| hits(&of_direction, |cell| cell.verdict))
+    });
+    match (reads, writes) {
+        (Some(reads), Some(writes)) => format!(": reads {reads}, writes {writes}"),
+        _ => String::new(),
+    }
+}
+
+/// Returns the direction of the workload of `cell`; `None` if it moves data both ways.
+fn direction_of(table: &Published, cell: &Cell) -> Option<&'static str> {
+    let workload = table.workloads.iter().find(|it| it.name == cell.workload)?;
+    match workload.options.iter().find_map(|option| option.strip_prefix("--rw="))? {
+        "read" | "randread" => Some("read"),
+        "write" | "randwrite" => Some("write"),
+        _ => None,
+    }
+}
+
+/// Whether the figure of `cell` on the device or variant with this name agrees with the published
+/// one.
+fn agrees_on(table: &Published, cell: &Cell, name: &str) -> bool {
+    let ours = if name == table.device { cell.ours } else { cell.on_variants[name] };
+    cell.published.is_some_and(|published| table.tolerance.agrees(ours, published))
+}
+
 /// Says how many of `cells` agree with the published figure on the device or on one of its
-/// readings, and how many more lie within their range.
-fn met(cells: &[&Cell]) -> String {
-    let met = cells.iter().filter(|cell| cell.met_on.is_some()).count();
+/// readings, how many of these only on one that was added since the outcome, and how many on the
+/// one with the most; and how many more lie within the range.
+fn met(table: &Published, cells: &[&Cell]) -> String {
+    let variants = table.variants.iter();
+    let names: Vec<_> =
+        [table.device].into_iter().chain(variants.clone().map(|of| of.name)).collect();
+    let added: Vec<_> = variants.filter(|of| of.since_outcome).map(|of| of.name).collect();
+    let all = cells.iter().filter(|cell| cell.met_on.is_some()).count();
+    let by_older = |cell: &&&Cell| {
+        names.iter().any(|name| !added.contains(name) && agrees_on(table, cell, name))
+    };
+    let since = all - cells.iter().filter(by_older).count();
+    let counts: Vec<_> = names
+        .iter()
+        .map(|name| cells.iter().filter(|cell| agrees_on(table, cell, name)).count())
+        .collect();
+    let most = counts.iter().max().copied().unwrap_or_default();
+    let at = counts.iter().position(|count| *count == most).unwrap_or_default();
+    let one = if at == 0 { "the device".to_owned() } else { format!("reading {at}") };
     let within = |cell: &&&Cell| cell.met_on.is_none() && cell.verdict == Some(Verdict::InRange);
     let between = cells.iter().filter(within).count();
-    format!("; {met} on some reading, and {between} more lie between readings")
+    let added = match added.as_slice() {
+        [] => String::new(),
+        _ => format!(", {since} only by readings added since the outcome"),
+    };
+    format!(
+        "Met by the device or a reading: {all}{added}; by one alone at most {most}, {one}. Between \
+         readings: {between} more.\n"
+    )
 }
 
 /// Returns a table with a line for each outcome. A table with a column for each design has no room
@@ -236,7 +296,10 @@ fn variants(table: &Published) -> String {
     if table.variants.is_empty() {
         return String::new();
     }
-    let line = |(at, variant): (usize, &Variant)| format!("  {}  {}\n", at + 1, variant.name);
+    let line = |(at, variant): (usize, &Variant)| {
+        let added = if variant.since_outcome { " (added since the outcome)" } else { "" };
+        format!("  {}  {}{added}\n", at + 1, variant.name)
+    };
     let lines: String = table.variants.iter().enumerate().map(line).collect();
     format!(
         "\nReadings of {}, that is, other devices that its figures from before allow:\n{lines}",
@@ -267,7 +330,7 @@ fn off_name(table: &Published) -> &'static str {
 fn grid(table: &Published, cells: &[Cell]) -> Table {
     let (first, others) = table.designs.split_first().expect("a table should have a design");
     let is_compared =
-        cells.iter().any(|cell| cell.basis != Basis::Prediction && cell.design == *first);
+        cells.iter().any(|cell| cell.basis != Basis::Unpublished && cell.design == *first);
     let mut columns =
         if is_compared { vec!["published", first, differs_name(table)] } else { vec![*first] };
     for design in others {
@@ -400,7 +463,7 @@ mod tests {
             tolerance: table.tolerance,
             difference_percent: published.map(|_| -2.0),
             ratio,
-            basis: published.map_or(Basis::Prediction, |_| Basis::Outcome),
+            basis: published.map_or(Basis::Unpublished, |_| Basis::Outcome),
             counters: [(Unit::IosPerCommand.name(), Some(2.0))].into(),
             on_variants: BTreeMap::new(),
         }
@@ -419,7 +482,7 @@ mod tests {
             list(&table, &cells).to_string(),
             "workload  design  published   ours  differs %            change %  I/O/cmd  basis\n\
              read      a           100.0  98.00       -2.0                   -     2.00  outcome\n\
-             read      b               -  147.0          -  +50.0 [0.0, +75.0]     2.00  prediction\n"
+             read      b               -  147.0          -  +50.0 [0.0, +75.0]     2.00  unpublished\n"
         );
     }
 
@@ -461,5 +524,45 @@ mod tests {
             read       100.0  140.0  154.0 [139.0, 160.0]  +10.0  in range  147.0   +5.0  hit\n";
         assert_eq!(outcomes(&table, &cells), text);
         assert_eq!(outcomes(&table, &cells[..1]), "", "without outcomes");
+    }
+
+    const READINGS: &[Variant] = &[
+        Variant { name: "old", since_outcome: false, text: "", designs: &[] },
+        Variant { name: "new", since_outcome: true, text: "", designs: &[] },
+    ];
+
+    /// Of two reads and a write of 100, within 5 % each, the device has the write, the old reading
+    /// one read, and the one that was added since both reads. No one has all three.
+    #[test]
+    fn hits_are_told_by_direction_and_by_the_age_of_readings() {
+        let mut table = table(Against::Nothing);
+        table.variants = READINGS;
+        table.workloads = ["--rw=randread", "--rw=read", "--rw=write"]
+            .map(|option| Workload { name: option.to_owned(), options: vec![option.to_owned()] })
+            .into();
+        let figures = [(50.0, 96.0, 104.0), (50.0, 60.0, 104.0), (100.0, 60.0, 60.0)];
+        let mut cells = Vec::new();
+        for (at, (ours, old, new)) in figures.into_iter().enumerate() {
+            let mut cell = cell(&table, "b", ours, Some(100.0), None);
+            cell.workload.clone_from(&table.workloads[at].name);
+            cell.basis = Basis::Blind;
+            cell.on_variants = [("old", old), ("new", new)].into();
+            cell.met_on = Some(if ours == 100.0 { "null" } else { "new" });
+            cell.verdict = Some(if ours == 100.0 { Verdict::Hit } else { Verdict::Miss });
+            cells.push(cell);
+        }
+        let text = outcomes(&table, &cells);
+        let head: Vec<_> = text.lines().skip(1).take(2).collect();
+        assert_eq!(
+            head,
+            [
+                "Outcome of b: 0 of 0 predictions and 1 of 3 of today's figures are within 5 %: \
+                 reads 0 of 2, writes 1 of 1.",
+                "Met by the device or a reading: 3, 1 only by readings added since the outcome; by one \
+                 alone at most 2, reading 2. Between readings: 0 more.",
+            ]
+        );
+        let tail = "  1  old\n  2  new (added since the outcome)\n";
+        assert!(text.ends_with(tail), "{text}");
     }
 }
