@@ -25,7 +25,7 @@
 //! [elevator-starves-none] needs a stream of requests:
 //! [`conformance::elevator`](crate::conformance::elevator) has one.
 
-use super::{Ctx, Elevator, GROUP_WEIGHTS, IDLE_MAX, Place, bfq};
+use super::{AfterFinish, Ctx, Elevator, GROUP_WEIGHTS, IDLE_MAX, Place, bfq};
 use crate::bio::Flags;
 use crate::end_index::candidate;
 use crate::limits::Limits;
@@ -256,8 +256,8 @@ impl Elevator for Checked {
         at
     }
 
-    fn wants_run(&self) -> bool {
-        self.below.wants_run()
+    fn after_finish(&self) -> AfterFinish {
+        self.below.after_finish()
     }
 
     fn len(&self) -> u32 {

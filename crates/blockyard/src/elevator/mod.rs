@@ -120,6 +120,18 @@ impl Ctx {
     }
 }
 
+/// What follows from a completion under an elevator that says when it is to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AfterFinish {
+    /// Which hardware queue asks for all, now and at the end of the wait: that of the request. (In
+    /// Linux, that of the processor that takes the completion, mostly the submitter's.)
+    pub asks_on: HctxId,
+    /// Whether the completion is a reason to ask for a request.
+    pub asks_now: bool,
+    /// [`Elevator::poll_at`].
+    pub idles_until: Option<Instant>,
+}
+
 /// An I/O scheduler. The [module](self) describes the contract.
 ///
 /// No method returns an error. A queue that finds a rule broken may panic or lose a request.
@@ -187,20 +199,20 @@ pub trait Elevator: core::fmt::Debug {
         None
     }
 
-    /// For an elevator that says by [`Self::wants_run`] which completions are a reason to ask it:
-    /// when a hardware queue that got no request at `now`, although some are held, asks again. It
-    /// is later than `now`. If it always returns `None`, every completion is a reason.
+    /// For an elevator that says by [`Self::after_finish`] which completions are a reason to ask
+    /// it: when a hardware queue that got no request at `now`, although some are held, asks again.
+    /// It is later than `now`. If it always returns `None`, every completion is a reason.
     ///
-    /// [`Self::poll_at`] of such an elevator is the same for all hardware queues. They also run at
-    /// the end of a wait that began at a completion.
+    /// Such an elevator keeps one order: [`Self::dispatch`] for any hardware queue may give any
+    /// request, and [`Self::poll_at`] is the same for all. So one of them asks for all.
     fn ask_again_at(&self, _now: Instant) -> Option<Instant> {
         None
     }
 
-    /// Whether the completion of which [`Self::finished`] was told last is a reason to ask for a
-    /// request. Not called if [`Self::ask_again_at`] names no instant.
-    fn wants_run(&self) -> bool {
-        true
+    /// What follows from the completion of which [`Self::finished`] was told last. Not called if
+    /// [`Self::ask_again_at`] names no instant.
+    fn after_finish(&self) -> AfterFinish {
+        AfterFinish { asks_on: HctxId(0), asks_now: true, idles_until: None }
     }
 
     /// The number of held requests ([held-requests-counted]).

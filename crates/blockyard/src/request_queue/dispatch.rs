@@ -142,7 +142,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         };
         // The request may have come for which a paced elevator idled.
         if self.queue.runs.is_idling() {
-            self.note_idling();
+            self.note_idling(hctx);
         }
         if self.queue.policies.dispatch == Dispatch::Budget && self.leaves_turn(stop) {
             self.queue.runs.pass_turn();

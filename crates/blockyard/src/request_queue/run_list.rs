@@ -13,8 +13,10 @@
 //!
 //! An elevator may say at which completions it is to be asked. Its hardware queues then have no
 //! restart mark because of it, but a retry instant, which belongs to the run by a worker: it stays
-//! while a submitter runs the hardware queue, and goes when a run is left to a worker. All of them
-//! run when the elevator no longer idles.
+//! while a submitter runs the hardware queue, and goes when a run is left to a worker. Such an
+//! elevator keeps one order, so one hardware queue asks for all: the one whose completion gave a
+//! reason to ask, or began the wait that has ended. Those with the restart mark, which have
+//! leftovers, run beside it.
 //!
 //! The rule [no-lost-wake-up] is declared in [`hardware_queue`](crate::hardware_queue).
 
@@ -50,12 +52,16 @@ pub(super) struct RunList {
     unused: u32,
     /// Hardware queues with a retry instant, and one more while the elevator is noted to idle.
     timed: u32,
+    /// The earliest retry instant; [`Instant::MAX`] if there is none.
+    first_retry: Instant,
     /// Marked hardware queues, in the order of the marks.
     marked: VecDeque<HctxId>,
     /// Whether the elevator says at which completions it is to be asked.
     paced: bool,
     /// Until when such an elevator idles. [`Instant::MAX`]: it does not.
     idles_until: Instant,
+    /// Which hardware queue asks it then.
+    idles_for: HctxId,
 }
 
 impl RunList {
@@ -71,9 +77,11 @@ impl RunList {
             turns: 0,
             unused: 0,
             timed: 0,
+            first_retry: Instant::MAX,
             marked: VecDeque::with_capacity(count),
             paced,
             idles_until: Instant::MAX,
+            idles_for: HctxId(0),
         }
     }
 
@@ -122,12 +130,29 @@ impl RunList {
         self.idles_until < Instant::MAX
     }
 
-    /// Notes until when such an elevator idles.
-    pub(super) fn idle_until(&mut self, at: Option<Instant>) {
+    /// Notes until when such an elevator idles. If that is news at `now`, `hctx` asks it then.
+    pub(super) fn idle_until(&mut self, hctx: HctxId, at: Option<Instant>, now: Instant) {
         debug_assert!(self.paced, "the retry instant of a hardware queue says that");
+        let until = at.unwrap_or(Instant::MAX);
+        if until == self.idles_until {
+            return;
+        }
+        // The wait before may end now: the elevator knows, but its run is not marked yet. With
+        // another request in the device, nothing else asks.
+        if self.idles_until <= now {
+            self.ask(self.idles_for);
+        }
         self.timed -= u32::from(self.is_idling());
-        self.idles_until = at.unwrap_or(Instant::MAX);
+        self.idles_until = until;
+        self.idles_for = hctx;
         self.timed += u32::from(self.is_idling());
+    }
+
+    /// Marks `hctx`, which is to ask the elevator for all of them, and those with the restart mark.
+    pub(super) fn ask(&mut self, hctx: HctxId) {
+        debug_assert!(self.paced, "{hctx:?} asks for all of an elevator that keeps them apart");
+        self.mark(hctx, true);
+        self.restart_all();
     }
 
     /// A run of `hctx` begins. It answers the restart mark and, unless that is of a worker's run,
@@ -146,10 +171,22 @@ impl RunList {
 
     #[cold]
     fn forget_retry(&mut self, hctx: HctxId) {
-        if self.entries[hctx.index()].retry_at.take().is_some() {
-            debug_assert!(self.timed > 0, "the retry instant of {hctx:?} was not counted");
-            self.timed -= 1;
+        let Some(at) = self.entries[hctx.index()].retry_at.take() else { return };
+        debug_assert!(self.timed > 0, "the retry instant of {hctx:?} was not counted");
+        self.timed -= 1;
+        if at == self.first_retry {
+            self.find_first_retry();
         }
+    }
+
+    fn find_first_retry(&mut self) {
+        let is_idling = u32::from(self.is_idling());
+        // Mostly there was one.
+        self.first_retry = if self.timed == is_idling {
+            Instant::MAX
+        } else {
+            self.entries.iter().filter_map(|entry| entry.retry_at).min().unwrap_or(Instant::MAX)
+        };
     }
 
     /// Sets the restart mark of `hctx`: the next completion runs it.
@@ -163,40 +200,53 @@ impl RunList {
         if retry_at.is_none() {
             *retry_at = Some(at);
             self.timed += 1;
+            self.first_retry = self.first_retry.min(at);
         }
     }
 
-    /// Marks the hardware queues whose retry instant has come; all, if the elevator no longer
-    /// idles.
+    /// Runs `hctx` at `at`, or at its retry instant if that is earlier.
+    pub(super) fn retry_by(&mut self, hctx: HctxId, at: Instant) {
+        let is_late = self.entries[hctx.index()].retry_at.is_some_and(|before| at < before);
+        if is_late {
+            self.forget_retry(hctx);
+        }
+        self.retry_at(hctx, at);
+        debug_assert!(self.first_retry <= at, "{hctx:?} runs at {at} at the latest");
+    }
+
+    /// Marks the hardware queues whose retry instant has come, and the one that asks the elevator
+    /// if it no longer idles.
     #[inline]
     pub(super) fn mark_due(&mut self, now: Instant) {
-        if self.timed != 0 {
+        if self.timed != 0 && self.first_due() <= now {
             self.mark_timed(now);
         }
     }
 
+    fn first_due(&self) -> Instant {
+        self.first_retry.min(self.idles_until)
+    }
+
     #[cold]
     fn mark_timed(&mut self, now: Instant) {
-        for at in 0..self.entries.len() {
-            if self.entries[at].retry_at.take_if(|due| *due <= now).is_some() {
-                self.timed -= 1;
-                self.turns = self.others + 1; // no completion gave this run its turn
-                self.mark(hctx_id(at), true);
+        if self.first_retry <= now {
+            for at in 0..self.entries.len() {
+                if self.entries[at].retry_at.take_if(|due| *due <= now).is_some() {
+                    self.timed -= 1;
+                    self.turns = self.others + 1; // no completion gave this run its turn
+                    self.mark(hctx_id(at), true);
+                }
             }
+            self.find_first_retry();
         }
         if self.idles_until <= now {
-            self.idle_until(None);
-            self.mark_all();
+            self.idle_until(self.idles_for, None, now);
         }
     }
 
     /// The earliest retry instant, or the end of the elevator's idling.
     pub(super) fn poll_at(&self) -> Option<Instant> {
-        if self.timed == 0 {
-            return None; // the usual case: no entry need be looked at
-        }
-        let idles_until = self.is_idling().then_some(self.idles_until);
-        self.entries.iter().filter_map(|entry| entry.retry_at).chain(idles_until).min()
+        (self.timed != 0).then(|| self.first_due())
     }
 
     /// A completion gives one hardware queue with the restart mark its turn.
@@ -260,6 +310,8 @@ impl RunList {
         let retries = self.entries.iter().filter(|entry| entry.retry_at.is_some()).count();
         let timed = retries + usize::from(self.is_idling());
         assert_eq!(timed, self.timed as usize, "hardware queues with a retry instant");
+        let first = self.entries.iter().filter_map(|entry| entry.retry_at).min();
+        assert_eq!(first.unwrap_or(Instant::MAX), self.first_retry, "the earliest retry instant");
         let marked = self.entries.iter().filter(|entry| entry.marked.is_some()).count();
         assert_eq!(marked, self.marked.len(), "marked hardware queues are listed once each");
         for hctx in &self.marked {
@@ -353,7 +405,7 @@ mod tests {
     }
 
     /// Under a paced elevator, the retry instant belongs to the run by a worker. It is not that of
-    /// the end of the idling, which all hardware queues have.
+    /// the end of the idling, at which one hardware queue asks for all.
     #[test]
     fn a_retry_of_a_paced_elevator_outlasts_a_run_by_a_submitter() {
         let at = Instant::from_ns;
@@ -369,15 +421,60 @@ mod tests {
         let _ = runs.next();
         runs.begin_run(HctxId(1));
         runs.retry_at(HctxId(1), at(12));
-        runs.idle_until(Some(at(9)));
+        runs.idle_until(HctxId(0), Some(at(9)), at(1));
+        runs.idle_until(HctxId(1), Some(at(9)), at(1)); // no news
         assert_eq!(runs.poll_at(), Some(at(9)));
         runs.mark_due(at(9));
-        assert_eq!(runs.next().map(|run| run.hctx), Some(HctxId(0)));
-        assert_eq!(runs.next().map(|run| run.hctx), Some(HctxId(1)));
-        assert_eq!((runs.next(), runs.poll_at()), (None, None));
-        runs.idle_until(Some(at(20)));
-        runs.idle_until(None);
-        assert_eq!(runs.poll_at(), None, "the request came for which it idled");
+        assert_eq!(runs.next(), Some(Run { hctx: HctxId(0), deferred: true }));
+        assert_eq!((runs.next(), runs.poll_at()), (None, Some(at(12))));
+        runs.idle_until(HctxId(0), Some(at(20)), at(9));
+        runs.idle_until(HctxId(0), None, at(10));
+        assert_eq!(runs.poll_at(), Some(at(12)), "the request came for which it idled");
+    }
+
+    /// One hardware queue asks a paced elevator for all: of four, that is the third. The second one
+    /// has leftovers, which no other one sends.
+    #[test]
+    fn one_hardware_queue_asks_a_paced_elevator() {
+        let mut runs = RunList::new(4, true);
+        let until = Instant::from_ns(9);
+        let asked: [fn(&mut RunList, Instant); 3] = [
+            |runs, _| runs.ask(HctxId(2)),
+            |runs, until| {
+                runs.idle_until(HctxId(2), Some(until), Instant::ZERO);
+                runs.mark_due(until);
+            },
+            |runs, until| {
+                runs.idle_until(HctxId(2), Some(until), Instant::ZERO);
+                runs.idle_until(HctxId(0), None, until);
+            },
+        ];
+        for ask in asked {
+            runs.restart_on_completion(HctxId(1));
+            ask(&mut runs, until);
+            let named: Vec<_> = core::iter::from_fn(|| runs.next()).map(|run| run.hctx.0).collect();
+            assert_eq!(named, [2, 1]);
+        }
+    }
+
+    /// The elevator is to be asked again at 8, but a resource that was exhausted at 2 may be there
+    /// again at 5. One that may be there at 11 changes nothing.
+    #[test]
+    fn the_earlier_retry_of_a_resource_counts() {
+        let at = Instant::from_ns;
+        for paced in [false, true] {
+            let mut runs = RunList::new(2, paced);
+            runs.retry_at(HctxId(0), at(8));
+            runs.retry_by(HctxId(0), at(11));
+            assert_eq!(runs.poll_at(), Some(at(8)));
+            runs.retry_by(HctxId(0), at(5));
+            runs.retry_by(HctxId(1), at(6));
+            assert_eq!(runs.poll_at(), Some(at(5)));
+            runs.mark_due(at(5));
+            assert_eq!(runs.next().map(|run| run.hctx), Some(HctxId(0)));
+            assert_eq!((runs.next(), runs.poll_at()), (None, Some(at(6))));
+            runs.self_check();
+        }
     }
 
     /// All wait again as soon as they were named.

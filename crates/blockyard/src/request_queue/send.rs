@@ -3,10 +3,10 @@
 //! The rules are those of [`hardware_queue`](crate::hardware_queue).
 
 use super::is_in_flight;
-use super::number::hctx_id;
 use super::turn::Turn;
 use crate::bio::{Flags, Op};
 use crate::driver::{Accept, DataEffect, Driver, Issue};
+use crate::elevator::AfterFinish;
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
 use crate::policy::{Dispatch, Restart};
 use crate::request::{List, Request, Requests, State};
@@ -209,15 +209,24 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 if last {
                     self.host.driver.commit(self.queue.id, hctx, self.now); // [last-or-commit]
                 }
-                // No completion will follow, so this wakes the requests and submitters that wait.
                 self.finish_request(id, 0, status);
-                self.queue.mark_waiting_split();
-                self.note_idle();
-                self.host.note_room(self.queue.id);
+                self.follow_failed();
             }
         }
         debug_assert!(answer != Accept::Queued || is_in_flight(&self.queue.requests[id]));
         answer
+    }
+
+    /// The driver has failed a request when it was offered. No completion will follow, so this
+    /// wakes the requests and submitters that wait.
+    #[cold]
+    fn follow_failed(&mut self) {
+        if self.queue.runs.is_paced() {
+            self.follow_elevator();
+        }
+        self.queue.mark_waiting_split();
+        self.note_idle();
+        self.host.note_room(self.queue.id);
     }
 
     /// Ends the run of `open`, unless the next request goes to the same hardware queue
@@ -280,46 +289,64 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             },
             Hold::Order => self.wait_for_order(hctx),
         }
-        // Nothing tells the core when a resource is there again, or when a device with nothing in
-        // flight has room.
-        let no_completion_helps = hold == Hold::Resource || self.queue.in_flight == 0;
-        if no_completion_helps {
-            self.queue.runs.retry_at(hctx, self.now + RETRY_DELAY);
+        if hold == Hold::Resource || self.queue.in_flight == 0 {
+            self.retry_soon(hctx, hold);
         }
         RunStop::Held(hold)
+    }
+
+    /// Runs `hctx` after a while. Nothing tells the core when a resource is there again, or when a
+    /// device with nothing in flight has room.
+    #[cold]
+    fn retry_soon(&mut self, hctx: HctxId, hold: Hold) {
+        let at = self.now + RETRY_DELAY;
+        if hold == Hold::Order {
+            // These 3 ms do not anticipate the end of an idling that is 8 ms away.
+            self.queue.runs.retry_at(hctx, at);
+        } else {
+            // The hardware queue may have to ask the elevator later than that.
+            self.queue.runs.retry_by(hctx, at);
+        }
     }
 
     /// Arranges for the run after one of `hctx` to which the elevator gave nothing.
     fn wait_for_order(&mut self, hctx: HctxId) {
         let elevator = self.queue.elevator.as_ref();
         if let Some(at) = elevator.and_then(|of| of.ask_again_at(self.now)) {
-            self.queue.runs.retry_at(hctx, at);
-            return self.note_idling();
+            debug_assert!(
+                self.queue.runs.is_idling() || self.queue.idles_until(hctx).is_none(),
+                "[no-lost-wake-up]: {hctx:?} gets nothing, and is not asked at the end of the wait"
+            );
+            return self.queue.runs.retry_at(hctx, at);
         }
         self.queue.runs.restart_on_completion(hctx);
-        // While the elevator idles, no completion need come. The first retry instant counts, so the
-        // 3 ms of `hold_run` neither delay an instant that is 2 ms away nor anticipate one that is
-        // 8 ms away.
+        // While the elevator idles, no completion need come.
         if let Some(at) = self.queue.idles_until(hctx) {
             debug_assert!(at > self.now, "[idling-bounded] until {at}, at {}", self.now);
             self.queue.runs.retry_at(hctx, at);
         }
     }
 
-    /// A request has finished: runs the hardware queues if the elevator asks for that.
+    /// A request has finished: a hardware queue asks a paced elevator if it wants that, and when it
+    /// no longer idles.
     #[cold] // under bfq alone
     pub(super) fn follow_elevator(&mut self) {
-        if self.queue.elevator.as_ref().is_some_and(|elevator| elevator.wants_run()) {
-            self.queue.runs.mark_all();
+        let Some(elevator) = &self.queue.elevator else { return };
+        let AfterFinish { asks_on, asks_now, idles_until } = elevator.after_finish();
+        if asks_now {
+            self.queue.runs.ask(asks_on);
         }
-        self.note_idling();
+        // The wait may be over, if the elevator was not asked since.
+        let until = idles_until.filter(|at| *at > self.now);
+        self.queue.runs.idle_until(asks_on, until, self.now);
     }
 
-    /// Notes until when a paced elevator idles: then it is asked again.
+    /// Notes whether a paced elevator still idles, after a run of `hctx`.
     #[cold]
-    pub(super) fn note_idling(&mut self) {
-        // The wait may be over, if the elevator holds nothing or was not asked since.
-        let until = self.queue.idles_until(hctx_id(0)).filter(|at| *at > self.now);
-        self.queue.runs.idle_until(until);
+    pub(super) fn note_idling(&mut self, hctx: HctxId) {
+        // Waits begin at completions alone.
+        if self.queue.idles_until(hctx).is_none_or(|at| at <= self.now) {
+            self.queue.runs.idle_until(hctx, None, self.now);
+        }
     }
 }

@@ -75,7 +75,7 @@ use self::queue::Queue;
 use self::scheduler::Scheduler;
 use self::ticks::in_ticks;
 use super::sector_tree::SectorNodes;
-use super::{Ctx, Elevator, IDLE_MAX, Place};
+use super::{AfterFinish, Ctx, Elevator, IDLE_MAX, Place};
 use crate::bio::{Flags, Op};
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
@@ -150,6 +150,8 @@ pub struct Bfq {
     holds_for_last: bool,
     /// The queue whose request ended last, unless it is shared.
     last_completed: Option<usize>,
+    /// The hardware queue of the request that finished last.
+    finished_on: HctxId,
     budgets: Budgets,
     rate: PeakRate,
     queueing: Queueing,
@@ -219,6 +221,7 @@ impl Bfq {
             idle_until: None,
             holds_for_last: false,
             last_completed: None,
+            finished_on: HctxId(0),
             budgets: Budgets::new(most),
             rate: PeakRate::new(rotational),
             queueing: Queueing::new(),
@@ -442,20 +445,23 @@ impl Elevator for Bfq {
         Some(ticks::asked_again(now))
     }
 
-    /// If the device has nothing to do, unless it is now held for the process whose request has
-    /// finished. So the completion at which a wait begins injects nothing, and that of an injected
-    /// request may inject another one.
-    fn wants_run(&self) -> bool {
+    /// It is asked if the device has nothing to do, unless this is now held for the process whose
+    /// request has finished. So the completion at which a wait begins injects nothing, and that of
+    /// an injected request may inject another one.
+    fn after_finish(&self) -> AfterFinish {
         // A request that came back goes in any case.
-        !self.head.is_empty() || (self.len > 0 && self.in_driver == 0 && !self.holds_for_last)
+        let asks_now =
+            !self.head.is_empty() || (self.len > 0 && self.in_driver == 0 && !self.holds_for_last);
+        AfterFinish { asks_on: self.finished_on, asks_now, idles_until: self.idle_until }
     }
 
     fn len(&self) -> u32 {
         self.len
     }
 
-    fn finished(&mut self, id: RequestId, _request: &Request, now: Instant) {
+    fn finished(&mut self, id: RequestId, request: &Request, now: Instant) {
         self.pass_time(now);
+        self.finished_on = request.hctx;
         let Held { queue, process, .. } = self.held[id.index()];
         if queue == NO_QUEUE {
             return;

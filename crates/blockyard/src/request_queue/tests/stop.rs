@@ -521,21 +521,28 @@ fn a_batch_of_2017_keeps_one_request_among_several_hardware_queues() {
     }
 }
 
+/// Returns a disk under bfq on which reader 1 has a request in the device, by the last hardware
+/// queue, and one of reader 2, by the first, waits for it.
+fn two_readers(hctxs: u16) -> Rig {
+    let limits = Limits { rotational: true, ..Limits::new(CAPACITY_SECTORS) };
+    let tunables = BfqTunables { low_latency: false, ..BfqTunables::default() };
+    let policies = Policies { elevator: ElevatorKind::Bfq(tunables), ..Policies::NONE };
+    let mut rig = Rig::new(hctxs, 16, policies, limits);
+    for (process, cpu, sector) in [(1, OTHER_CPU, 0), (2, CPU, 100_000)] {
+        let submitter = Submitter { process, ..Submitter::NONE };
+        rig.submit(cpu, Bio { submitter, ..Bio::read(sector, 8, sector) }).unwrap();
+        let _ = rig.settle();
+    }
+    assert_eq!(rig.host.driver.sent.len(), 1, "the device is kept for reader 1");
+    rig
+}
+
 /// Reader 1 of a disk ends a request at 1 ms, while one of reader 2 waits since 0 ms. The disk is
 /// held for reader 1 until 9 ms. Linux injects nothing at this completion: it asks bfq again by a
 /// timer of a tick, which ends with the tick after, at 8 ms. [no-lost-wake-up]
 #[test]
 fn a_completion_at_which_bfq_begins_to_idle_is_no_reason_to_ask_it() {
-    let limits = Limits { rotational: true, ..Limits::new(CAPACITY_SECTORS) };
-    let tunables = BfqTunables { low_latency: false, ..BfqTunables::default() };
-    let policies = Policies { elevator: ElevatorKind::Bfq(tunables), ..Policies::NONE };
-    let mut rig = Rig::new(1, 16, policies, limits);
-    for (process, sector) in [(1, 0), (2, 100_000)] {
-        let submitter = Submitter { process, ..Submitter::NONE };
-        rig.submit(CPU, Bio { submitter, ..Bio::read(sector, 8, sector) }).unwrap();
-        let _ = rig.settle();
-    }
-    assert_eq!(rig.host.driver.sent.len(), 1, "the device is kept for reader 1");
+    let mut rig = two_readers(1);
     assert_eq!(rig.queue.poll_at(), Some(Instant::from_ns(8_000_000)));
     rig.now = Instant::from_ns(1_000_000);
     rig.complete();
@@ -548,4 +555,49 @@ fn a_completion_at_which_bfq_begins_to_idle_is_no_reason_to_ask_it() {
     rig.now = until;
     assert_eq!(rig.settle(), 1, "the wait is over");
     assert_eq!(rig.sent_sectors(), [100_000]);
+}
+
+/// The wait for reader 1 ends at 9 ms, at the instant of a completion of which bfq knows nothing.
+/// Without the run that is due then, reader 2 would wait for the next one: bfq was asked at 8 ms,
+/// and is asked again at 16 ms. [no-lost-wake-up]
+#[test]
+fn a_completion_at_the_end_of_a_wait_does_not_hide_it() {
+    let mut rig = two_readers(1);
+    rig.now = Instant::from_ns(1_000_000);
+    rig.complete();
+    rig.now = Instant::from_ns(8_000_000);
+    rig.submit(CPU, Bio::new(Op::DriverIn, 0, 0, 7)).unwrap();
+    assert_eq!(rig.settle(), 1);
+    assert_eq!(rig.sent_ops(), "p");
+    rig.now = Instant::from_ns(9_000_000);
+    rig.complete();
+    let _ = rig.settle();
+    assert_eq!(rig.sent_sectors(), [100_000]);
+}
+
+/// The wait begins at a completion on hardware queue 1, so this one asks bfq for both at its end.
+/// It gets the request of reader 2, which hardware queue 0 sends.
+#[test]
+fn the_hardware_queue_at_which_a_wait_began_asks_for_all() {
+    let mut rig = two_readers(2);
+    rig.now = Instant::from_ns(1_000_000);
+    rig.complete();
+    rig.now = Instant::from_ns(8_000_000);
+    assert_eq!(rig.forget_marks(), [0], "where reader 2 got nothing");
+    rig.now = Instant::from_ns(9_000_000);
+    assert_eq!(rig.forget_marks(), [1]);
+    let _ = rig.run(HctxId(1));
+    assert_eq!((rig.host.driver.sent.len(), rig.host.driver.sent[0].hctx), (1, H0));
+}
+
+/// Bfq is to be asked again at 8 ms. A resource that is missing at 1 ms may be there at 4 ms.
+#[test]
+fn a_missing_resource_is_tried_before_bfq_is_asked() {
+    let mut rig = two_readers(1);
+    assert_eq!(rig.queue.poll_at(), Some(Instant::from_ns(8_000_000)));
+    rig.now = Instant::from_ns(1_000_000);
+    rig.host.driver.answers.push_back(Accept::Busy(Busy::Resource));
+    rig.submit(CPU, Bio::new(Op::DriverIn, 0, 0, 7)).unwrap();
+    assert_eq!(rig.settle(), 1);
+    assert_eq!(rig.queue.poll_at(), Some(rig.now + RETRY_DELAY));
 }

@@ -260,11 +260,14 @@ fn the_end_of_an_injected_request_may_inject_another_one() {
     let submitter = Submitter { process: 1, ..Submitter::NONE };
     rig.insert(Bio::write(20_000, 64, 0).with_submitter(submitter));
     rig.finish_served();
-    assert!(rig.bfq.poll_at(HCTX).is_some() && !rig.bfq.wants_run(), "held for process 1");
+    assert!(
+        rig.bfq.poll_at(HCTX).is_some() && !rig.bfq.after_finish().asks_now,
+        "held for process 1"
+    );
     rig.dispatch();
     assert_eq!((rig.bfq.counts().injected, rig.bfq.len()), (1, 1));
     rig.finish_served();
-    assert!(rig.bfq.poll_at(HCTX).is_some() && rig.bfq.wants_run(), "of its write");
+    assert!(rig.bfq.poll_at(HCTX).is_some() && rig.bfq.after_finish().asks_now, "of its write");
 }
 
 /// Whether a read of process 1 at `sector` finds a request to join.
