@@ -138,6 +138,8 @@ enum Event {
     Wake(TaskId),
     /// The sleep of a task ends.
     Alarm(TaskId),
+    /// The process of a task is gone.
+    Exit(TaskId),
     /// Records of a trace are due.
     Records,
     /// A thread begins to run a hardware queue.
@@ -476,6 +478,7 @@ impl<'o> World<'o> {
                     self.give_work(cpu, Work::Step(id));
                 }
             }
+            Event::Exit(id) => self.on_exit(id),
             Event::Records => self.deliver_records(),
             Event::Run(by, queue, hctx) => {
                 let cpu = self.cpu_of_run(by, queue, hctx);

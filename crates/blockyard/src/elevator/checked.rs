@@ -26,7 +26,7 @@
 //! [`conformance::elevator`](crate::conformance::elevator) has one.
 
 use super::{AfterFinish, Ctx, Elevator, GROUP_WEIGHTS, IDLE_MAX, Place, bfq};
-use crate::bio::Flags;
+use crate::bio::{Flags, Submitter};
 use crate::end_index::candidate;
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Merge};
@@ -282,6 +282,11 @@ impl Elevator for Checked {
         self.dispatched -= 1;
         self.note_move();
         self.below.finished(id, request, now);
+    }
+
+    fn submitter_ended(&mut self, submitter: Submitter, now: Instant) -> bool {
+        self.check_time(now);
+        self.below.submitter_ended(submitter, now)
     }
 
     fn async_depth(&self, depth: u32) -> u32 {

@@ -80,6 +80,7 @@ pub mod kyber;
 mod priorities;
 pub mod sector_tree;
 
+use crate::bio::Submitter;
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Merge};
 use crate::request::{Request, Requests};
@@ -233,6 +234,13 @@ pub trait Elevator: core::fmt::Debug {
     /// Notes that `id`, which was dispatched, has completed or has come back from the driver: its
     /// [`State`](crate::request::State) says which ([one-finished-per-dispatch]).
     fn finished(&mut self, id: RequestId, request: &Request, now: Instant);
+
+    /// Notes that `submitter` has ended: none of its requests is held or unfinished, and none will
+    /// come. Returns whether that is a reason to ask for a request. An elevator that does not tell
+    /// submitters apart leaves this as it is.
+    fn submitter_ended(&mut self, _submitter: Submitter, _now: Instant) -> bool {
+        false
+    }
 
     /// Returns how many of the `depth` scheduler tags of a hardware queue asynchronous requests may
     /// use ([async-never-shut-out]): all, unless the elevator keeps some for synchronous requests.

@@ -75,7 +75,7 @@ mod sequence;
 mod throttle;
 mod turn;
 
-use crate::bio::Bio;
+use crate::bio::{Bio, Submitter};
 use crate::driver::Driver;
 use crate::elevator::{Elevator, GROUP_WEIGHTS, bfq};
 use crate::hardware_queue::{HardwareQueue, QueueMap, Run};
@@ -235,6 +235,33 @@ impl RequestQueue {
     pub fn weigh_group(&mut self, group: u32, weight: u32) -> bool {
         assert!(GROUP_WEIGHTS.contains(&weight), "group {group} of weight {weight}");
         self.elevator.as_mut().is_some_and(|elevator| elevator.weigh_group(group, weight))
+    }
+
+    /// Whether the elevator tells submitters apart, and so is to be told when one ends
+    /// ([`Self::submitter_ended`]).
+    #[must_use]
+    pub const fn knows_submitters(&self) -> bool {
+        self.plugs_by_submitter
+    }
+
+    /// Notes that `submitter`, which ran on `cpu`, has ended: the queue holds no bio of it, and
+    /// none will come. Bfq then holds the device for it no longer. Drain [`Self::next_run`]
+    /// afterwards. `now` must not be earlier than in any previous call.
+    pub fn submitter_ended(&mut self, cpu: CpuId, submitter: Submitter, now: Instant) {
+        let Some(elevator) = &mut self.elevator else { return };
+        let asks = elevator.submitter_ended(submitter, now);
+        let hctx = self.map.serving(0, cpu);
+        let until = elevator.poll_at(hctx).filter(|at| *at > now);
+        if !self.runs.is_paced() {
+            if asks {
+                self.runs.mark(hctx, true);
+            }
+            return;
+        }
+        if asks {
+            self.runs.ask(hctx);
+        }
+        self.runs.idle_until(hctx, until, now);
     }
 
     /// Returns what the elevator has done since the queue was made or [`Self::reset_counts`], if it

@@ -315,7 +315,7 @@ impl Bfq {
 
     /// Takes `queue` out of service: it goes to the idle ones if it has no requests, unless it was
     /// preempted although the device is to be held for it.
-    fn leave_service(&mut self, queue: usize, why: Expiry) {
+    pub(super) fn leave_service(&mut self, queue: usize, why: Expiry) {
         let of = &self.queues[queue];
         if of.is(Marks::SHARED) && of.is_seeky() {
             self.queues[queue].marks.put(Marks::SPLIT, true);

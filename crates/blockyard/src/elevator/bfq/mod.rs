@@ -29,8 +29,8 @@
 //! # What is not as in Linux
 //!
 //! - A tick takes 4 ms, everywhere. In Linux that is so with 250 ticks in a second.
-//! - No process ends: see `process`. A priority is that of the last request. A bio without one is
-//!   of best effort, level 4, as of a process of nice 0 in Linux.
+//! - A process ends if somebody says so: see `process`. A priority is that of the last request. A
+//!   bio without one is of best effort, level 4, as of a process of nice 0 in Linux.
 //! - Groups have one level, and the weight 100 unless [`Elevator::weigh_group`] gives them another
 //!   one. Group 0 is the root, which has no weight: its processes stand beside the groups, each
 //!   with the weight of its own priority. Of the other groups the first [`GROUPS_MAX`] have shares
@@ -76,7 +76,7 @@ use self::scheduler::Scheduler;
 use self::ticks::in_ticks;
 use super::sector_tree::SectorNodes;
 use super::{AfterFinish, Ctx, Elevator, IDLE_MAX, Place};
-use crate::bio::{Flags, Op};
+use crate::bio::{Flags, Op, Submitter};
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Merge};
@@ -473,6 +473,21 @@ impl Elevator for Bfq {
         self.completed(queue);
         self.queues[queue].requests -= 1;
         self.processes.of_mut(process as usize).requests -= 1;
+    }
+
+    /// In Linux, a process that ends gives up its queue: if that is in service, another one is, and
+    /// the device is not held for the one that has gone.
+    fn submitter_ended(&mut self, submitter: Submitter, now: Instant) -> bool {
+        self.pass_time(now);
+        let Some(process) = self.processes.find(submitter) else { return false };
+        let of = self.processes.of(process);
+        if of.requests > 0 {
+            return false; // asynchronous ones, which others have sent for it
+        }
+        let was_served = of.sync.is_some() && of.sync == self.serving;
+        self.let_go(process);
+        self.processes.of_mut(process).forget();
+        was_served && self.len > 0
     }
 
     fn bfq_counts(&self) -> Option<Counts> {

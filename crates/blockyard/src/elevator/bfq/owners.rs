@@ -115,7 +115,10 @@ impl Bfq {
         debug_assert_eq!(self.processes.of(process).requests, 0, "process {process} is not silent");
         let Some(queue) = self.processes.of_mut(process).sync.take() else { return };
         if self.serving == Some(queue) {
-            self.expire(queue, None, Expiry::NoMoreRequests);
+            // No slot ends for which the queue would be judged.
+            self.injection.stop();
+            self.leave_service(queue, Expiry::Timeout);
+            self.scheduler.clear_service_above(queue);
         }
         let mut heir = self.queues[queue].heir;
         while let Some(at) = heir {

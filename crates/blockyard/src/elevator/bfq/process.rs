@@ -1,7 +1,10 @@
 //! The processes that BFQ knows, and the groups that they belong to.
 //!
-//! A process is known from its first request on. Nobody says when one ends: the one that has been
-//! silent for the longest time makes room for another, so that no memory is needed but at first.
+//! A process is known from its first request on. Not everybody says when one ends
+//! ([`Elevator::submitter_ended`]): the one that has been silent for the longest time makes room
+//! for another, so that no memory is needed but at first.
+//!
+//! [`Elevator::submitter_ended`]: crate::elevator::Elevator::submitter_ended
 
 use super::entity::Raise;
 use super::queue::{LEVELS, Marks, Think};
@@ -58,6 +61,17 @@ pub(super) struct Process {
     next: usize,
     /// The turn in which it was last looked up.
     used: u64,
+}
+
+impl Process {
+    /// Forgets what it had besides its queue, which it has given up.
+    pub(super) fn forget(&mut self) {
+        debug_assert!(self.sync.is_none() && self.requests == 0, "{:?} is there", self.key);
+        self.last_async = None;
+        self.saved = None;
+        self.is_stable = false;
+        self.stable_heir = None;
+    }
 }
 
 /// All processes.

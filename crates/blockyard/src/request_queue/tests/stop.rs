@@ -590,6 +590,24 @@ fn the_hardware_queue_at_which_a_wait_began_asks_for_all() {
     assert_eq!((rig.host.driver.sent.len(), rig.host.driver.sent[0].hctx), (1, H0));
 }
 
+/// The disk is held for reader 1 until 9 ms, but reader 1 ends at 2 ms: in Linux, its queue leaves
+/// service then, and the one of reader 2 is served.
+#[test]
+fn the_disk_is_not_held_for_a_process_that_has_ended() {
+    let mut rig = two_readers(2);
+    rig.now = Instant::from_ns(1_000_000);
+    rig.complete();
+    assert_eq!(rig.forget_marks(), [0; 0]);
+    rig.now = Instant::from_ns(2_000_000);
+    let unknown = Submitter { process: 3, ..Submitter::NONE };
+    rig.queue.submitter_ended(OTHER_CPU, unknown, rig.now);
+    assert_eq!(rig.forget_marks(), [0; 0], "nobody knows process 3");
+    let reader = Submitter { process: 1, ..Submitter::NONE };
+    rig.queue.submitter_ended(OTHER_CPU, reader, rig.now);
+    assert_eq!(rig.settle(), 1);
+    assert_eq!(rig.sent_sectors(), [100_000]);
+}
+
 /// Bfq is to be asked again at 8 ms. A resource that is missing at 1 ms may be there at 4 ms.
 #[test]
 fn a_missing_resource_is_tried_before_bfq_is_asked() {
