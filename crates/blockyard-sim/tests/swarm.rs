@@ -168,6 +168,28 @@ fn bfq_leaves_no_bio_waiting() {
     assert!(withheld > 100 && stuck > 100, "{withheld} runs got nothing, {stuck} systems stop");
 }
 
+/// Under bfq, queues and groups that have requests all the time get their shares, and budgets and
+/// waits are kept. A group whose weight bfq does not know starves, and a device that is held for
+/// too long is found. (Tests of the core break the other rules.) [service-near-share],
+/// [class-starves-none], [budget-kept], [idling-bounded]
+#[test]
+fn bfq_gives_queues_and_groups_their_shares() {
+    let flaws = [(Flaw::ForgetGroup, "[class-starves-none]"), (Flaw::IdleOn, "[idling-bounded]")];
+    let mut caught = [0; 2];
+    for seed in 0..10 {
+        let plan = Plan::new(seed).with_shares(&mut Prng::new(seed));
+        if let Err(what) = run(seed, plan.clone(), None) {
+            panic!("seed {seed}: {what}\n{plan:#?}");
+        }
+        for ((flaw, rule), caught) in flaws.iter().zip(&mut caught) {
+            let flawed = run(seed, plan.clone(), Some(*flaw));
+            *caught += u32::from(flawed.is_err_and(|what| what.starts_with(rule)));
+        }
+    }
+    println!("{flaws:?} were caught in {caught:?} of 10 systems");
+    assert!(caught[0] >= 2 && caught[1] >= 8, "{flaws:?}: {caught:?} of 10");
+}
+
 #[test]
 fn a_seed_decides_everything() {
     for seed in seeds().into_iter().take(100) {

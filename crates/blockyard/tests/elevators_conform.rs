@@ -9,7 +9,7 @@ mod reads_first;
 use anticipatory::Anticipatory;
 use blockyard::conformance;
 use blockyard::elevator::adios::Adios;
-use blockyard::elevator::bfq::Bfq;
+use blockyard::elevator::bfq::{Audited, Bfq};
 use blockyard::elevator::deadline::Deadline;
 use blockyard::elevator::kyber::Kyber;
 use blockyard::elevator::{Ctx, Elevator, IDLE_MAX, Place};
@@ -99,7 +99,8 @@ fn bfq_conforms_with_any_tunables() {
         let rotational = draws.pick(&[false, true]);
         let merges = draws.pick(&[Merges::All, Merges::Last]);
         conformance::elevator(seed, |config, tags| {
-            Box::new(Bfq::new(config.requests(tags), rotational, tunables).merging(merges))
+            let bfq = Bfq::new(config.requests(tags), rotational, tunables).merging(merges);
+            Box::new(Audited::new(bfq, tunables))
         });
     }
 }

@@ -90,6 +90,10 @@ pub(crate) enum Flaw {
     KeepTags,
     /// The host has twice the tags.
     DoubleTags,
+    /// Bfq gives group 1 a hundredth of the weight of which the auditor knows.
+    ForgetGroup,
+    /// Bfq holds the device for 50 ms.
+    IdleOn,
     /// The device reports that it is full with nothing in flight, and the plan does not allow this.
     EmptyPromise,
 }

@@ -12,7 +12,7 @@ pub(crate) use submitter::{Pattern, SubmitterPlan};
 use blockyard::bio::Submitter;
 use blockyard::hardware_queue::QueueMap;
 use blockyard::layer::fault::FaultRule;
-use blockyard::policy::ElevatorKind;
+use blockyard::policy::{Dispatch, ElevatorKind, SchedDepth};
 use blockyard::prng::Prng;
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
@@ -49,6 +49,8 @@ pub(crate) struct Plan {
     /// Whether built-in elevators are checked at every call, which takes the path of an elevator
     /// from outside.
     pub(crate) checks_elevators: bool,
+    /// The weights of groups that bfq is told.
+    pub(crate) weights: Vec<(u32, u32)>,
     /// Whether the elevator from outside the core is the one that idles.
     pub(crate) idles: bool,
     /// Whether the accounts are checked after each step.
@@ -142,6 +144,7 @@ impl Plan {
             run_delay_max: Duration::from_us(prng.pick(&[0, 1, 50])),
             late_wait_one_in: prng.pick(&[0, 0, 3]),
             checks_elevators: one_in(prng, 3),
+            weights: Vec::new(),
             idles: false,
             checks_each_step: one_in(prng, 4),
             pauses: PausePlan::draw_all(prng, &queues),
@@ -168,6 +171,45 @@ impl Plan {
         }
         for (submitter, process) in self.submitters.iter_mut().zip(1..) {
             submitter.submitter = Submitter { process, group: process % 3 };
+        }
+        self
+    }
+
+    /// One disk of this system without faults, under a bfq that is audited and goes by weights
+    /// alone. Four to six processes of three groups always have reads waiting: the device takes two
+    /// at a time.
+    pub(crate) fn with_shares(mut self, prng: &mut Prng) -> Self {
+        self.queues.truncate(1);
+        self.tags.queues = 1;
+        self.faults.clear();
+        self.pauses.clear();
+        self.power_cuts.clear();
+        self.strays = 0;
+        let DevicePlan { service_max, stuck_max, .. } = self.device;
+        self.device = DevicePlan {
+            queue_depth: 2,
+            host_depth: 2,
+            service_max,
+            no_budget: 0,
+            empty_promises: 0,
+            stuck: 0,
+            stuck_max,
+            again_prepared: 0,
+        };
+        let queue = &mut self.queues[0];
+        queue.max_bios = 4096;
+        queue.policies.elevator = ElevatorKind::Bfq(system::bfq_by_weights(prng));
+        queue.policies.sched_depth = SchedDepth::Fixed(256);
+        queue.policies.dispatch = Dispatch::Budget; // or the device would take all that wait
+        queue.policies.wbt = None;
+        self.checks_elevators = true;
+        self.checks_each_step = false;
+        self.weights = vec![(2, prng.pick(&[50, 100, 300]))];
+        let count = prng.pick(&[4, 5, 6]);
+        let one = self.submitters[0].clone();
+        self.submitters.resize(count, one);
+        for (submitter, process) in self.submitters.iter_mut().zip(1..) {
+            submitter.read_without_pause(Submitter { process, group: process % 3 });
         }
         self
     }

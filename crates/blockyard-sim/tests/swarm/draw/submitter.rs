@@ -85,6 +85,23 @@ impl SubmitterPlan {
         }
     }
 
+    /// Makes it a process that has 32 reads under way until it has made 5000.
+    pub(super) fn read_without_pause(&mut self, submitter: Submitter) {
+        self.submitter = submitter;
+        self.queue = QueueId(0);
+        self.depth = 32;
+        self.bios = [0, 5000];
+        self.think_max = Duration::ZERO;
+        self.pattern = Pattern::Anywhere; // neighbours would merge, and nothing be left
+        self.zone = (0, 1 << 14);
+        self.ops = vec![Op::Read];
+        self.sectors_max = 64;
+        self.flags_one_in = 0;
+        self.durable_one_in = 0;
+        self.reserved_one_in = 0;
+        self.prio_one_in = 0;
+    }
+
     /// Draws the bio numbered `cookie`; `at` is the start and end of the previous bio.
     pub(crate) fn bio(&self, prng: &mut Prng, limits: &Limits, at: (u64, u64), cookie: u64) -> Bio {
         let op = prng.pick(&self.ops);

@@ -101,6 +101,19 @@ pub(super) fn bfq(prng: &mut Prng) -> BfqTunables {
     }
 }
 
+/// Draws tunables of bfq under which weights alone count, mostly without idling.
+pub(super) fn bfq_by_weights(prng: &mut Prng) -> BfqTunables {
+    let ms = Duration::from_ms;
+    BfqTunables {
+        slice_idle: prng.pick(&[ms(0), ms(0), ms(8)]),
+        low_latency: false,
+        timeout_sync: prng.pick(&[ms(20), ms(124)]),
+        max_budget: prng.pick(&[64, 1024]),
+        merges_queues: false,
+        ..BfqTunables::default()
+    }
+}
+
 fn tunables(prng: &mut Prng) -> DeadlineTunables {
     if one_in(prng, 3) {
         return DeadlineTunables::default();

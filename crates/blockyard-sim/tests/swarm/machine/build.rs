@@ -13,7 +13,7 @@ use crate::tally::Tally;
 use blockyard::bio::Op;
 use blockyard::elevator::Elevator;
 use blockyard::elevator::adios::Adios;
-use blockyard::elevator::bfq::Bfq;
+use blockyard::elevator::bfq::{Audited, Bfq};
 use blockyard::elevator::checked::Checked as CheckedElevator;
 use blockyard::elevator::deadline::Deadline;
 use blockyard::elevator::kyber::Kyber;
@@ -22,7 +22,7 @@ use blockyard::layer::checked::{Checked, Terms};
 use blockyard::layer::fault::{Action, FaultRule, Faulty, Turns, When};
 use blockyard::layer::trace::Traced;
 use blockyard::limits::Limits;
-use blockyard::policy::{Dispatch, ElevatorKind, Policies};
+use blockyard::policy::{BfqTunables, Dispatch, ElevatorKind, Policies};
 use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::Status;
@@ -43,7 +43,7 @@ impl Machine {
         let host = Host::new(driver, Tally::default(), tags);
         let queues: Vec<_> = (0..)
             .zip(&plan.queues)
-            .map(|(id, config)| queue(&plan, QueueId(id), spoil(config.clone(), flaw), &host))
+            .map(|(id, config)| queue(&plan, QueueId(id), spoil(config.clone(), flaw), &host, flaw))
             .collect();
         Self {
             prng: draws.fork(2),
@@ -73,6 +73,7 @@ fn queue(
     id: QueueId,
     config: QueueConfig,
     host: &Host<Meddler, Tally>,
+    flaw: Option<Flaw>,
 ) -> RequestQueue {
     let tags = host.tags().config();
     let requests = config.requests(tags);
@@ -89,14 +90,36 @@ fn queue(
             Box::new(Adios::new(requests, config.limits.rotational, tunables))
         }
         ElevatorKind::Bfq(tunables) if plan.checks_elevators => {
-            Box::new(Bfq::new(requests, config.limits.rotational, tunables))
+            Box::new(audited(requests, config.limits.rotational, tunables, flaw))
         }
         _ => return RequestQueue::new(id, config, host),
     };
     let policies = Policies { elevator: ElevatorKind::Other, ..config.policies };
     let config = QueueConfig { policies, ..config };
     let elevator = Box::new(CheckedElevator::new(checked, requests));
-    RequestQueue::with_elevator(id, config, host, elevator)
+    let mut queue = RequestQueue::with_elevator(id, config, host, elevator);
+    for (group, weight) in &plan.weights {
+        assert!(queue.weigh_group(*group, *weight), "group {group}");
+    }
+    queue
+}
+
+/// Returns bfq under its auditor, who knows nothing of the flaw.
+fn audited(
+    requests: usize,
+    rotational: bool,
+    tunables: BfqTunables,
+    flaw: Option<Flaw>,
+) -> Audited {
+    let mut own = tunables;
+    if flaw == Some(Flaw::IdleOn) {
+        own.slice_idle = Duration::from_ms(50);
+    }
+    let mut bfq = Bfq::new(requests, rotational, own);
+    if flaw == Some(Flaw::ForgetGroup) {
+        assert!(bfq.weigh_group(1, 1), "a group");
+    }
+    Audited::new(bfq, tunables)
 }
 
 /// Returns the device of `plan` under its layers.

@@ -14,7 +14,7 @@ use crate::elevator::IDLE_MAX;
 use crate::time::{Duration, Instant};
 
 /// The least time for which the device waits for a raised queue.
-const RAISED_WAIT: Duration = Duration::from_ms(20);
+pub(super) const RAISED_WAIT: Duration = Duration::from_ms(20);
 
 /// What idling cost and bought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

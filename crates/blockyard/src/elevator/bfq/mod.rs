@@ -14,6 +14,7 @@
 //! - `peak_rate`: what the device can transfer
 //! - `process`, `owners`: whose queue is which
 //! - `counts`: what was done, for reports
+//! - `audited`, `shares`: the theory as checks, for tests and simulations
 //! - `arrival`, `service`: what happens when a request comes, goes and ends
 //! - `ticks`: the clock of slots and of raising
 //!
@@ -42,6 +43,7 @@
 //!   requests may pass it again and again ([elevator-starves-none]).
 
 mod arrival;
+mod audited;
 mod budget;
 mod burst;
 mod cooperators;
@@ -56,9 +58,11 @@ mod queue;
 mod raising;
 mod scheduler;
 mod service;
+mod shares;
 mod ticks;
 mod tree;
 
+pub use self::audited::Audited;
 pub use self::budget::{Expiry, Slots};
 pub use self::counts::{Counts, GroupService};
 pub use self::idling::Idled;

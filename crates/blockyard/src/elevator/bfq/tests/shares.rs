@@ -1,32 +1,9 @@
 //! Shares: what B-WF2Q+ guarantees, and that a scheduler that breaks it is caught.
 
 use super::*;
+use crate::elevator::bfq::shares::{Account, check_shares};
 use crate::prng::Prng;
 use alloc::string::String;
-
-/// What an entity got, and the largest budget that it had.
-#[derive(Clone, Copy, Debug)]
-struct Account {
-    weight: u64,
-    served: u64,
-    budget: u64,
-}
-
-/// Checks [service-near-share]: of `accounts`, all of which have had requests all the time. An
-/// entity is behind or ahead of its share by its own budget and the largest of the others at most.
-fn check_shares(accounts: &[Account]) -> Result<(), String> {
-    let weights: u64 = accounts.iter().map(|of| of.weight).sum();
-    let served: u64 = accounts.iter().map(|of| of.served).sum();
-    for (at, of) in accounts.iter().enumerate() {
-        let others = accounts.iter().enumerate().filter(|(other, _)| *other != at);
-        let largest = others.map(|(_, other)| other.budget).max().unwrap_or(0);
-        let apart = (of.served * weights).abs_diff(served * of.weight);
-        if apart > (of.budget + largest) * weights {
-            return Err(std::format!("[service-near-share] {at} of {accounts:?}"));
-        }
-    }
-    Ok(())
-}
 
 /// How a scheduler is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +44,7 @@ fn serve_all(seed: u64, drive: Drive) -> Result<(), String> {
             scheduler.served(queue, used);
         }
         accounts[queue].served += u64::from(used + extra);
-        check_shares(&accounts)?;
+        check_shares(&accounts, 1)?;
         let next = prng.pick(&[8, 100, 1024]);
         scheduler.of_mut(queue).budget = next;
         accounts[queue].budget = accounts[queue].budget.max(next.into());
@@ -128,8 +105,8 @@ fn serve_groups(seed: u64, drive: Drive) -> Result<(), String> {
         }
         of_queues[queue].served += u64::from(used + extra);
         of_groups[group].served += u64::from(used + extra);
-        check_shares(&of_groups)?;
-        check_shares(&of_queues[group * each..(group + 1) * each])?;
+        check_shares(&of_groups, 1)?;
+        check_shares(&of_queues[group * each..(group + 1) * each], 1)?;
         let next = prng.pick(&[8, 100, 1024]);
         scheduler.of_mut(queue).budget = next;
         for of in [&mut of_queues[queue], &mut of_groups[group]] {
