@@ -89,11 +89,16 @@ boot_with_null_blk() {
     boot "$@"
 }
 
-# As `boot`, with the modules that `load_scsi_debug` needs, and none of another kernel.
-boot_with_scsi_debug() {
+# Copies the modules of the kernel $1 that `load_scsi_debug` needs, and leaves none of another one.
+prepare_scsi_debug() {
     local name
     rm -f "$guest"/*.ko
     for name in scsi_common scsi_mod sd_mod scsi_debug; do module "$1" "drivers/scsi/$name" "$name.ko"; done
+}
+
+# As `boot`, with the modules that `load_scsi_debug` needs.
+boot_with_scsi_debug() {
+    prepare_scsi_debug "$1"
     boot "$@"
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# After `sdparm --set WCE /dev/sda`, Linux flushes nothing of the cache that it has turned on.
+# If a disk came with its cache off, Linux does not flush it after `sdparm --set WCE /dev/sda`.
 #
 # sdparm changes the disk's mode page. Linux reads that page when it finds the disk and when it
 # looks at it anew, not when a program changes it. So while `cat /sys/block/sda/queue/write_cache`
@@ -54,10 +54,7 @@ poweroff -f
 INIT
 chmod +x "$guest/init"
 
-prepare() {
-    rm -f "$guest"/*.ko
-    for name in scsi_common scsi_mod sd_mod scsi_debug; do module "$1" "drivers/scsi/$name" "$name.ko"; done
-}
+prepare() { prepare_scsi_debug "$1"; }
 
 expect_of_each_kernel 'blockdev --rereadpt' 'as the disk comes: 1, write back, 19 flushes
 sdparm --clear WCE: 0, write back, 19 flushes
