@@ -17,9 +17,9 @@
 #   io_uring, depth 4    75   74    1,285
 #
 # Seen with Linux 7.3.4-1~bpo13+1 and fio 3.39-1 of Debian 13 (trixie, trixie-backports),
-# 2026-11-29; fio 3.33 of Debian 12 makes the same calls. Boots the kernel in QEMU without KVM,
-# where time passes with instructions, half a minute. Needs apt-get on amd64, and 600 MB in the
-# temporary folder. Fails if this changes.
+# 2026-11-29; fio 3.33 of Debian 12 makes the same calls with libaio. Boots the kernel in QEMU
+# without KVM, where time passes with instructions, half a minute. Needs apt-get on amd64, and 600
+# MB in the temporary folder. Fails if this changes.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/packages.bash"
 source "$(dirname "${BASH_SOURCE[0]}")/kernels.bash"

@@ -5,7 +5,7 @@
 # the page cache and has been written when io_submit returns, with libaio as with io_uring. So a
 # benchmark of depth 32 measures depth 1, and a program that was fast under 6.1 has a twentieth of
 # its writes. fio shows the depth as 32, and 7.3 writes in parallel again. Reads are not concerned,
-# and neither is a file without checksums (`nodatacow`, `chattr +C`).
+# and neither is a file without checksums (`nodatacow`, `nodatasum`).
 #
 # Here the disk takes 4 ms for an I/O, however many there are, and fio writes and reads 4 KiB at
 # random with 32 in flight for one second. IOPS:
