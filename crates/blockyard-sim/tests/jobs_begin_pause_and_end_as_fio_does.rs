@@ -48,6 +48,24 @@ fn is_near(ours: u64, fio: u64) -> bool {
     ours.abs_diff(fio) <= 1 + fio / 50
 }
 
+/// fio 3.33 with psync, each of whose calls was made to last 20 ms: three reads and 63 ms, and one
+/// read and 22 ms. With four in flight, what has begun before the end ends after it.
+#[test]
+fn no_io_begins_when_the_time_of_its_job_is_over() {
+    let slow = format!("{DEVICE}[null]\ncompletion = \"timer\"\ncompletion-time = \"20ms\"\n");
+    let slow = Device::parse("test", &slow).unwrap();
+    for (job, reads, ms) in [
+        ("runtime=55ms", 3, 60),
+        ("runtime=1ms", 1, 20),
+        ("runtime=55ms|ioengine=libaio|iodepth=4", 12, 60),
+    ] {
+        let job = format!("rw=randread|bs=4k|size=1g|time_based|direct=1|[a]|{job}");
+        let report = run_on(&slow, &job).unwrap();
+        let seen = (ios(&report.jobs[0].stats).0, report.span.as_ns() / 1_000_000);
+        assert_eq!(seen, (reads, ms), "{job}");
+    }
+}
+
 const PACED: &str = "size=1g|time_based|rate_iops=100|";
 
 /// fio 3.33: `r` ends after 1010 ms, with 101 I/Os, although only its own section has `exitall`,

@@ -181,7 +181,7 @@ impl Task {
     }
 
     /// Issues no more I/Os if the time of the job is over.
-    pub(super) fn end_issue_if_over(&mut self, now: Instant) {
+    pub(crate) fn end_issue_if_over(&mut self, now: Instant) {
         if now >= self.stop_at {
             self.feed.end();
         }
