@@ -27,7 +27,7 @@ print(*(one.getsockname()[1] for one in sockets))')"
 servers=()
 clients=()
 for port in $ports; do
-    program fio --server="127.0.0.1,$port" >"messages.$port" 2>&1 &
+    start_program fio --server="127.0.0.1,$port" >"messages.$port" 2>&1
     servers+=($!)
     clients+=("--client=ip:127.0.0.1,$port" jobs.fio)
 done

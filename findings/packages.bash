@@ -18,6 +18,11 @@ program() {
     LD_LIBRARY_PATH="$PROGRAM_LIBRARIES" "$scratch/programs/usr/bin/$1" "${@:2}"
 }
 
+# Starts an unpacked program, and goes on. `$!` is its process, which `program &` does not give.
+start_program() {
+    LD_LIBRARY_PATH="$PROGRAM_LIBRARIES" "$scratch/programs/usr/bin/$1" "${@:2}" &
+}
+
 # Unpacks these packages in the folder $1, and those that they depend on and this machine lacks.
 unpack_with_libraries() {
     unpack "$1" install -y --no-install-recommends --download-only --reinstall \

@@ -24,13 +24,15 @@ unpack_programs nbdkit=1.32.5-1 qemu-utils=1:7.2+dfsg-7+deb12u18+b3
 
 socket="$scratch/socket"
 uri="nbd+unix:///?socket=$socket"
+server=
+trap '[[ -z "$server" ]] || kill "$server"; rm -rf "$scratch"' EXIT
 # nbdkit looks for its plugins and filters where it is installed, unless they are named by a path.
 parts="$scratch/programs/usr/lib/x86_64-linux-gnu/nbdkit"
 
 # Starts the server "$@".
 start() {
     rm -f "$socket"
-    program "$@" &
+    start_program "$@"
     server=$!
     while [[ ! -S "$socket" ]]; do sleep 0.1; done
 }
@@ -39,6 +41,7 @@ start() {
 end() {
     kill "$server"
     wait "$server" || true
+    server=
 }
 
 # Prints the reads a second of fio, at the depth $1.
