@@ -137,10 +137,10 @@ impl Target {
         self.promises() == back.promises() && flushes && queues
     }
 
-    /// Returns whether `back` is this card, and lacks the extension registers that it had: they
-    /// could not be read after the reset.
-    pub(crate) fn lost_registers(&self, back: &Self) -> bool {
-        self.cid == back.cid && self.performance.is_some() && back.performance.is_none()
+    /// Returns whether `back` is this card without the command queue that it had: after the reset
+    /// its extension registers could not be read, or its cache not turned on.
+    pub(crate) fn lost_queue(&self, back: &Self) -> bool {
+        self.cid == back.cid && back.queue_depth < self.queue_depth
     }
 
     /// The identity of the card, and all that requests were promised of it.

@@ -238,3 +238,12 @@ fn what_is_not_modelled_is_refused() {
     let error = parse_bytes("f", wrong.as_bytes(), &NoSource).unwrap_err().to_string();
     assert!(error.starts_with("f:5: ") && error.contains("uncached"), "{error}");
 }
+
+/// fio's `pre_read` makes plain reads: their pages stay, and the job reads nothing from the disk.
+#[test]
+fn pages_of_pre_read_stay() {
+    let job = "[r]\nrw=randread\nbs=4k\nsize=64k\npre_read=1\n";
+    let plain = bios_of(job, Some("ext4"));
+    assert_eq!(plain.iter().map(|(_, sectors)| sectors).sum::<u32>(), 128);
+    assert_eq!(bios_of(&format!("{job}uncached=1\n"), Some("ext4")), plain);
+}

@@ -131,9 +131,9 @@ impl Readings {
             [] => None,
             [""] => Some("most readings say otherwise".to_owned()),
             [_, ..] if jobs.len() > LISTED_MAX => {
-                Some(format!("most readings say otherwise of {} jobs", jobs.len()))
+                Some(format!("most readings say otherwise for {} jobs", jobs.len()))
             }
-            _ => Some(format!("most readings say otherwise of {}", listed(&jobs))),
+            _ => Some(format!("most readings say otherwise for {}", listed(&jobs))),
         }
     }
 }
@@ -352,11 +352,11 @@ mod tests {
         let tail = counted("log", ComparedFigure::P99, [0, 0, 8]);
         assert_eq!(
             contrary(&[sure.clone(), tail, flood.clone(), sure.clone()]).as_deref(),
-            Some("most readings say otherwise of flood")
+            Some("most readings say otherwise for flood")
         );
         assert_eq!(
             contrary(&[reader.clone(), flood]).as_deref(),
-            Some("most readings say otherwise of reader and flood")
+            Some("most readings say otherwise for reader and flood")
         );
         let second = Ranking { job: "log".to_owned(), ..reader.clone() };
         assert_eq!(contrary(&[sure, second]), None);

@@ -136,12 +136,10 @@ impl Verdict {
 
     /// Adds `words` to the sentence on the fastest design.
     pub(super) fn qualify_fastest(&mut self, words: &str) {
-        let fastest = self.sentences.iter_mut().find(|sentence| !words::is_of_syncs(sentence));
-        if let Some(sentence) = fastest
-            && sentence.ends_with('.')
-        {
-            sentence.pop();
-            *sentence += &format!("; {words}.");
+        let fastest = self.sentences.iter_mut().find(|sentence| words::is_of_fastest(sentence));
+        if let Some(sentence) = fastest {
+            let said = sentence.trim_end_matches('.');
+            *sentence = format!("{said}; {words}.");
         }
     }
 

@@ -106,6 +106,19 @@ mod tests {
         assert!(one.sentences[0].contains("a to its end and b 39.0 ms"), "{one:?}");
     }
 
+    /// The words went to the first sentence, which told of the ramp time or of the interruption.
+    #[test]
+    fn only_a_sentence_on_the_fastest_is_qualified() {
+        let mut of = verdict().unless_partial(&[("a", None), ("b", Some(CUT))]);
+        let before = of.clone();
+        of.qualify_fastest("most readings say otherwise");
+        assert_eq!(of, before);
+        let mut of = verdict();
+        of.sentences.insert(0, "db ended before the ramp time was over.".to_owned());
+        of.qualify_fastest("most readings say otherwise");
+        assert_eq!(of.sentences[1], "b is fastest; most readings say otherwise.");
+    }
+
     #[test]
     fn whole_runs_runs_of_known_rates_and_lone_runs_keep_their_verdict() {
         for runs in [

@@ -84,9 +84,9 @@ fn commits(row: &Row) -> Option<String> {
     Some(format!("{job}{OF_SYNCS}{figure} {}.", each.join(", ")))
 }
 
-/// Whether `sentence` is about the syncs of a job.
-pub(super) fn is_of_syncs(sentence: &str) -> bool {
-    sentence.contains(OF_SYNCS)
+/// Whether `sentence` names the fastest design: of all jobs, or of each.
+pub(super) fn is_of_fastest(sentence: &str) -> bool {
+    [" is fastest", " are fastest"].iter().any(|words| sentence.contains(words))
 }
 
 /// Returns the designs in groups. Those of a group do not differ in any row; the first group has

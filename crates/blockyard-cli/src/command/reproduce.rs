@@ -61,8 +61,8 @@ was predicted there is in PREDICTIONS.md. A change is relative to the first desi
 all readings. before and after are published; predicted is kept as it was, ours is today's. hit: within the
 tolerance; in range: the published figure lies between the figures of two readings that are older than the
 outcome; miss: neither. met on: the device, or the number of the reading, that comes closest to the published
-figure, if it is within the tolerance: so a miss can be met on a reading added since, or by one at the end of the
-range that is within the tolerance.
+figure, if it is within the tolerance: so a miss can be met on a reading added since, or on the one at the end of
+the range.
 ";
 
 fn text(experiment: &Experiment, answer: &Reproduction) -> String {

@@ -202,7 +202,7 @@ impl<H: HostController> Mmc<H> {
             tries += 1;
             self.counts.resets += 1;
             let back = self.controller.reset(now).ok()?;
-            let is_incomplete = self.cqe.is_some() && self.target.lost_registers(&back);
+            let is_incomplete = self.cqe.is_some() && self.target.lost_queue(&back);
             if tries == RESET_TRIES || !is_incomplete {
                 return Some(back);
             }

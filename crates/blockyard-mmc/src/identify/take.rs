@@ -179,8 +179,8 @@ impl Identify {
         Ok(())
     }
 
-    /// Acts on the status after a CMD49 that failed. A card that did not get the byte waits for it,
-    /// and takes no other command until CMD12.
+    /// Acts on the status after a CMD49 that failed. A card that did not get the byte waits for it
+    /// until CMD12.
     fn after_cache_on(&mut self, status: Status, place: ExtensionPlace, tries: u8) {
         debug_assert!((1..=TRIES).contains(&tries), "{tries} tries of CMD49");
         if status.state() == Some(CardState::Receive) {

@@ -1,7 +1,7 @@
 //! The large folios of a file whose pages leave the cache when they have been read.
 //!
 //! A folio is a block of pages that Linux allocates, flags and drops as one. Read-ahead puts pages
-//! into the larger folios the further a stream goes. That matters only for uncached reads: a folio
+//! into larger folios, the further a stream goes. That matters only for uncached reads: a folio
 //! leaves when a part of it has been read. Other folios are not recorded here.
 
 use core::ops::Range;

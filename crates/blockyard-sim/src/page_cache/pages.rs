@@ -77,7 +77,8 @@ impl FilePages {
         word.marked & bit != 0
     }
 
-    /// Whether `page` is transient: it leaves the cache when its data is on the disk.
+    /// Whether `page` is transient: it leaves the cache when it has been read, or when its
+    /// data is on the disk.
     pub(super) fn is_transient(&self, page: u64) -> bool {
         let (word, bit) = self.word(page);
         word.transient & bit != 0
@@ -99,7 +100,7 @@ impl FilePages {
 
     /// Returns the transient pages of `range`.
     pub(super) fn transient_in(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
-        // Without uncached writes there are none to look for.
+        // Without uncached calls there are none to look for.
         let range = if self.had_transient { range } else { 0..0 };
         range.filter(|page| self.is_transient(*page))
     }

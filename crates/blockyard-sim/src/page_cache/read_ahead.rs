@@ -67,7 +67,7 @@ pub trait Pages {
     fn run_before(&self, page: u64, max: u64) -> u64;
     /// Returns the first absent page from `page` on, among the next `max`.
     fn next_absent(&self, page: u64, max: u64) -> Option<u64>;
-    /// Returns the number of pages of the folio that begins with `page`, as far as it is known.
+    /// Returns the number of pages of the folio that has `page`, as far as it is known.
     fn folio_pages(&self, page: u64) -> u64 {
         let _ = page;
         1

@@ -66,11 +66,9 @@ impl World<'_> {
         }
         let mut cost = self.take_results(id);
         let task = &mut self.tasks[id.0 as usize];
-        // The next I/O was chosen when the task went to sleep: of 55 ms of reads of 20 ms, the
-        // fourth would begin at 60 ms. A call that has slept for a tag has begun before.
-        if !task.was_refused() {
-            task.end_issue_if_over(self.now);
-        }
+        // The next I/O was chosen when the task went to sleep: of a job that reads for 55 ms, 20 ms
+        // each time, the fourth read would begin at 60 ms.
+        task.begin_no_call_if_over(self.now);
         if self.has_turn(id) && self.tasks[id.0 as usize].is_buffered_next(self.now) {
             return cost + self.continue_buffered(id);
         }

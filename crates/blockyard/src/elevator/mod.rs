@@ -211,9 +211,11 @@ pub trait Elevator: core::fmt::Debug {
     }
 
     /// What follows from the completion of which [`Self::finished`] was told last. Not called if
-    /// [`Self::ask_again_at`] names no instant.
+    /// [`Self::ask_again_at`] names no instant. Unless an elevator says more, each completion is a
+    /// reason to ask it.
     fn after_finish(&self) -> AfterFinish {
-        AfterFinish { asks_on: HctxId(0), asks_now: true, idles_until: None }
+        let asks_on = HctxId(0);
+        AfterFinish { asks_on, asks_now: true, idles_until: self.poll_at(asks_on) }
     }
 
     /// The number of held requests ([held-requests-counted]).
@@ -235,8 +237,8 @@ pub trait Elevator: core::fmt::Debug {
     /// [`State`](crate::request::State) says which ([one-finished-per-dispatch]).
     fn finished(&mut self, id: RequestId, request: &Request, now: Instant);
 
-    /// Notes that `submitter` has ended: none of its requests is held or unfinished, and none will
-    /// come. Returns whether that is a reason to ask for a request. An elevator that does not tell
+    /// Notes that `submitter` has ended: no bio of it will come. What others have sent for it, such
+    /// as read-ahead, may be unfinished. Returns whether that is a reason to ask for a request. An elevator that does not tell
     /// submitters apart leaves this as it is.
     fn submitter_ended(&mut self, _submitter: Submitter, _now: Instant) -> bool {
         false

@@ -244,8 +244,8 @@ impl RequestQueue {
         self.plugs_by_submitter
     }
 
-    /// Notes that `submitter`, which ran on `cpu`, has ended: the queue holds no bio of it, and
-    /// none will come. Bfq then holds the device for it no longer. Drain [`Self::next_run`]
+    /// Notes that `submitter`, which ran on `cpu`, has ended: no bio of it will come. Bfq then holds
+    /// the device for it no longer, unless requests of it are unfinished, such as read-ahead. Drain [`Self::next_run`]
     /// afterwards. `now` must not be earlier than in any previous call.
     pub fn submitter_ended(&mut self, cpu: CpuId, submitter: Submitter, now: Instant) {
         let Some(elevator) = &mut self.elevator else { return };

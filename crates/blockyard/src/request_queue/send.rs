@@ -315,7 +315,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if let Some(at) = elevator.and_then(|of| of.ask_again_at(self.now)) {
             debug_assert!(
                 self.queue.runs.is_idling() || self.queue.idles_until(hctx).is_none(),
-                "[no-lost-wake-up]: {hctx:?} gets nothing, and is not asked at the end of the wait"
+                "[no-lost-wake-up]: {hctx:?} gets nothing, and does not ask at the end of the wait"
             );
             return self.queue.runs.retry_at(hctx, at);
         }

@@ -71,10 +71,11 @@ pub fn measure(program: &Program, test: &str) -> Measured {
 }
 
 impl Measured {
-    /// Runs the test with a fault, for at most six times its usual time and at least 10 s.
+    /// Runs the test with a fault, for at most twelve times its usual time and at least
+    /// 20 s: other steps may have become busy since.
     #[must_use]
     pub fn with(&self, fault: usize) -> Outcome {
-        let limit = (self.time * 6).max(Duration::from_secs(10));
+        let limit = (self.time * 12).max(Duration::from_secs(20));
         run(&self.program, &self.test, &fault.to_string(), limit)
     }
 }

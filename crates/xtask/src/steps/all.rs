@@ -1,5 +1,5 @@
-//! Every step of the table: those that need a quiet machine one after the other, the others, which
-//! only compute, at the same time as these.
+//! Every step of the table, one after the other; those that only compile and compute, in a second
+//! lane at the same time.
 
 use super::{Step, steps_of_all};
 use crate::command::Run;
@@ -37,10 +37,11 @@ pub(super) fn all(arguments: &[String]) -> Outcome {
 
 /// Runs the steps that only compute in a second lane; prints its output after that of the others.
 fn run_in_two_lanes(steps: &[&Step], unchecked: &Path) -> Vec<Ended> {
-    let (beside, alone): (Vec<&Step>, Vec<&Step>) = steps.iter().partition(|step| step.beside);
+    let (others, first): (Vec<&Step>, Vec<&Step>) =
+        steps.iter().partition(|step| step.in_second_lane);
     thread::scope(|scope| {
         let second = scope.spawn(|| {
-            let runs = beside.iter().map(|step| {
+            let runs = others.iter().map(|step| {
                 let begun = Instant::now();
                 let (code, output) = command_of(step, unchecked).collect();
                 (ended(step, code == 0, begun), output)
@@ -48,7 +49,7 @@ fn run_in_two_lanes(steps: &[&Step], unchecked: &Path) -> Vec<Ended> {
             runs.collect::<Vec<_>>()
         });
         let mut all = vec![];
-        for step in alone {
+        for step in first {
             println!("\n==== {}", step.name);
             let begun = Instant::now();
             let passes = command_of(step, unchecked).succeeds();

@@ -25,9 +25,9 @@ struct Step {
     help: &'static str,
     /// Whether `all` runs it.
     in_all: bool,
-    /// Whether `all` runs it at the same time as others: it builds in a folder of its own, and no
-    /// result depends on how fast it runs.
-    beside: bool,
+    /// Whether `all` runs it at the same time as others: it needs no build of theirs, and a machine
+    /// that is busy with them fails none of its checks.
+    in_second_lane: bool,
     /// Runs it with its arguments.
     run: fn(&[String]) -> Outcome,
 }
@@ -44,17 +44,17 @@ const fn step_with(
     help: &'static str,
     run: fn(&[String]) -> Outcome,
 ) -> Step {
-    Step { name, arguments, help, in_all: true, beside: false, run }
+    Step { name, arguments, help, in_all: true, in_second_lane: false, run }
 }
 
 /// A step of `all` that runs at the same time as others.
-const fn beside(
+const fn in_second_lane(
     name: &'static str,
     arguments: &'static str,
     help: &'static str,
     run: fn(&[String]) -> Outcome,
 ) -> Step {
-    Step { name, arguments, help, in_all: true, beside: true, run }
+    Step { name, arguments, help, in_all: true, in_second_lane: true, run }
 }
 
 /// A step that `all` does not run.
@@ -64,7 +64,7 @@ const fn apart(
     help: &'static str,
     run: fn(&[String]) -> Outcome,
 ) -> Step {
-    Step { name, arguments, help, in_all: false, beside: false, run }
+    Step { name, arguments, help, in_all: false, in_second_lane: false, run }
 }
 
 /// The steps in the order of `all`, those that fail fast first.
@@ -89,7 +89,7 @@ const STEPS: &[Step] = &[
         bare::sdhci,
     ),
     step("package", "each published crate builds from its packaged tarball", package::package),
-    beside(
+    in_second_lane(
         "msrv",
         "",
         "the oldest supported Rust builds every package, where rustup can install it",
@@ -172,7 +172,7 @@ const STEPS: &[Step] = &[
          time or Ctrl-C; not part of all",
         random::soak,
     ),
-    beside(
+    in_second_lane(
         "mutants",
         "[N] [SEED] [AREA]",
         "N random faults, 20 by default, in core, mmc, btt, wire and devices/data, or in one of them; the\n\
@@ -194,7 +194,7 @@ const STEPS: &[Step] = &[
         "measures what docs/BENCHMARKING.md has, in turns; not part of all",
         figures::figures,
     ),
-    beside("fuzz", "[SECONDS]", "every fuzz target runs for some seconds", random::fuzz),
+    in_second_lane("fuzz", "[SECONDS]", "every fuzz target runs for some seconds", random::fuzz),
     step(
         "deny",
         "licences and sources of dependencies are allowed, where cargo-deny is installed",

@@ -41,8 +41,8 @@ impl MmcProfile {
         profile
     }
 
-    /// Returns the profile as a kernel uses it that turns the cache of an SD card on, or leaves it
-    /// off (`sd_cache`). Without the cache such a card has no command queue.
+    /// Returns the profile as used by a kernel that turns the cache of an SD card on (`sd_cache`),
+    /// or leaves it off. Without the cache such a card has no command queue.
     pub(crate) fn with_sd_cache(&self, sd_cache: bool) -> Self {
         let mut profile = *self;
         if !sd_cache && !self.card.is_emmc() {

@@ -462,7 +462,8 @@ impl Buffered {
         let wanted = self.wanted(call, reach);
         let reads_ahead = self.reads_ahead(call);
         let Some(call) = &mut self.call else { return };
-        let is_uncached = self.is_uncached && !call.writes;
+        // The reads of `pre_read` are ordinary ones.
+        let is_uncached = self.is_uncached && !call.writes && self.pre_read.is_none();
         let stream = &mut self.streams[call.stream];
         let file = stream.file;
         let page = call.at_bytes / PAGE_BYTES;

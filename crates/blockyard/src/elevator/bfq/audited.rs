@@ -1,6 +1,6 @@
 //! [`Audited`]: bfq under the checks of its theory, at every call.
 //!
-//! A simulation runs it in place of [`Bfq`], below [`Checked`](crate::elevator::checked::Checked).
+//! Tests run it in place of [`Bfq`], below [`Checked`](crate::elevator::checked::Checked).
 //! What a rule allows follows from the tunables and weights that the auditor was told, so bfq is
 //! caught if it goes by others. It panics with the name of the rule:
 //!

@@ -486,7 +486,7 @@ impl Elevator for Bfq {
         let Some(process) = self.processes.find(submitter) else { return false };
         let of = self.processes.of(process);
         if of.requests > 0 {
-            return false; // asynchronous ones, which others have sent for it
+            return false; // read-ahead, or what others have sent for it
         }
         let was_served = of.sync.is_some() && of.sync == self.serving;
         self.let_go(process);

@@ -138,8 +138,9 @@ pub(super) struct Scripted {
     pub(super) at_reset: fn(&mut Target),
     /// Resets that the card does not survive.
     pub(super) dies_at_reset: bool,
-    /// The next resets after which the extension registers of the card cannot be read.
+    /// The next resets after which the card is found with less than it has, and with what.
     pub(super) noisy_resets: u32,
+    pub(super) found_after_noise: fn(&mut Target),
     events: VecDeque<(Instant, HostEvent)>,
     /// The MMC request on the bus.
     running: Option<MmcRequest>,
@@ -216,6 +217,7 @@ impl Scripted {
             at_reset: |_| {},
             dies_at_reset: false,
             noisy_resets: 0,
+            found_after_noise: |_| {},
             events: VecDeque::new(),
             running: None,
             held: None,
@@ -674,8 +676,9 @@ impl HostController for Scripted {
             None => Ok(self.target),
             Some(left) => {
                 self.noisy_resets = left;
-                let lost = Target { performance: None, queue_depth: 0, ..self.target };
-                Ok(Target { cache_on: false, ..lost })
+                let mut found = self.target;
+                (self.found_after_noise)(&mut found);
+                Ok(found)
             }
         }
     }
