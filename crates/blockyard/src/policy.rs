@@ -195,7 +195,7 @@ pub struct DeadlineTunables {
     pub writes_starved: u32,
     /// Requests of one direction sent in a row before deadlines are checked; 16.
     pub fifo_batch: u32,
-    /// Whether front merges are tried; yes. That of [`Merges::Last`] is tried in any case.
+    /// Whether front merges are tried; yes. The request filed last is tried in any case.
     pub front_merges: bool,
     /// A request of a lower priority class that has waited this long goes first; 10 s.
     /// [`Duration::MAX`]: never.
@@ -459,9 +459,9 @@ impl Default for AdiosTunables {
 pub enum Merges {
     /// Every request that is found (0).
     All,
-    /// In an elevator that finds requests by hash or order (mq-deadline), only the one that grew
-    /// last, or came first if that one has left (1). Plugs and software queues, which look only at
-    /// a few requests, merge as with [`Self::All`].
+    /// In an elevator that finds requests by hash or order (mq-deadline), only the one filed last
+    /// (1). Plugs and software queues, which look only at a few requests, merge as with
+    /// [`Self::All`].
     Last,
     /// None (2).
     Off,

@@ -44,10 +44,9 @@ impl EndIndex {
     /// Files `id`, which is not filed, under `end`. It becomes the last one only if there is none:
     /// the one that others tried first stays until it leaves.
     pub fn insert_behind_last(&mut self, nodes: &mut HashNodes, id: RequestId, end: u64) {
-        self.ends.insert(nodes, id, end);
-        if self.last.is_none() {
-            self.last = Some(id);
-        }
+        let last = self.last;
+        self.insert(nodes, id, end);
+        self.last = last.or(Some(id));
     }
 
     /// Removes `id` if it is filed here.

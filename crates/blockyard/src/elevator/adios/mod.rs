@@ -224,7 +224,7 @@ impl Adios {
         let rq = requests[id].extent();
         self.trees.insert(Side::of(rq.op.is_read()), id, self.held[id.index()].deadline);
         if rq.is_mergeable() {
-            self.ends.insert_behind_last(&mut self.end_nodes, id, rq.end_sector());
+            self.ends.insert(&mut self.end_nodes, id, rq.end_sector());
         }
     }
 
@@ -355,8 +355,8 @@ fn is_waited_for(rq: &Request) -> bool {
 }
 
 impl Elevator for Adios {
-    /// Tries the request that grew last, or came first, for every kind of merge, then, unless
-    /// [`Merges`] says otherwise, back merges by the hash. Behind a barrier nothing merges.
+    /// Tries the request filed last for every kind of merge, then, unless [`Merges`] says
+    /// otherwise, back merges by the hash. Behind a barrier nothing merges.
     fn find_merge(
         &mut self,
         requests: &Requests,

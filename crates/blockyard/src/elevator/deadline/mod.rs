@@ -144,15 +144,15 @@ impl Deadline {
         let class = self.class_of(rq.prio);
         self.classes[class].side_mut(rq.op).file(&mut self.order, id, rq.sector);
         if rq.is_mergeable() {
-            self.ends.insert_behind_last(&mut self.end_nodes, id, rq.end_sector());
+            self.ends.insert(&mut self.end_nodes, id, rq.end_sector());
         }
     }
 }
 
 impl Elevator for Deadline {
-    /// Tries the request that grew last, or came first, for every kind of merge, then, unless
-    /// [`Merges`] says otherwise, back merges by the hash, then front merges by another hash,
-    /// unless [`DeadlineTunables::front_merges`] is off.
+    /// Tries the request filed last for every kind of merge, then, unless [`Merges`] says
+    /// otherwise, back merges by the hash, then front merges by another hash, unless
+    /// [`DeadlineTunables::front_merges`] is off.
     fn find_merge(
         &mut self,
         requests: &Requests,

@@ -434,15 +434,14 @@ fn without_merges_each_bio_is_a_request_of_its_own() {
     }
 }
 
-/// `nomerges` of 1 reaches the elevator: a bio behind a request does not join it if another one
-/// came first.
+/// `nomerges` of 1 reaches the elevator: a bio behind an older request does not join it.
 #[test]
-fn a_bio_joins_a_newer_request_only_if_all_are_searched() {
+fn a_bio_joins_an_older_request_only_if_all_are_searched() {
     for (merges, requests) in [(Merges::All, 2), (Merges::Last, 3), (Merges::Off, 3)] {
         let policies = Policies { merges, ..Policies::mq_deadline() };
         let mut rig = Rig::new(1, 8, policies, Limits::new(CAPACITY_SECTORS));
         rig.host.driver.budget = 0; // so that all wait where they are
-        for (sector, cookie) in [(0, 0), (100, 1), (108, 2)] {
+        for (sector, cookie) in [(0, 0), (100, 1), (8, 2)] {
             rig.submit(CPU, Bio::write(sector, 8, cookie)).unwrap();
         }
         rig.host.driver.budget = 100;

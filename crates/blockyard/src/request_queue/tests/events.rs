@@ -248,10 +248,10 @@ fn merges_on_the_plug_and_in_the_elevator_are_reported() {
     heard.submit(Bio::read(116, 16, 5)).unwrap();
     let expected = [
         read(Action::Queue, 116, 16),
-        read(Action::BackMerge, 116, 16),
-        read(Action::Join, 132, 8),
+        read(Action::FrontMerge, 116, 16),
+        read(Action::Join, 116, 24),
     ];
-    // It closes the gap between two requests; the one inserted first is tried first.
+    // It closes the gap between two requests; the one inserted last is tried first.
     assert_eq!(heard.host.sink.seen, expected);
 }
 

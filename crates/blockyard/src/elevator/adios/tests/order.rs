@@ -126,13 +126,3 @@ fn requests_that_came_back_go_before_all_others() {
     rig.adios.insert(&mut rig.requests, back, Place::Head, rig.now);
     assert_eq!(rig.sectors(), [0, 100, 200]);
 }
-
-/// ADIOS has no order by sector. Its front merges are those of Linux's one-hit cache: with the
-/// request that came first, until one grows.
-#[test]
-fn a_bio_joins_the_front_of_the_request_that_came_first() {
-    let mut rig = Rig::new(false, known());
-    rig.insert_all(&[write(100, 8), write(500, 8)]);
-    assert!(rig.finds_merge(write(92, 8)) && !rig.finds_merge(write(492, 8)));
-    assert!(rig.finds_merge(write(108, 8)) && rig.finds_merge(write(508, 8)), "at their backs");
-}

@@ -319,29 +319,33 @@ fn joins(rig: &mut Rig, sector: u64, fronts: bool) -> bool {
     fast.find_merge(requests, limits, CTX, &Extent::from(&write_at(sector)), fronts).is_some()
 }
 
-/// Linux's `nomerges` of 1: mq-deadline tries one request (`last_merge`), and searches neither for
-/// ends nor for starts. That is the one that grew last or, as none has grown, the one that came
-/// first: requests that come later do not take its place (`dd_insert_request`).
+/// Linux's `nomerges` of 1: mq-deadline tries the request filed last, and searches neither for ends
+/// nor for starts.
 #[test]
 fn with_only_the_last_request_merging_nothing_is_searched() {
-    for (merges, joins_newer) in [(Merges::All, true), (Merges::Last, false)] {
+    for (merges, joins_older) in [(Merges::All, true), (Merges::Last, false)] {
         let mut rig = Rig::new(DeadlineTunables::default(), Limits::new(1 << 20));
         rig.fast = Deadline::new(REQUESTS as usize, DeadlineTunables::default()).merging(merges);
         rig.insert(write_at(100), Place::Sorted);
         rig.insert(write_at(500), Place::Sorted);
-        assert!(
-            joins(&mut rig, 108, true) && joins(&mut rig, 92, true),
-            "{merges:?}: the request that came first"
-        );
-        assert!(
-            joins(&mut rig, 108, false) && !joins(&mut rig, 92, false),
-            "{merges:?}: a request joins at a back"
+        assert_eq!(
+            joins(&mut rig, 108, true),
+            joins_older,
+            "{merges:?}: the back of the older request"
         );
         assert_eq!(
-            [(508, true), (492, true), (508, false)]
-                .map(|(at, fronts)| joins(&mut rig, at, fronts)),
-            [joins_newer; 3],
-            "{merges:?}: the request that came later"
+            joins(&mut rig, 92, true),
+            joins_older,
+            "{merges:?}: the front of the older request"
+        );
+        assert_eq!(joins(&mut rig, 108, false), joins_older, "{merges:?}: a request at its back");
+        assert!(
+            joins(&mut rig, 508, true) && joins(&mut rig, 492, true),
+            "{merges:?}: the request filed last"
+        );
+        assert!(
+            joins(&mut rig, 508, false) && !joins(&mut rig, 492, false),
+            "{merges:?}: a request joins at a back"
         );
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Slow {
     sorted: Vec<Held>,
     /// The mergeable requests and their ends, in the order of filing.
     filed: Vec<(RequestId, u64)>,
-    /// The one of `filed` that grew last, or came first if that one has left.
+    /// The last one of `filed`, unless it has left.
     last: Option<RequestId>,
     turns: [Turn; 3],
     placed: u64,
@@ -84,7 +84,7 @@ impl Slow {
         }
     }
 
-    /// The one that grew last, or came first; then ends, newest first; then starts, newest first.
+    /// The last one filed; then ends, newest first; then starts, newest first.
     pub(super) fn find_merge(
         &self,
         requests: &Requests,
@@ -114,7 +114,7 @@ impl Slow {
 
     fn file(&mut self, id: RequestId, end: u64) {
         self.filed.push((id, end));
-        self.last = self.last.or(Some(id));
+        self.last = Some(id);
     }
 
     pub(super) fn unmergeable(&mut self, id: RequestId) {
@@ -132,7 +132,6 @@ impl Slow {
         if self.filed.iter().any(|(filed, _)| *filed == id) {
             self.unmergeable(id);
             self.file(id, requests[id].end_sector());
-            self.last = Some(id);
         }
     }
 
