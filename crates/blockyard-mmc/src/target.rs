@@ -140,7 +140,7 @@ impl Target {
     /// Returns whether `back` is this card without the command queue that it had: after the reset
     /// its extension registers could not be read, or its cache not turned on.
     pub(crate) fn lost_queue(&self, back: &Self) -> bool {
-        self.cid == back.cid && back.queue_depth < self.queue_depth
+        self.cid == back.cid && self.queue_depth > 0 && back.queue_depth == 0
     }
 
     /// The identity of the card, and all that requests were promised of it.
