@@ -187,8 +187,8 @@ impl Task {
         }
     }
 
-    /// Issues no more I/Os if the time of the job is over. A call that has slept for a tag, or for a
-    /// place of throttled writeback, has begun before, and goes on.
+    /// Issues no more I/Os if the time of the job is over. A call that has slept for a tag, or for
+    /// a place of throttled writeback, has begun before, and goes on.
     pub(crate) fn begin_no_call_if_over(&mut self, now: Instant) {
         if self.calls.current.left == 0 {
             self.end_issue_if_over(now);

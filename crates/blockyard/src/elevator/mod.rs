@@ -238,8 +238,8 @@ pub trait Elevator: core::fmt::Debug {
     fn finished(&mut self, id: RequestId, request: &Request, now: Instant);
 
     /// Notes that `submitter` has ended: no bio of it will come. What others have sent for it, such
-    /// as read-ahead, may be unfinished. Returns whether that is a reason to ask for a request. An elevator that does not tell
-    /// submitters apart leaves this as it is.
+    /// as read-ahead, may be unfinished. Returns whether that is a reason to ask for a request. An
+    /// elevator that does not tell submitters apart leaves this as it is.
     fn submitter_ended(&mut self, _submitter: Submitter, _now: Instant) -> bool {
         false
     }

@@ -244,9 +244,9 @@ impl RequestQueue {
         self.plugs_by_submitter
     }
 
-    /// Notes that `submitter`, which ran on `cpu`, has ended: no bio of it will come. Bfq then holds
-    /// the device for it no longer, unless requests of it are unfinished, such as read-ahead. Drain [`Self::next_run`]
-    /// afterwards. `now` must not be earlier than in any previous call.
+    /// Notes that `submitter`, which ran on `cpu`, has ended: no bio of it will come. Bfq then no
+    /// longer holds the device for it, unless requests of it are unfinished, such as read-ahead.
+    /// Drain [`Self::next_run`] afterwards. `now` must not be earlier than in any previous call.
     pub fn submitter_ended(&mut self, cpu: CpuId, submitter: Submitter, now: Instant) {
         let Some(elevator) = &mut self.elevator else { return };
         let asks = elevator.submitter_ended(submitter, now);

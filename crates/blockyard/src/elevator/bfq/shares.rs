@@ -1,4 +1,4 @@
-//! What B-WF2Q+ guarantees of shares, as a check of accounts: for tests and [`Audited`].
+//! The bounds of B-WF2Q+ on shares, as a check of accounts: for tests and [`Audited`].
 //!
 //! [`Audited`]: super::Audited
 
