@@ -16,13 +16,7 @@ const US: u64 = 1_000;
 
 /// A device with two commands at a time, each 100 us long, also a flush if there is a cache.
 fn device(has_cache: bool) -> Device {
-    let free = free::steps();
-    let text = format!(
-        "base = \"null\"\n[limits]\nmax-sectors = 2048\nmax-segments = 256\nwrite-cache = {has_cache}\n\
-         [null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\nsubmit-queues = 1\ndepth = 2\n\
-         [cpu]\ncpus = 2\npage-copy = \"10us\"\n{free}"
-    );
-    Device::parse("test", &text).unwrap()
+    free::disk_of_two_commands(2, &format!("write-cache = {has_cache}\n"))
 }
 
 fn jobs(options: &str) -> JobFile {

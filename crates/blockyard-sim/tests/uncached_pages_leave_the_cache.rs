@@ -16,13 +16,7 @@ const US: u64 = 1_000;
 
 /// A device with two commands at a time, each 100 us long. A page is copied in 10 us.
 fn device() -> Device {
-    let free = free::steps();
-    let text = format!(
-        "base = \"null\"\n[limits]\nmax-sectors = 2048\nmax-segments = 256\n\
-         [null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\nsubmit-queues = 1\ndepth = 2\n\
-         [cpu]\ncpus = 4\npage-copy = \"10us\"\n{free}"
-    );
-    Device::parse("test", &text).unwrap()
+    free::disk_of_two_commands(4, "")
 }
 
 /// Runs `jobs` on the disk `/dev/a`.

@@ -40,7 +40,7 @@ impl Extents {
 
     /// Returns the first page behind the extent of `page`, if `page` is in one.
     pub(crate) fn end_of(&self, page: u64) -> Option<u64> {
-        self.ends.range(..=page).next_back().map(|(_, end)| *end).filter(|end| page < *end)
+        self.extent_of(page).map(|extent| extent.end)
     }
 
     /// Returns the extent of `page`, if it is in one.

@@ -77,8 +77,8 @@ impl FilePages {
         word.marked & bit != 0
     }
 
-    /// Whether `page` is transient: it leaves the cache when it has been read, or when its
-    /// data is on the disk.
+    /// Whether `page` is transient: it leaves the cache when it has been read, or when its data
+    /// is on the disk.
     pub(super) fn is_transient(&self, page: u64) -> bool {
         let (word, bit) = self.word(page);
         word.transient & bit != 0
@@ -265,7 +265,7 @@ impl Pages for FilePages {
     }
 
     fn next_absent(&self, page: u64, max: u64) -> Option<u64> {
-        (page..page + max).find(|page| self.state(*page) == PageState::Absent)
+        (page..page + max).find(|page| self.is_absent(*page))
     }
 
     fn folio_pages(&self, page: u64) -> u64 {

@@ -164,7 +164,6 @@ impl Task {
         };
         if is_due {
             self.wake();
-            self.end_issue_if_over(now);
         }
         is_due
     }

@@ -13,7 +13,7 @@ use super::World;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 use blockyard_fio::measure::Taken;
-use blockyard_fio::measure::call_time::{CallClock, CallPart};
+use blockyard_fio::measure::call_time::CallClock;
 use blockyard_fio::measure::depth::Depths;
 use blockyard_trace::observe::TaskId;
 
@@ -64,9 +64,7 @@ impl World<'_> {
         depths.submitted(1, 1, 1);
         depths.completed(1);
         stats.depths.add_times(&depths, calls);
-        let mut clock = CallClock::start(Instant::ZERO);
-        clock.turn(CallPart::NotReaped, Instant::ZERO + taken.slat);
-        let times = clock.stop(Instant::ZERO + taken.slat);
+        let times = CallClock::start(Instant::ZERO).stop(Instant::ZERO + taken.slat);
         stats.calls.get_or_insert_default().add_times(&times, calls);
         if let Some(op) = taken.op
             && let Some(measured) = stats.op_mut(op)

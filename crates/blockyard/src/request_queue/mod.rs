@@ -77,7 +77,7 @@ mod turn;
 
 use crate::bio::{Bio, Submitter};
 use crate::driver::Driver;
-use crate::elevator::{Elevator, GROUP_WEIGHTS, bfq};
+use crate::elevator::{AfterFinish, Elevator, GROUP_WEIGHTS, bfq};
 use crate::hardware_queue::{HardwareQueue, QueueMap, Run};
 use crate::host::{Host, Seat};
 use crate::limits::Limits;
@@ -249,19 +249,14 @@ impl RequestQueue {
     /// Drain [`Self::next_run`] afterwards. `now` must not be earlier than in any previous call.
     pub fn submitter_ended(&mut self, cpu: CpuId, submitter: Submitter, now: Instant) {
         let Some(elevator) = &mut self.elevator else { return };
-        let asks = elevator.submitter_ended(submitter, now);
-        let hctx = self.map.serving(0, cpu);
-        let until = elevator.poll_at(hctx).filter(|at| *at > now);
-        if !self.runs.is_paced() {
-            if asks {
-                self.runs.mark(hctx, true);
-            }
-            return;
+        let asks_now = elevator.submitter_ended(submitter, now);
+        let asks_on = self.map.serving(0, cpu);
+        if self.runs.is_paced() {
+            let idles_until = elevator.poll_at(asks_on);
+            self.runs.follow(AfterFinish { asks_on, asks_now, idles_until }, now);
+        } else if asks_now {
+            self.runs.mark(asks_on, true);
         }
-        if asks {
-            self.runs.ask(hctx);
-        }
-        self.runs.idle_until(hctx, until, now);
     }
 
     /// Returns what the elevator has done since the queue was made or [`Self::reset_counts`], if it

@@ -21,6 +21,7 @@
 //! The rule [no-lost-wake-up] is declared in [`hardware_queue`](crate::hardware_queue).
 
 use super::number::{hctx_id, index32};
+use crate::elevator::AfterFinish;
 use crate::hardware_queue::{Bits, Run};
 use crate::time::Instant;
 use crate::unit::HctxId;
@@ -148,8 +149,18 @@ impl RunList {
         self.timed += u32::from(self.is_idling());
     }
 
+    /// Asks such an elevator if `then` says so, and at the end of its wait. That may be over at
+    /// `now`, if the elevator was not asked since.
+    pub(super) fn follow(&mut self, then: AfterFinish, now: Instant) {
+        let AfterFinish { asks_on, asks_now, idles_until } = then;
+        if asks_now {
+            self.ask(asks_on);
+        }
+        self.idle_until(asks_on, idles_until.filter(|at| *at > now), now);
+    }
+
     /// Marks `hctx`, which is to ask the elevator for all of them, and those with the restart mark.
-    pub(super) fn ask(&mut self, hctx: HctxId) {
+    fn ask(&mut self, hctx: HctxId) {
         debug_assert!(self.paced, "{hctx:?} asks for all of an elevator that keeps them apart");
         self.mark(hctx, true);
         self.restart_all();

@@ -6,7 +6,6 @@ use super::is_in_flight;
 use super::turn::Turn;
 use crate::bio::{Flags, Op};
 use crate::driver::{Accept, DataEffect, Driver, Issue};
-use crate::elevator::AfterFinish;
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
 use crate::policy::{Dispatch, Restart};
 use crate::request::{List, Request, Requests, State};
@@ -332,13 +331,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     #[cold] // under bfq alone
     pub(super) fn follow_elevator(&mut self) {
         let Some(elevator) = &self.queue.elevator else { return };
-        let AfterFinish { asks_on, asks_now, idles_until } = elevator.after_finish();
-        if asks_now {
-            self.queue.runs.ask(asks_on);
-        }
-        // The wait may be over, if the elevator was not asked since.
-        let until = idles_until.filter(|at| *at > self.now);
-        self.queue.runs.idle_until(asks_on, until, self.now);
+        self.queue.runs.follow(elevator.after_finish(), self.now);
     }
 
     /// Notes whether a paced elevator still idles, after a run of `hctx`.

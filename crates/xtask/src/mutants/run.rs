@@ -71,8 +71,8 @@ pub fn measure(program: &Program, test: &str) -> Measured {
 }
 
 impl Measured {
-    /// Runs the test with a fault, for at most twelve times its usual time and at least
-    /// 20 s: other steps may have become busy since.
+    /// Runs the test with a fault, for at most twelve times its usual time, and at least 20 s:
+    /// other steps may have become busy since.
     #[must_use]
     pub fn with(&self, fault: usize) -> Outcome {
         let limit = (self.time * 12).max(Duration::from_secs(20));

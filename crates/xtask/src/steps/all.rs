@@ -41,20 +41,18 @@ fn run_in_two_lanes(steps: &[&Step], unchecked: &Path) -> Vec<Ended> {
         steps.iter().partition(|step| step.in_second_lane);
     thread::scope(|scope| {
         let second = scope.spawn(|| {
-            let runs = others.iter().map(|step| {
-                let begun = Instant::now();
-                let (code, output) = command_of(step, unchecked).collect();
-                (ended(step, code == 0, begun), output)
-            });
-            runs.collect::<Vec<_>>()
+            let collected = |command: Run| {
+                let (code, output) = command.collect();
+                (code == 0, output)
+            };
+            others.iter().map(|step| timed(step, unchecked, collected)).collect::<Vec<_>>()
         });
         let mut all = vec![];
         for step in first {
             println!("\n==== {}", step.name);
-            let begun = Instant::now();
-            let passes = command_of(step, unchecked).succeeds();
-            all.push(ended(step, passes, begun));
-            println!("==== {}", all[all.len() - 1].line);
+            let (step, ()) = timed(step, unchecked, |command| (command.succeeds(), ()));
+            println!("==== {}", step.line);
+            all.push(step);
         }
         for (step, output) in second.join().expect("second lane") {
             println!("\n==== {}\n{output}==== {}", step.name, step.line);
@@ -64,15 +62,15 @@ fn run_in_two_lanes(steps: &[&Step], unchecked: &Path) -> Vec<Ended> {
     })
 }
 
-/// The command of a step, in a process of its own: a panic ends only the step.
-fn command_of(step: &Step, unchecked: &Path) -> Run {
-    Run::new("./ci.sh").arg(step.name).env("BLOCKYARD_CI_UNCHECKED", unchecked)
-}
-
-fn ended(step: &Step, passes: bool, begun: Instant) -> Ended {
+/// Lets `run` run the command of a step, in a process of its own: a panic ends only the step. It
+/// returns whether the step passes, and its output if nobody has seen that.
+fn timed<T>(step: &Step, unchecked: &Path, run: impl Fn(Run) -> (bool, T)) -> (Ended, T) {
+    let begun = Instant::now();
+    let command = Run::new("./ci.sh").arg(step.name).env("BLOCKYARD_CI_UNCHECKED", unchecked);
+    let (passes, output) = run(command);
     let word = if passes { "ok    " } else { "FAILED" };
     let line = format!("{:<12} {word}  {:4} s", step.name, begun.elapsed().as_secs());
-    Ended { name: step.name, passes, line }
+    (Ended { name: step.name, passes, line }, output)
 }
 
 /// The steps that the arguments leave out.
